@@ -1,0 +1,87 @@
+//! Dense ids: tables are vectors indexed by them, never maps.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// An actor's address, dense within a run; [`Layout`](crate::layout::Layout) says what it is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ActorId(pub u32);
+
+/// A place on the emulated network: a node, or the frontend a scheduler runs on. Actors of one endpoint talk
+/// without network delay.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Endpoint(pub u32);
+
+/// A job, numbered by arrival.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct JobId(pub u32);
+
+/// A task of a job, counted from zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct TaskId {
+    /// The job it belongs to.
+    pub job: JobId,
+    /// Its index within the job.
+    pub index: u32,
+}
+
+/// One execution of a task on one core. `attempt` tells copies of a task apart and addresses the work the
+/// copy needs, so that two policies that run attempt 0 of a task meet the same draw.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct CopyId {
+    /// The task this is a copy of.
+    pub task: TaskId,
+    /// Its attempt number, unique within the task.
+    pub attempt: u32,
+}
+
+impl JobId {
+    /// As an index into tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The `index`-th task of this job.
+    #[must_use]
+    pub const fn task(self, index: u32) -> TaskId {
+        TaskId { job: self, index }
+    }
+}
+
+impl TaskId {
+    /// The copy of this task with that attempt number.
+    #[must_use]
+    pub const fn copy(self, attempt: u32) -> CopyId {
+        CopyId { task: self, attempt }
+    }
+}
+
+impl ActorId {
+    /// As an index into tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Endpoint {
+    /// As an index into tables.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for ActorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "actor {}", self.0)
+    }
+}
+
+impl fmt::Display for CopyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job {} task {} attempt {}", self.task.job.0, self.task.index, self.attempt)
+    }
+}

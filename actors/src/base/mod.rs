@@ -1,0 +1,21 @@
+//! Time, ids, randomness: all that `netem` may use of this crate.
+
+pub mod id;
+pub mod law;
+pub mod rng;
+pub mod time;
+
+pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
+pub use law::Law;
+pub use rng::{Address, Draw, Purpose, Rng};
+pub use time::{Span, Time};
+
+/// How a message travels. Each message kind has one class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Class {
+    /// Can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
+    Datagram,
+    /// Carries work or its result: loss delays it, and a peer that stays away makes it come back to its
+    /// sender as undelivered.
+    Stream,
+}

@@ -1,0 +1,232 @@
+//! Which actor is what, and where it lives.
+//!
+//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters, central schedulers), workers.
+//! Client i submits to scheduler i and shares its machine, so the two talk without network delay. A worker
+//! shares the endpoint of its node manager; every other actor has an endpoint of its own, with its own number.
+
+use crate::base::{ActorId, Endpoint};
+
+/// What an actor is; the number counts within its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Job source of the scheduler with the same number.
+    Client(u32),
+    /// Scheduler.
+    Scheduler(u32),
+    /// Node manager.
+    Node(u32),
+    /// Group master, central scheduler, predictor: what a policy adds.
+    Extra(u32),
+    /// One core of a node.
+    Worker {
+        /// The node it belongs to.
+        node: u32,
+        /// Which core of the node.
+        core: u32,
+    },
+}
+
+/// The actors of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    schedulers: u32,
+    nodes: u32,
+    extras: u32,
+    /// First core of each node, and the total at the end.
+    first_core: Vec<u32>,
+}
+
+impl Layout {
+    /// `schedulers` schedulers with a client each, `extras` further actors, and one node for each entry of
+    /// `cores`, which says how many workers it has.
+    #[must_use]
+    pub fn new(schedulers: u32, extras: u32, cores: impl IntoIterator<Item = u32>) -> Self {
+        let mut first_core = vec![0];
+        let mut total = 0u32;
+        for count in cores {
+            total = total.checked_add(count).unwrap_or(u32::MAX);
+            first_core.push(total);
+        }
+        let nodes = first_core.len() as u32 - 1;
+        let actors = 2 * u64::from(schedulers) + u64::from(nodes) + u64::from(extras) + u64::from(total);
+        assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
+        Self { schedulers, nodes, extras, first_core }
+    }
+
+    /// Number of schedulers, and of clients.
+    #[must_use]
+    pub const fn schedulers(&self) -> u32 {
+        self.schedulers
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub const fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// Number of extras.
+    #[must_use]
+    pub const fn extras(&self) -> u32 {
+        self.extras
+    }
+
+    /// Number of workers of all nodes.
+    #[must_use]
+    pub fn workers(&self) -> u32 {
+        self.first_core[self.nodes as usize]
+    }
+
+    /// Number of actors of all kinds.
+    #[must_use]
+    pub fn actors(&self) -> u32 {
+        self.first_worker() + self.workers()
+    }
+
+    /// Number of endpoints: every actor but the workers has one.
+    #[must_use]
+    pub const fn endpoints(&self) -> u32 {
+        self.first_worker()
+    }
+
+    /// Number of cores of a node.
+    #[must_use]
+    pub fn cores(&self, node: u32) -> u32 {
+        self.first_core[node as usize + 1] - self.first_core[node as usize]
+    }
+
+    /// The `i`-th client.
+    #[must_use]
+    pub const fn client(&self, i: u32) -> ActorId {
+        ActorId(i)
+    }
+
+    /// The `i`-th scheduler.
+    #[must_use]
+    pub const fn scheduler(&self, i: u32) -> ActorId {
+        ActorId(self.schedulers + i)
+    }
+
+    /// The `i`-th node manager.
+    #[must_use]
+    pub const fn node(&self, i: u32) -> ActorId {
+        ActorId(2 * self.schedulers + i)
+    }
+
+    /// The `i`-th extra.
+    #[must_use]
+    pub const fn extra(&self, i: u32) -> ActorId {
+        ActorId(2 * self.schedulers + self.nodes + i)
+    }
+
+    /// The worker of a core of a node.
+    #[must_use]
+    pub fn worker(&self, node: u32, core: u32) -> ActorId {
+        ActorId(self.first_worker() + self.first_core[node as usize] + core)
+    }
+
+    /// The dense number of a worker's core among all cores of the run.
+    #[must_use]
+    pub const fn core_index(&self, worker: ActorId) -> u32 {
+        worker.0 - self.first_worker()
+    }
+
+    /// The worker of core number `core` among all cores of the run.
+    #[must_use]
+    pub const fn worker_of_core(&self, core: u32) -> ActorId {
+        ActorId(self.first_worker() + core)
+    }
+
+    /// The node a core belongs to.
+    #[must_use]
+    pub fn node_of_core(&self, core: u32) -> u32 {
+        // Equal cores everywhere is the common case and needs no search.
+        let guess = (u64::from(core) * u64::from(self.nodes) / u64::from(self.workers().max(1))) as usize;
+        if self.first_core[guess] <= core && core < self.first_core[guess + 1] {
+            return guess as u32;
+        }
+        self.first_core.partition_point(|&first| first <= core) as u32 - 1
+    }
+
+    /// What an actor is.
+    #[must_use]
+    pub fn role(&self, actor: ActorId) -> Role {
+        let id = actor.0;
+        let (first_node, first_extra) = (2 * self.schedulers, 2 * self.schedulers + self.nodes);
+        if id < self.schedulers {
+            Role::Client(id)
+        } else if id < first_node {
+            Role::Scheduler(id - self.schedulers)
+        } else if id < first_extra {
+            Role::Node(id - first_node)
+        } else if id < self.first_worker() {
+            Role::Extra(id - first_extra)
+        } else {
+            let core = id - self.first_worker();
+            let node = self.node_of_core(core);
+            Role::Worker { node, core: core - self.first_core[node as usize] }
+        }
+    }
+
+    /// Where an actor lives.
+    #[must_use]
+    pub fn endpoint(&self, actor: ActorId) -> Endpoint {
+        if actor.0 < self.first_worker() {
+            Endpoint(actor.0)
+        } else {
+            Endpoint(self.node(self.node_of_core(self.core_index(actor))).0)
+        }
+    }
+
+    /// Whether two actors talk without the network: actors of one node, or a scheduler and its client.
+    #[must_use]
+    pub fn local(&self, a: ActorId, b: ActorId) -> bool {
+        let worker = self.first_worker();
+        if a.0 >= worker || b.0 >= worker {
+            return self.endpoint(a) == self.endpoint(b);
+        }
+        a == b || (a.0 < 2 * self.schedulers && a.0.abs_diff(b.0) == self.schedulers && b.0 < 2 * self.schedulers)
+    }
+
+    /// Whether the failure detector tells this actor about nodes as well: clients, schedulers and extras.
+    #[must_use]
+    pub const fn coordinates(&self, actor: ActorId) -> bool {
+        actor.0 < 2 * self.schedulers
+            || (actor.0 >= 2 * self.schedulers + self.nodes && actor.0 < self.first_worker())
+    }
+
+    const fn first_worker(&self) -> u32 {
+        2 * self.schedulers + self.nodes + self.extras
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_roles_are_inverse() {
+        let layout = Layout::new(2, 1, [1, 3, 2]);
+        assert_eq!(layout.actors(), 2 + 2 + 3 + 1 + 6);
+        let mut seen = Vec::new();
+        for id in 0..layout.actors() {
+            let actor = ActorId(id);
+            let back = match layout.role(actor) {
+                Role::Client(i) => layout.client(i),
+                Role::Scheduler(i) => layout.scheduler(i),
+                Role::Node(i) => layout.node(i),
+                Role::Extra(i) => layout.extra(i),
+                Role::Worker { node, core } => layout.worker(node, core),
+            };
+            assert_eq!(back, actor);
+            seen.push(layout.endpoint(actor));
+        }
+        assert_eq!(layout.endpoint(layout.worker(1, 2)), layout.endpoint(layout.node(1)));
+        assert!(layout.local(layout.client(1), layout.scheduler(1)));
+        assert!(!layout.local(layout.client(0), layout.scheduler(1)));
+        assert!(!layout.local(layout.node(0), layout.node(1)));
+        assert!(layout.local(layout.node(2), layout.worker(2, 1)));
+        assert!(layout.local(layout.worker(2, 0), layout.worker(2, 1)));
+        assert!(layout.coordinates(layout.extra(0)) && !layout.coordinates(layout.node(0)));
+    }
+}

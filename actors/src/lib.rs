@@ -1,0 +1,27 @@
+//! The actors of volary as pure state machines.
+//!
+//! Nothing here reads a clock, does I/O, spawns a thread or draws ambient randomness. A machine is stepped
+//! with an [`Input`](machine::Input) and pushes [`Effect`](machine::Effect)s into a buffer; a runtime
+//! (virtual time, one process, many hosts) carries them out. The same compiled code runs in all of them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`base`] | time, ids, addressed randomness, laws |
+//! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |
+//! | [`message`] | the one vocabulary, a file per conversation |
+//! | [`layout`] | which actor is what, and on which endpoint it lives |
+//! | [`catalog`] | what a job's submission says about it |
+//! | [`roles`] | client, worker, the standard node manager, shared books |
+//! | [`policies`] | one file per scheduling system, and the registry |
+//!
+//! Arrows point one way: `policies → roles → layout, catalog → machine → message → base`.
+
+#![forbid(unsafe_code)]
+
+pub mod base;
+pub mod catalog;
+pub mod layout;
+pub mod machine;
+pub mod message;
+pub mod policies;
+pub mod roles;

@@ -1,0 +1,258 @@
+//! The contract between a machine and whatever runs it.
+
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time};
+use crate::catalog::Catalog;
+use crate::layout::Layout;
+use crate::message::Message;
+
+/// An actor: a state machine that reacts to one input at a time and never learns how long anything takes; it
+/// asks, and is told.
+pub trait Machine: Send {
+    /// Reacts to `input`. Everything it wants done goes into `fx`; it returns nothing, because what the world
+    /// can do wrong is an input and what a bug does wrong is an assertion.
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>);
+}
+
+/// What a machine is stepped with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Input {
+    /// First boot (epoch 0) or restart: volatile state is already gone.
+    Start {
+        /// How often this actor has been restarted.
+        epoch: u32,
+    },
+    /// A message arrived.
+    Deliver {
+        /// Who sent it.
+        from: ActorId,
+        /// What it says.
+        msg: Message,
+    },
+    /// A timer this machine armed went off. Timers are not cancelled: late ones are recognised by what they
+    /// carry.
+    Fire(Timer),
+    /// The core finished the copy. Only workers see this.
+    Done {
+        /// Which copy.
+        copy: CopyId,
+    },
+    /// The copy was halted as asked. Only workers see this.
+    Halted {
+        /// Which copy.
+        copy: CopyId,
+        /// Work still missing, in reference-core time.
+        left: Span,
+    },
+    /// A stream message of ours could not be delivered: a partition or crash outlasted the peer timeout.
+    Undelivered {
+        /// To whom it was sent.
+        to: ActorId,
+        /// What it said.
+        msg: Message,
+    },
+    /// The failure detector reports that an actor crashed and lost its state. Coordinators (clients,
+    /// schedulers, extras) hear of every coordinator and node; nodes hear of coordinators.
+    Down {
+        /// Who crashed.
+        actor: ActorId,
+    },
+    /// The failure detector reports that a crashed actor is back, empty.
+    Up {
+        /// Who is back.
+        actor: ActorId,
+    },
+}
+
+/// Data of a timer. Machines that need no more than one kind of wake-up use one variant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timer {
+    /// The client's next job arrives.
+    Arrival(JobId),
+    /// Look again at a job: `attempt` counts how often.
+    Recheck {
+        /// The job to look at.
+        job: JobId,
+        /// How often it was looked at before.
+        attempt: u32,
+    },
+    /// Send an undelivered completion again.
+    Resend {
+        /// To whom.
+        to: ActorId,
+        /// What was completed.
+        copy: CopyId,
+    },
+    /// A periodic tick of the machine's own, numbered.
+    Tick(u32),
+}
+
+/// What a machine asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Send a message over the emulated network, or at once to an actor of the same node.
+    Send {
+        /// To whom.
+        to: ActorId,
+        /// What.
+        msg: Message,
+        /// Whether it repairs a loss; counted apart from the policy's own messages.
+        recovery: bool,
+    },
+    /// Wake me after a span.
+    Arm {
+        /// What to remind me of.
+        timer: Timer,
+        /// How long to wait.
+        after: Span,
+    },
+    /// Run a copy on this worker's core.
+    Run {
+        /// Which copy.
+        copy: CopyId,
+        /// Work left from an earlier stretch; `None` starts it from the beginning.
+        left: Option<Span>,
+    },
+    /// Stop the running copy; answered by `Halted`.
+    Halt {
+        /// Which copy.
+        copy: CopyId,
+    },
+    /// Something a recorder may want; never read back.
+    Note(Note),
+}
+
+/// What recorders fold. The results schema is made of these.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Note {
+    /// A client submitted a job (again, if `round` > 0).
+    Submitted {
+        /// The job.
+        job: JobId,
+        /// How often it was submitted before.
+        round: u32,
+    },
+    /// A client learnt that a job is finished.
+    Finished {
+        /// The job.
+        job: JobId,
+    },
+    /// A worker started a copy, or resumed a suspended one.
+    Started {
+        /// The copy.
+        copy: CopyId,
+        /// Whether it was suspended before.
+        resumed: bool,
+    },
+    /// A worker finished a copy.
+    Completed {
+        /// The copy.
+        copy: CopyId,
+    },
+    /// A worker stopped a copy and its progress is lost.
+    Preempted {
+        /// The copy.
+        copy: CopyId,
+    },
+    /// A worker stopped a copy that will be resumed.
+    Suspended {
+        /// The copy.
+        copy: CopyId,
+    },
+    /// A machine was sent something its protocol has no place for.
+    Unexpected {
+        /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
+        kind: u8,
+    },
+}
+
+/// The effects of one step: a reused buffer, and what the machine may look at.
+pub struct Effects<'a> {
+    now: Time,
+    me: ActorId,
+    rng: &'a mut Rng,
+    out: &'a mut Vec<Effect>,
+    catalog: &'a dyn Catalog,
+    layout: &'a Layout,
+}
+
+impl<'a> Effects<'a> {
+    /// For runtimes: one step of `me` at `now`, its effects going to `out`.
+    pub fn new(
+        now: Time,
+        me: ActorId,
+        rng: &'a mut Rng,
+        out: &'a mut Vec<Effect>,
+        catalog: &'a dyn Catalog,
+        layout: &'a Layout,
+    ) -> Self {
+        Self { now, me, rng, out, catalog, layout }
+    }
+
+    /// The time of this step.
+    #[must_use]
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The actor being stepped.
+    #[must_use]
+    pub const fn me(&self) -> ActorId {
+        self.me
+    }
+
+    /// This actor's own random stream.
+    pub const fn rng(&mut self) -> &mut Rng {
+        self.rng
+    }
+
+    /// What the jobs submitted so far say about themselves.
+    #[must_use]
+    pub fn catalog(&self) -> &'a dyn Catalog {
+        self.catalog
+    }
+
+    /// Who is who.
+    #[must_use]
+    pub const fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// Sends `msg` to `to`.
+    pub fn send(&mut self, to: ActorId, msg: impl Into<Message>) {
+        self.out.push(Effect::Send { to, msg: msg.into(), recovery: false });
+    }
+
+    /// Sends a message that repairs a loss; it is counted apart.
+    pub fn recover(&mut self, to: ActorId, msg: impl Into<Message>) {
+        self.out.push(Effect::Send { to, msg: msg.into(), recovery: true });
+    }
+
+    /// Asks for a wake-up after `after`.
+    pub fn arm(&mut self, timer: Timer, after: Span) {
+        self.out.push(Effect::Arm { timer, after });
+    }
+
+    /// Runs `copy` on this worker's core, from the beginning or with `left` work missing.
+    pub fn run(&mut self, copy: CopyId, left: Option<Span>) {
+        self.out.push(Effect::Run { copy, left });
+    }
+
+    /// Stops `copy` on this worker's core.
+    pub fn halt(&mut self, copy: CopyId) {
+        self.out.push(Effect::Halt { copy });
+    }
+
+    /// Records an observation.
+    pub fn note(&mut self, note: Note) {
+        self.out.push(Effect::Note(note));
+    }
+
+    /// Counts a message that this machine's protocol has no place for.
+    pub fn unexpected(&mut self, msg: &Message) {
+        self.note(Note::Unexpected { kind: msg.kind() });
+    }
+}
+
+const _: () = assert!(size_of::<Message>() <= 32, "messages are moved on the hot path");
+const _: () = assert!(size_of::<Input>() <= 40, "inputs are stored in the event slab");
+const _: () = assert!(size_of::<Effect>() <= 40, "effects are copied once each");

@@ -1,0 +1,28 @@
+//! Gang scheduler ↔ node: synchronised time slices.
+
+use super::Conversation;
+use crate::base::{Class, CopyId};
+
+/// Orders of a gang scheduler to a core.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gang {
+    /// Scheduler → node: the slice changes. Suspend what this core runs and run `copy` instead, resuming it
+    /// if it was suspended here; with `None` the core rests.
+    Switch {
+        /// Which core of the node.
+        core: u16,
+        /// What it runs in this slice.
+        copy: Option<CopyId>,
+        /// Slice number: an order older than the last is ignored.
+        slice: u32,
+    },
+}
+
+impl Conversation for Gang {
+    const VARIANTS: &'static [(&'static str, Class)] = &[("gang.switch", Class::Stream)];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Switch { .. } => 0,
+        }
+    }
+}

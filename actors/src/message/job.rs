@@ -1,0 +1,32 @@
+//! Client ↔ scheduler.
+
+use super::Conversation;
+use crate::base::{Class, JobId};
+
+/// Submission and completion of jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Job {
+    /// Client → scheduler: run this job. `round` counts earlier submissions of it to schedulers that died.
+    Submit {
+        /// The job.
+        job: JobId,
+        /// Earlier submissions.
+        round: u32,
+    },
+    /// Scheduler → client: every task has a finished copy.
+    Finished {
+        /// The job.
+        job: JobId,
+    },
+}
+
+impl Conversation for Job {
+    const VARIANTS: &'static [(&'static str, Class)] =
+        &[("job.submit", Class::Stream), ("job.finished", Class::Stream)];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Submit { .. } => 0,
+            Self::Finished { .. } => 1,
+        }
+    }
+}

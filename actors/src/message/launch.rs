@@ -1,0 +1,107 @@
+//! Scheduler ↔ node: work that is bound to a node when it is sent.
+
+use super::Conversation;
+use crate::base::{Class, CopyId, JobId, TaskId};
+
+/// Tasks that one server runs in turn: `len` tasks of a job starting at `base`, rotated left by `turn`. A
+/// single task is a row of length one; row i of a latin square of order v has `len` v and `turn` i.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Row {
+    /// The job.
+    pub job: JobId,
+    /// First task of the group.
+    pub base: u32,
+    /// Tasks in the group, at least one.
+    pub len: u16,
+    /// Where in the group the row starts.
+    pub turn: u16,
+    /// Attempt number of every copy of the row.
+    pub attempt: u32,
+}
+
+impl Row {
+    /// A row of one task.
+    #[must_use]
+    pub const fn single(copy: CopyId) -> Self {
+        Self { job: copy.task.job, base: copy.task.index, len: 1, turn: 0, attempt: copy.attempt }
+    }
+
+    /// The copy at a position below `len`.
+    #[must_use]
+    pub const fn copy(&self, position: u16) -> CopyId {
+        let index = (position as u32 + self.turn as u32) % self.len as u32;
+        self.job.task(self.base + index).copy(self.attempt)
+    }
+
+    /// The position of a task in this row, if it is one of its tasks.
+    #[must_use]
+    pub fn position(&self, task: TaskId) -> Option<u16> {
+        let index = task.index.checked_sub(self.base).filter(|&i| i < u32::from(self.len))?;
+        let len = u32::from(self.len);
+        (task.job == self.job).then(|| ((index + len - u32::from(self.turn) % len) % len) as u16)
+    }
+}
+
+/// Early binding and preemption.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Launch {
+    /// Scheduler → node: queue these tasks.
+    Row(Row),
+    /// Node → scheduler: a copy finished.
+    Completed {
+        /// Which copy.
+        copy: CopyId,
+    },
+    /// Scheduler → node: a task needs no copy any more; forget it, stop it if it runs.
+    Drop {
+        /// Which task.
+        task: TaskId,
+    },
+    /// Scheduler → node: a whole job needs nothing any more.
+    DropJob {
+        /// Which job.
+        job: JobId,
+    },
+}
+
+impl Conversation for Launch {
+    const VARIANTS: &'static [(&'static str, Class)] = &[
+        ("launch.row", Class::Stream),
+        ("launch.completed", Class::Stream),
+        ("launch.drop", Class::Stream),
+        ("launch.drop-job", Class::Stream),
+    ];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Row(_) => 0,
+            Self::Completed { .. } => 1,
+            Self::Drop { .. } => 2,
+            Self::DropJob { .. } => 3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_latin_square_hold_each_task_once_per_row_and_column() {
+        for order in 1..=7u16 {
+            let row = |turn| Row { job: JobId(3), base: 10, len: order, turn, attempt: u32::from(turn) };
+            for turn in 0..order {
+                let mut tasks: Vec<_> = (0..order).map(|j| row(turn).copy(j).task.index).collect();
+                let mut column: Vec<_> = (0..order).map(|i| row(i).copy(turn).task.index).collect();
+                tasks.sort_unstable();
+                column.sort_unstable();
+                let all: Vec<_> = (10..10 + u32::from(order)).collect();
+                assert_eq!((&tasks, &column), (&all, &all));
+                for j in 0..order {
+                    assert_eq!(row(turn).position(row(turn).copy(j).task), Some(j));
+                }
+                assert_eq!(row(turn).position(JobId(3).task(9)), None);
+                assert_eq!(row(turn).position(JobId(4).task(10)), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Scheduler ↔ node: late binding and sampling (Sparrow; later Hawk and Eagle).
+
+use super::Conversation;
+use super::launch::Row;
+use crate::base::{Class, JobId, TaskId};
+
+/// Reservations, claims and samples.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Probe {
+    /// Scheduler → node: `count` places in your queue for tasks of this group of a job.
+    Reserve {
+        /// The job.
+        job: JobId,
+        /// Which group of its tasks; 0 where the whole job is one group.
+        group: u32,
+        /// Reservations, at least one.
+        count: u16,
+    },
+    /// Node → scheduler: a core is free and held for you; which task?
+    Claim {
+        /// The job.
+        job: JobId,
+        /// The group.
+        group: u32,
+    },
+    /// Scheduler → node: this one.
+    Grant(Row),
+    /// Scheduler → node: none is left.
+    Nothing {
+        /// The job.
+        job: JobId,
+        /// The group.
+        group: u32,
+    },
+    /// Scheduler → node: the group needs no reservation any more.
+    Cancel {
+        /// The job.
+        job: JobId,
+        /// The group.
+        group: u32,
+    },
+    /// Scheduler → node: how long is your queue?
+    Sample {
+        /// The task to be placed.
+        task: TaskId,
+    },
+    /// Node → scheduler: waiting and running tasks; with free cores, minus their number.
+    Length {
+        /// The task to be placed.
+        task: TaskId,
+        /// The queue-length metric.
+        length: i32,
+    },
+}
+
+impl Conversation for Probe {
+    const VARIANTS: &'static [(&'static str, Class)] = &[
+        ("probe.reserve", Class::Datagram),
+        ("probe.claim", Class::Stream),
+        ("probe.grant", Class::Stream),
+        ("probe.nothing", Class::Stream),
+        ("probe.cancel", Class::Datagram),
+        ("probe.sample", Class::Datagram),
+        ("probe.length", Class::Datagram),
+    ];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Reserve { .. } => 0,
+            Self::Claim { .. } => 1,
+            Self::Grant(_) => 2,
+            Self::Nothing { .. } => 3,
+            Self::Cancel { .. } => 4,
+            Self::Sample { .. } => 5,
+            Self::Length { .. } => 6,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Peacock's ring: probes that carry their task's identity and move from node to node, and the cluster-wide
+//! state that rides along.
+
+use super::Conversation;
+use crate::base::{Class, JobId, Span, TaskId, Time};
+
+/// A probe on the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Visitor {
+    /// The task it stands for.
+    pub task: TaskId,
+    /// The scheduler that knows the task: its number.
+    pub scheduler: u16,
+    /// How long it may wait from its job's arrival before it stops moving.
+    pub max_wait: Span,
+    /// Attempt number of the task.
+    pub attempt: u32,
+}
+
+/// Conversations on the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ring {
+    /// Scheduler → node, or node → its successor: take this probe.
+    Visit(Visitor),
+    /// Scheduler → node, node → successor: cluster-wide state, newest wins.
+    State {
+        /// Queue limit q: waiting probes a node should hold at most.
+        limit: u32,
+        /// Mean load w̄: work a node should hold at most.
+        load: Span,
+        /// When the scheduler computed it.
+        at: Time,
+    },
+    /// Scheduler → scheduler: a job arrived or a task finished elsewhere.
+    Delta {
+        /// The job concerned.
+        job: JobId,
+        /// Tasks added or finished.
+        tasks: i32,
+        /// Work added or finished.
+        work: Span,
+    },
+}
+
+impl Conversation for Ring {
+    const VARIANTS: &'static [(&'static str, Class)] =
+        &[("ring.visit", Class::Stream), ("ring.state", Class::Datagram), ("ring.delta", Class::Datagram)];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Visit(_) => 0,
+            Self::State { .. } => 1,
+            Self::Delta { .. } => 2,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! volary emulates datacenter job schedulers as actors: one set of state machines, several runtimes.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`spec`] | the experiment file: parsed, resolved, swept; claims |
+//! | [`workload`] | jobs and their work: generators and trace readers |
+//! | [`cores`] | interference, and the exact time a core needs for work |
+//! | [`queue`] | the event queue |
+//! | [`shard`] | the one loop: machines, queue, network, cores |
+//! | [`runtime`] | what moves the clock, and many cells at once |
+//! | [`record`] | observations folded into results; files of a run directory |
+//! | [`results`] | the one results schema |
+//! | [`chart`], [`report`], [`compare`] | results for people |
+//! | [`cli`] | the command line |
+
+#![deny(unsafe_code)]
+
+pub mod chart;
+pub mod cli;
+pub mod compare;
+pub mod cores;
+pub mod queue;
+pub mod record;
+pub mod report;
+pub mod results;
+pub mod runtime;
+pub mod shard;
+pub mod spec;
+pub mod workload;

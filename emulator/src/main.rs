@@ -1,0 +1,3 @@
+//! The `volary` binary.
+
+fn main() {}

@@ -1,0 +1,245 @@
+//! The one results schema: what a run measures, as JSON lines and as rows.
+//!
+//! A [`Summary`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
+//! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
+//! statistics; task waits come from a histogram of three significant digits.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of this schema; raised whenever a key changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Sweep values of a cell: dotted key to value, in the order of the keys.
+pub type Cell = BTreeMap<String, serde_json::Value>;
+
+/// One cell, one policy, one seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Experiment file without folder `experiments` and suffix, such as `latin-square/fig6`.
+    pub experiment: String,
+    /// Label of the policy.
+    pub policy: String,
+    /// Values of the swept keys.
+    pub cell: Cell,
+    /// `virtual`, `local` or `hosts`.
+    pub runtime: String,
+    /// Seed of this replication.
+    pub seed: u64,
+    /// Books of jobs.
+    pub jobs: JobCounts,
+    /// Books of tasks.
+    pub tasks: TaskCounts,
+    /// Books of copies.
+    pub copies: CopyCounts,
+    /// Response times of finished jobs.
+    pub response_s: Distribution,
+    /// Wait of tasks: from the job's arrival to the start of the copy that finished first.
+    pub wait_s: Brief,
+    /// Response time over the work of the job's longest task (attempt 0 on a healthy core).
+    pub slowdown: Brief,
+    /// From the first arrival to the last completion.
+    pub makespan_s: f64,
+    /// Busy core-seconds over cores × makespan.
+    pub utilization: f64,
+    /// Messages sent.
+    pub messages: Messages,
+    /// Gossip staleness, for policies that gossip.
+    pub staleness: Option<serde_json::Value>,
+    /// Asked against achieved, for real-time runs.
+    pub fidelity: Option<serde_json::Value>,
+    /// What the run cost.
+    pub engine: Engine,
+}
+
+/// submitted = finished + failed + unfinished.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct JobCounts {
+    /// Jobs that arrived.
+    pub submitted: u64,
+    /// Jobs whose client learnt of their end.
+    pub finished: u64,
+    /// Jobs given up by their client.
+    pub failed: u64,
+    /// Jobs still open when the run ended.
+    pub unfinished: u64,
+}
+
+/// Tasks of submitted jobs, and those with a finished copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCounts {
+    /// Tasks of jobs that arrived.
+    pub submitted: u64,
+    /// Tasks with at least one finished copy.
+    pub finished: u64,
+}
+
+/// started = finished + preempted + lost.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CopyCounts {
+    /// Copies that began to run.
+    pub started: u64,
+    /// Copies that ran to their end.
+    pub finished: u64,
+    /// Copies stopped because nobody needed them any more, or when the run ended.
+    pub preempted: u64,
+    /// Copies that died with their node.
+    pub lost: u64,
+    /// Core time spent on copies that were preempted, lost, or finished second.
+    pub wasted_work_s: f64,
+}
+
+/// Mean, spread and exact percentiles.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation of the population.
+    pub std: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Maximum.
+    pub max: f64,
+}
+
+/// Mean and two percentiles.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Brief {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// Messages that crossed the emulated network.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Messages {
+    /// The policy's own messages sent, recovery not included.
+    pub total: u64,
+    /// Datagrams lost and stream messages returned as undeliverable.
+    pub dropped: u64,
+    /// Messages that repair losses, and transmissions repeated by streams.
+    pub recovery: u64,
+    /// Messages by kind, recovery included.
+    pub by_kind: BTreeMap<String, u64>,
+}
+
+/// What the run cost.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Engine {
+    /// Events handled.
+    pub events: u64,
+    /// Hash of the order of events, 16 hex digits; equal seeds give equal hashes in `virtual`.
+    pub order_hash: String,
+    /// CPU time of the run's thread.
+    pub cpu_s: f64,
+    /// Wall time of the run.
+    pub wall_s: f64,
+    /// Peak resident memory of the process so far.
+    pub peak_rss_bytes: u64,
+}
+
+/// Verdict on a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every comparison holds in every cell it applies to.
+    Holds,
+    /// Some comparison fails.
+    Fails,
+    /// A number it needs was not measured.
+    NotTested,
+}
+
+/// A claim with its verdict, as the last line of `--json` lists them.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ClaimResult {
+    /// The statement.
+    pub says: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The numbers compared, by the text of the comparison and the cell.
+    pub measured: BTreeMap<String, serde_json::Value>,
+}
+
+/// One finished or unfinished job, a row of `jobs.parquet`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobRow {
+    /// Its id.
+    pub job: u32,
+    /// Arrival, s.
+    pub arrival: f64,
+    /// Response time, s; NaN if unfinished.
+    pub response: f64,
+    /// Work of its longest task, s.
+    pub longest: f64,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Class, 0 short, 1 long.
+    pub class: u8,
+}
+
+/// One execution on a core, a row of `tasks.parquet` and a slice of the timeline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CopyRow {
+    /// Job.
+    pub job: u32,
+    /// Task in the job.
+    pub task: u32,
+    /// Attempt.
+    pub attempt: u32,
+    /// Core among all cores of the run.
+    pub core: u32,
+    /// When it started, s.
+    pub start: f64,
+    /// When it ended, s.
+    pub end: f64,
+    /// How it ended.
+    pub end_kind: CopyEnd,
+}
+
+/// How an execution ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyEnd {
+    /// First finished copy of its task.
+    First,
+    /// Finished after another copy of its task.
+    Second,
+    /// Stopped, progress lost.
+    Preempted,
+    /// Stopped, to be resumed.
+    Suspended,
+    /// Died with its node, or cut off by the end of the run.
+    Lost,
+}
+
+/// Everything measured of one cell, policy and seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The summary line.
+    pub summary: Summary,
+    /// Every job, in order of id.
+    pub jobs: Vec<JobRow>,
+    /// Executions of a sample of jobs, in order of end.
+    pub copies: Vec<CopyRow>,
+    /// One job in how many is sampled into `copies`.
+    pub sampled_one_in: u32,
+    /// Executions on the first few cores from the run's start, for timelines: complete within the window.
+    pub timeline: Vec<CopyRow>,
+    /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
+    pub bursts: Vec<(u32, f64, f64, f64)>,
+    /// Messages by (from role, to role) or other free notes a report may show.
+    pub notes: Vec<String>,
+}
