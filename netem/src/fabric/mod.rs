@@ -120,17 +120,21 @@ impl Fabric {
     /// sending; the sender must be up.
     #[inline]
     pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
-        let model = &self.world.models[self.world.links.class(src, dst)];
-        if let Some(after) = model.fixed
-            && self.world.calm
-        {
-            let books = self.stats.of_mut(class);
-            books.sent += 1;
-            books.delivered += 1;
-            books.propagation_ns += after.0;
-            return Verdict::Deliver { after, retransmissions: 0 };
+        let world = &self.world;
+        let model = &world.models[world.links.class(src, dst)];
+        // What most runs ask for must cost no more than its draw.
+        if !(model.only_delay && world.calm) {
+            return self.judge(now, src, dst, class, bytes);
         }
-        self.judge(now, src, dst, class, bytes)
+        let after = model.fixed.unwrap_or_else(|| {
+            let count = self.states.next(src, dst).count;
+            model.delay.sample(|| Trail { src, dst, count }.within(world.delay))
+        });
+        let books = self.stats.of_mut(class);
+        books.sent += 1;
+        books.delivered += 1;
+        books.propagation_ns += after.0;
+        Verdict::Deliver { after, retransmissions: 0 }
     }
 
     fn judge(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
@@ -179,11 +183,26 @@ impl Fabric {
     }
 }
 
-impl Passage<'_> {
+/// Which message it is: the `count`-th from `src` to `dst`.
+#[derive(Clone, Copy)]
+struct Trail {
+    src: Endpoint,
+    dst: Endpoint,
+    count: u32,
+}
+
+impl Trail {
     /// The address of this message within a family of draws.
     #[inline]
-    fn address(&self, family: Address) -> Address {
-        family.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).at(u64::from(self.link.count))
+    const fn within(self, family: Address) -> Address {
+        family.at(self.src.0 as u64).at(self.dst.0 as u64).at(self.count as u64)
+    }
+}
+
+impl Passage<'_> {
+    #[inline]
+    const fn trail(&self) -> Trail {
+        Trail { src: self.src, dst: self.dst, count: self.link.count }
     }
 
     /// Lets the loss chain of the link make its step for this message.
@@ -194,7 +213,7 @@ impl Passage<'_> {
             let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
             self.link.bad = start < ge.share_bad();
         }
-        self.link.bad = step(ge, self.link.bad, self.address(self.world.loss).unit());
+        self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
     }
 }
 

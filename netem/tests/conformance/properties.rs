@@ -84,10 +84,9 @@ proptest! {
         let mut links = fabric(&format!("one_way = '{latency}ms'"));
         let last = (0..messages).map(|k| {
             let now = Time(k * 1000);
-            match links.route(now, crate::A, crate::B, Class::Stream, 1500) {
-                Verdict::Deliver { after, .. } => now + after,
-                other => panic!("{other:?}"),
-            }
+            let fate = links.route(now, crate::A, crate::B, Class::Stream, 1500);
+            let Verdict::Deliver { after, .. } = fate else { panic!("{fate:?}") };
+            now + after
         }).max();
         prop_assert_eq!(last, Some(Time((messages - 1) * 1000) + crate::ms(latency)));
     }
