@@ -76,7 +76,8 @@ impl Fabric {
     /// schedulers do): links from and to them are found without a search.
     ///
     /// # Errors
-    /// A combination of settings that cannot be meant, or `links` for fewer endpoints; keys start at
+    /// A combination of settings that cannot be meant, or `links` or `faults` for another number of endpoints;
+    /// keys start at
     /// `network` or `link`.
     pub fn new(
         network: &Network,
@@ -86,13 +87,8 @@ impl Fabric {
         faults: Faults,
         seed: u64,
     ) -> Result<Self, Error> {
-        if let Some(placed) = links.endpoints().filter(|&placed| placed != endpoints) {
-            return Err(Error::at(
-                "topology",
-                format!("it places {placed} endpoints, the run has {endpoints}"),
-                "give every endpoint of the layout a place",
-            ));
-        }
+        check_size("topology", links.endpoints(), endpoints)?;
+        check_size("network.fault", faults.endpoints(), endpoints)?;
         let models = model::build(network, &links, !faults.is_empty())?;
         let states = if models.iter().any(Model::remembers) {
             States::Full(Table::new(hubs, endpoints))
@@ -181,6 +177,17 @@ impl Fabric {
     pub fn mean_delay(&self, class: usize) -> f64 {
         self.world.models[class].delay.mean()
     }
+}
+
+/// Refuses links or faults made for another number of endpoints.
+fn check_size(key: &str, known: Option<u32>, endpoints: u32) -> Result<(), Error> {
+    known.filter(|&known| known != endpoints).map_or(Ok(()), |known| {
+        Err(Error::at(
+            key,
+            format!("it is about {known} endpoints, the run has {endpoints}"),
+            "resolve it for the run's layout",
+        ))
+    })
 }
 
 /// Which message it is: the `count`-th from `src` to `dst`.
