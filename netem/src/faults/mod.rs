@@ -3,6 +3,7 @@
 //! A fault holds from `at` until just before `at + for` and heals by itself.
 
 mod schedule;
+mod windows;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,6 +2,7 @@
 
 use volary_actors::base::{Endpoint, Span, Time};
 
+use super::windows::Windows;
 use super::{DegradeSpec, FaultSpec, PartitionSpec};
 use crate::error::Error;
 use crate::target::{Places, Target, resolve_all};
@@ -29,14 +30,6 @@ pub struct Faults {
     cuts: Vec<Cut>,
     degrades: Vec<Degrade>,
     heals_at: Time,
-}
-
-/// Disjoint windows [from, until) of each endpoint in order; empty if no endpoint has any.
-#[derive(Clone, PartialEq, Debug, Default)]
-struct Windows {
-    /// First window of each endpoint, and their number at the end.
-    first: Vec<u32>,
-    windows: Vec<(Time, Time)>,
 }
 
 /// Who is on which side of a partition or degradation: bit 0 for `a`, bit 1 for `b`.
@@ -124,7 +117,7 @@ impl Faults {
             }
         }
         self.crashes.sort_by_key(|crash| (crash.at, crash.who));
-        let windows = self.outages.windows.iter().chain(&self.pauses.windows).map(|w| w.1);
+        let windows = self.outages.all().iter().chain(self.pauses.all()).map(|w| w.1);
         let ends =
             windows.chain(self.cuts.iter().map(|c| c.until)).chain(self.degrades.iter().map(|d| d.until));
         let last = ends.filter(|&end| end != Time::MAX).max();
@@ -134,10 +127,7 @@ impl Faults {
     /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.outages.windows.is_empty()
-            && self.pauses.windows.is_empty()
-            && self.cuts.is_empty()
-            && self.degrades.is_empty()
+        self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
 
     /// For how many endpoints it was resolved; `None` if there are no faults and it doesn't matter.
@@ -275,39 +265,6 @@ fn sides(
         ));
     }
     Ok(sides)
-}
-
-impl Windows {
-    /// Sorts windows by endpoint and time and joins those that overlap or touch.
-    fn new(mut all: Vec<(Endpoint, Time, Time)>, endpoints: u32) -> Self {
-        if all.is_empty() {
-            return Self::default();
-        }
-        all.sort_unstable();
-        let mut joined: Vec<(Endpoint, Time, Time)> = Vec::with_capacity(all.len());
-        for (who, from, until) in all {
-            match joined.last_mut() {
-                Some(last) if last.0 == who && from <= last.2 => last.2 = last.2.max(until),
-                _ => joined.push((who, from, until)),
-            }
-        }
-        let first = (0..=endpoints).map(|e| joined.partition_point(|w| w.0.0 < e) as u32).collect();
-        Self { first, windows: joined.into_iter().map(|(_, from, until)| (from, until)).collect() }
-    }
-
-    fn of(&self, who: Endpoint) -> &[(Time, Time)] {
-        if self.windows.is_empty() {
-            return &[];
-        }
-        &self.windows[self.first[who.index()] as usize..self.first[who.index() + 1] as usize]
-    }
-
-    /// The window that holds at `t`.
-    fn at(&self, who: Endpoint, t: Time) -> Option<(Time, Time)> {
-        let windows = self.of(who);
-        let after = windows.partition_point(|w| w.0 <= t);
-        windows[..after].last().copied().filter(|w| t < w.1)
-    }
 }
 
 #[cfg(test)]
