@@ -35,11 +35,13 @@ impl ElasticQueue {
     }
 
     /// Waiting probes.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
     /// Sum of their estimates.
+    #[cfg(test)]
     pub(super) const fn total(&self) -> Span {
         self.total
     }
