@@ -202,7 +202,9 @@ impl<'a> Shard<'a> {
             Input::Fire(_) | Input::Undelivered { .. } if self.epochs[to.index()] != stamp => return,
             _ => {}
         }
-        if let Some(resume) = self.parts.fabric.faults().paused_until(self.parts.layout.endpoint(to), self.now) {
+        if let Some(resume) =
+            self.parts.fabric.faults().paused_until(self.parts.layout.endpoint(to), self.now)
+        {
             // Cores stall in a pause, so no completion falls into one; whatever else does, waits.
             self.push(resume, to, Event { to, stamp, what: What::Input(input) });
             return;
@@ -219,7 +221,8 @@ impl<'a> Shard<'a> {
             let Some(machine) = &mut self.machines[to.index()] else { continue };
             let mut effects = std::mem::take(&mut self.effects);
             let rng = &mut self.rngs[to.index()];
-            let mut fx = Effects::new(self.now, to, rng, &mut effects, self.parts.workload, self.parts.layout);
+            let mut fx =
+                Effects::new(self.now, to, rng, &mut effects, self.parts.workload, self.parts.layout);
             machine.step(input, &mut fx);
             for effect in effects.drain(..) {
                 self.carry_out(to, effect);
@@ -406,5 +409,8 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         What::Notice => 0x500,
         What::Restart => 0x600,
     };
-    key.due.0 ^ (u64::from(key.source.0) << 32 | u64::from(key.count)) ^ kind.rotate_left(24) ^ u64::from(event.to.0).rotate_left(48)
+    key.due.0
+        ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
+        ^ kind.rotate_left(24)
+        ^ u64::from(event.to.0).rotate_left(48)
 }
