@@ -9,13 +9,13 @@
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
 use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::{Client, Worker};
-use volary_netem::{Fabric, Verdict};
+use volary_netem::{Crash, Fabric, Verdict};
 
 use crate::cores::Cores;
 use crate::queue::{Key, Queue};
@@ -38,6 +38,8 @@ pub struct Parts<'a> {
     pub cores: Cores,
     /// Whether the network can lose datagrams.
     pub lossy: bool,
+    /// Whether faults pause anyone.
+    pub pauses: bool,
     /// How long after a crash the others learn of it, unless the restart comes first.
     pub peer_timeout: Span,
 }
@@ -139,11 +141,11 @@ impl<'a> Shard<'a> {
 
     fn schedule_faults(&mut self) {
         let crashes: Vec<_> = self.parts.fabric.faults().crashes().to_vec();
-        for (endpoint, at, back) in crashes {
-            let actor = ActorId(endpoint.0);
+        for Crash { who, at, restart } in crashes {
+            let actor = ActorId(who.0);
             self.schedule(at, actor, What::Crash);
             let noticed = at + self.parts.peer_timeout;
-            match back {
+            match restart {
                 Some(back) if back <= noticed => {
                     self.schedule(back, actor, What::Notice);
                     self.schedule(back, actor, What::Restart);
@@ -275,7 +277,6 @@ impl<'a> Shard<'a> {
             }
             Verdict::Drop(_) => self.traffic.dropped += 1,
             Verdict::Unreachable { after, .. } => {
-                debug_assert_eq!(class, Class::Stream, "only streams report what they cannot deliver");
                 self.traffic.dropped += 1;
                 let what = What::Input(Input::Undelivered { to, msg });
                 self.push(self.now + after, me, Event { to: me, stamp: self.epochs[me.index()], what });
@@ -389,6 +390,12 @@ impl<'a> Shard<'a> {
     #[must_use]
     pub const fn cores(&self) -> &Cores {
         &self.parts.cores
+    }
+
+    /// Who is who.
+    #[must_use]
+    pub const fn layout(&self) -> &'a Layout {
+        self.parts.layout
     }
 
     /// Whether an endpoint is up now.

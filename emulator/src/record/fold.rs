@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use volary_actors::base::{ActorId, CopyId, JobId, Time};
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
@@ -23,16 +23,14 @@ use crate::workload::Workload;
 pub struct Limits {
     /// Executions to sample over the whole run, about.
     pub copies: u32,
+    /// Sample one job in this many instead; 0 samples none.
+    pub one_in: Option<u32>,
     /// Cores drawn on the timeline.
     pub timeline_cores: u32,
-    /// Executions kept for the timeline; it ends when they are reached.
+    /// How much of the run, from its start, is drawn.
+    pub timeline: Span,
+    /// Executions kept for the timeline at most.
     pub timeline_copies: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { copies: 200_000, timeline_cores: 24, timeline_copies: 3_000 }
-    }
 }
 
 /// A job's progress.
@@ -91,7 +89,8 @@ impl<'a> Recorder<'a> {
         let jobs = workload.jobs();
         let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
         // Policies run about two copies a task at most; the sample may run over a little.
-        let sampled_one_in = (2 * tasks).div_ceil(u64::from(limits.copies.max(1))).max(1) as u32;
+        let few = (2 * tasks).div_ceil(u64::from(limits.copies.max(1))).max(1) as u32;
+        let sampled_one_in = limits.one_in.unwrap_or(few);
         let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
         Self {
             layout,
@@ -215,8 +214,9 @@ impl<'a> Recorder<'a> {
     }
 
     fn keep(&mut self, core: u32, copy: CopyId, start: Time, end: Time, end_kind: CopyEnd) {
-        let sampled = copy.task.job.0 % self.sampled_one_in == 0;
+        let sampled = self.sampled_one_in > 0 && copy.task.job.0.is_multiple_of(self.sampled_one_in);
         let drawn = core < self.limits.timeline_cores
+            && start < Time::ZERO + self.limits.timeline
             && self.timeline.len() < self.limits.timeline_copies as usize;
         if !sampled && !drawn {
             return;
