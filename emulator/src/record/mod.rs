@@ -9,6 +9,8 @@
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
