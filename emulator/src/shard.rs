@@ -204,12 +204,13 @@ impl<'a> Shard<'a> {
             Input::Fire(_) | Input::Undelivered { .. } if self.epochs[to.index()] != stamp => return,
             _ => {}
         }
-        if let Some(resume) =
-            self.parts.fabric.faults().paused_until(self.parts.layout.endpoint(to), self.now)
-        {
-            // Cores stall in a pause, so no completion falls into one; whatever else does, waits.
-            self.push(resume, to, Event { to, stamp, what: What::Input(input) });
-            return;
+        if self.parts.pauses {
+            let resumes = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(to), self.now);
+            if resumes > self.now {
+                // Cores stall in a pause, so no completion falls into one; whatever else does, waits.
+                self.push(resumes, to, Event { to, stamp, what: What::Input(input) });
+                return;
+            }
         }
         if self.machines[to.index()].is_some() {
             self.dispatch(to, input);

@@ -177,7 +177,10 @@ fn light_load() -> Vec<Oracle> {
         source: "O-L3, 100 tasks at light load",
     };
     vec![
-        Oracle { tolerance: 0.06, ..row("round-robin, correlated, homogeneous", true, true, "round-robin = {}", 1.0) },
+        Oracle {
+            tolerance: 0.06,
+            ..row("round-robin, correlated, homogeneous", true, true, "round-robin = {}", 1.0)
+        },
         row("round-robin, correlated, heterogeneous", true, false, "round-robin = {}", harmonic),
         row("sparrow, uncorrelated, homogeneous", false, true, "sparrow = {}", harmonic),
         row("latin-square, uncorrelated, homogeneous", false, true, "latin-square = {}", max_of_gammas(50)),
@@ -194,7 +197,10 @@ fn closed_forms() {
         let value = json.pointer(row.metric).and_then(serde_json::Value::as_f64).expect("a number");
         let off = (value - row.expected).abs();
         let allowed = if row.tolerance == 0.0 { 1e-9 } else { row.tolerance * row.expected };
-        println!("{:60} {value:10.6} expected {:10.6} ± {allowed:.6} ({})", row.what, row.expected, row.source);
+        println!(
+            "{:60} {value:10.6} expected {:10.6} ± {allowed:.6} ({})",
+            row.what, row.expected, row.source
+        );
         if off > allowed {
             wrong.push(format!("{}: {value} instead of {} ± {allowed}", row.what, row.expected));
         }

@@ -36,13 +36,31 @@ fn mentions(text: &str, prefix: &str) -> bool {
 fn arrows_point_one_way() {
     // (folder or file, what it must not know)
     let forbidden = [
-        ("actors/src/base", &["crate::machine", "crate::message", "crate::roles", "crate::policies", "crate::layout"][..]),
+        (
+            "actors/src/base",
+            &["crate::machine", "crate::message", "crate::roles", "crate::policies", "crate::layout"][..],
+        ),
         ("actors/src/message", &["crate::machine", "crate::roles", "crate::policies"]),
         ("actors/src/roles", &["crate::policies"]),
-        ("netem/src", &["volary_actors::machine", "volary_actors::message", "volary_actors::roles", "volary_actors::policies", "volary_actors::layout"]),
+        (
+            "netem/src",
+            &[
+                "volary_actors::machine",
+                "volary_actors::message",
+                "volary_actors::roles",
+                "volary_actors::policies",
+                "volary_actors::layout",
+            ],
+        ),
         ("emulator/src/queue", &["crate::"]),
-        ("emulator/src/cores", &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"]),
-        ("emulator/src/workload", &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"]),
+        (
+            "emulator/src/cores",
+            &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
+        ),
+        (
+            "emulator/src/workload",
+            &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
+        ),
         ("emulator/src/chart", &["crate::"]),
         ("emulator/src/results.rs", &["crate::"]),
         ("emulator/src/shard.rs", &["crate::runtime", "crate::spec", "crate::cli", "crate::report"]),

@@ -152,7 +152,9 @@ impl<'a> Recorder<'a> {
 
     fn finished(&mut self, now: Time, job: JobId) {
         let was = std::mem::replace(&mut self.jobs[job.index()], Job::Finished(now));
-        let Job::Open { left, .. } = was else { panic!("job {} finished twice, or before it arrived", job.0) };
+        let Job::Open { left, .. } = was else {
+            panic!("job {} finished twice, or before it arrived", job.0)
+        };
         assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
         self.counts.finished += 1;
         self.last_finish = now;
@@ -244,7 +246,8 @@ impl<'a> Recorder<'a> {
         if self.running[core as usize].is_some() {
             self.ended(now, core, CopyEnd::Lost);
         }
-        let gone: Vec<_> = self.suspended.iter().filter(|(_, s)| s.core == core).map(|(copy, _)| *copy).collect();
+        let gone: Vec<_> =
+            self.suspended.iter().filter(|(_, s)| s.core == core).map(|(copy, _)| *copy).collect();
         for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
             self.copies.lost += 1;
             self.copies.wasted_work_s += suspended.spent;
@@ -301,7 +304,11 @@ impl<'a> Recorder<'a> {
             wait: brief_of_histogram(&self.waits),
             slowdown: slowdown(&rows),
             makespan,
-            utilization: if makespan > 0.0 { self.busy_s / (self.running.len() as f64 * makespan) } else { 0.0 },
+            utilization: if makespan > 0.0 {
+                self.busy_s / (self.running.len() as f64 * makespan)
+            } else {
+                0.0
+            },
             notes: self.notes(),
             rows,
             sample: self.sample,
@@ -334,7 +341,10 @@ impl<'a> Recorder<'a> {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.resubmitted > 0 {
-            notes.push(format!("{} submissions were repeated because a scheduler was down or cut off", self.resubmitted));
+            notes.push(format!(
+                "{} submissions were repeated because a scheduler was down or cut off",
+                self.resubmitted
+            ));
         }
         let pending = self.jobs.len() as u64 - self.counts.submitted;
         if pending > 0 {

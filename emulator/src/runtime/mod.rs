@@ -1,1 +1,1 @@
-//! To come.
+//! What moves the clock, and many cells at once.

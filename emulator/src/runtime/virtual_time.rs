@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{Endpoint, Span, Time};
 use volary_actors::message::KINDS;
 use volary_netem::{Fabric, Faults};
 
 use super::cost;
-use crate::cores::Cores;
+use crate::cores::{Cores, Pause, Pauses};
 use crate::record::fold::{Books, Limits, Recorder};
 use crate::results::{Engine, Measured, Messages, Summary};
 use crate::shard::{Parts, Shard, Traffic};
@@ -109,12 +109,13 @@ fn parts<'a>(
     let layout = &machines.layout;
     let faults = Faults::resolve(&resolved.network.fault, &machines.groups, layout.endpoints())
         .map_err(|error| refused(&error))?;
-    let first_node = layout.node(0).0;
-    let pauses: Vec<_> = (0..layout.nodes())
-        .map(|node| faults.pauses(volary_actors::base::Endpoint(first_node + node)).to_vec())
-        .collect();
-    let cores = Cores::new(resolved.interference.as_ref(), machines.cores.clone(), &pauses, seed);
-    let any_pause = faults.pauses_anyone();
+    let pauses = (0..layout.nodes()).flat_map(|node| {
+        let windows = faults.pauses(Endpoint(layout.node(node).0));
+        windows.iter().map(move |&(from, until)| Pause { node, from, until })
+    });
+    let pauses = Pauses::new(pauses);
+    let any_pause = (0..layout.endpoints()).any(|endpoint| !faults.pauses(Endpoint(endpoint)).is_empty());
+    let cores = Cores::new(resolved.interference.as_ref(), machines.cores.clone(), pauses, seed);
     let hubs = 2 * layout.schedulers();
     let fabric =
         Fabric::new(&resolved.network, machines.links.clone(), layout.endpoints(), hubs, faults, seed)
