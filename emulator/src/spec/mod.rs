@@ -1,1 +1,18 @@
-//! To come.
+//! The experiment file: parsed, overridden, swept, resolved; and the claims it makes.
+//!
+//! | step | module | what it checks |
+//! |---|---|---|
+//! | text to document | `document` | syntax; keeps the place of every key and value |
+//! | overrides and sweep | `sweep` | keys exist, values fit; the cartesian product |
+//! | document to [`File`](file::File) | [`file`] | form only: a file that parses on one machine parses on all |
+//! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
+//! | claims | `claims` | grammar, labels, metrics; verdicts over results |
+//!
+//! Every error is a `SpecError` that names file, line and key, and a remedy. `spec` knows everybody's
+//! configuration types; nobody but the command line and the runtimes knows `spec`.
+
+pub mod file;
+pub mod plan;
+
+pub use file::{Record, Repeat, RunSection, RuntimeKind};
+pub use plan::{Cluster, Experiment, Overrides, Point, Resolved, Shard, Unit};
