@@ -1,18 +1,97 @@
 //! The experiment file as it is written. Only form is checked here.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use volary_actors::base::Span;
+use serde_json::Value;
+use volary_actors::base::{Law, Span};
 
-/// How many replications: a number, or `"auto"`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Repeat {
-    /// So many.
-    Times(u32),
-    /// As many as `precision` takes.
-    Auto,
+pub use super::policy::PolicyEntry;
+pub use super::repeat::Repeat;
+use crate::workload::{Service, WorkloadSpec};
+
+/// A whole experiment file.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "volary experiment")]
+pub struct File {
+    /// What it is about, in one line.
+    pub title: String,
+    /// The paper, section and figure it reproduces.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Seed of replication 0; replication r has seed + r.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+    /// How many replications.
+    #[serde(default)]
+    pub repeat: Repeat,
+    /// With `repeat = "auto"`: the relative half-width of the paired 95 % interval to reach.
+    #[serde(default = "five_percent")]
+    pub precision: f64,
+    /// The emulated machines.
+    pub cluster: ClusterSection,
+    /// Which jobs arrive.
+    pub workload: WorkloadSpec,
+    /// How much work a copy needs.
+    #[serde(default)]
+    pub service: Service,
+    /// The policies that meet this world, at least one.
+    pub policy: Vec<PolicyEntry>,
+    /// Dotted key to the values it takes; every combination, times every policy, is a cell.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<Value>>,
+    /// What should come out.
+    #[serde(default)]
+    pub claim: Vec<ClaimSection>,
+    /// How to run it.
+    #[serde(default)]
+    pub run: RunSection,
+}
+
+const fn first_seed() -> u64 {
+    1
+}
+
+const fn five_percent() -> f64 {
+    0.05
+}
+
+/// `[cluster]`: equal nodes, or a topology file that says what exists.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSection {
+    /// How many nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Cores of each node; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// How many schedulers, each with its client; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedulers: Option<u32>,
+    /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<PathBuf>,
+    /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Law<f64>>,
+}
+
+/// `[[claim]]`: a statement and the comparisons that test it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimSection {
+    /// The statement, as the paper makes it.
+    pub says: String,
+    /// Only cells with these values of swept keys; a list means any of its values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Value>,
+    /// Comparisons that must all hold, such as `a.response_s.p50 < 0.8 * b.response_s.p50`.
+    pub check: Vec<String>,
 }
 
 /// Which clock moves the run.
@@ -85,83 +164,6 @@ impl Default for Record {
             timeline: Span::from_secs(10),
             timeline_cores: 64,
             inputs: false,
-        }
-    }
-}
-
-mod repeat {
-    use std::borrow::Cow;
-    use std::fmt;
-
-    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    use super::Repeat;
-
-    impl<'de> Deserialize<'de> for Repeat {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct Visitor;
-            impl de::Visitor<'_> for Visitor {
-                type Value = Repeat;
-                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    f.write_str("a number of replications, at least 1, or \"auto\"")
-                }
-                fn visit_u64<E: de::Error>(self, n: u64) -> Result<Repeat, E> {
-                    match u32::try_from(n) {
-                        Ok(n) if n > 0 => Ok(Repeat::Times(n)),
-                        Ok(_) | Err(_) => Err(E::invalid_value(de::Unexpected::Unsigned(n), &self)),
-                    }
-                }
-                fn visit_i64<E: de::Error>(self, n: i64) -> Result<Repeat, E> {
-                    u64::try_from(n)
-                        .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
-                        .and_then(|n| self.visit_u64(n))
-                }
-                fn visit_str<E: de::Error>(self, text: &str) -> Result<Repeat, E> {
-                    text.parse().map_err(|()| E::invalid_value(de::Unexpected::Str(text), &self))
-                }
-            }
-            deserializer.deserialize_any(Visitor)
-        }
-    }
-
-    impl std::str::FromStr for Repeat {
-        type Err = ();
-        fn from_str(text: &str) -> Result<Self, ()> {
-            if text == "auto" {
-                return Ok(Self::Auto);
-            }
-            text.parse().ok().filter(|&n| n > 0).map(Self::Times).ok_or(())
-        }
-    }
-
-    impl fmt::Display for Repeat {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            match self {
-                Self::Times(n) => write!(f, "{n}"),
-                Self::Auto => f.write_str("auto"),
-            }
-        }
-    }
-
-    impl Serialize for Repeat {
-        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            match self {
-                Self::Times(n) => serializer.serialize_u32(*n),
-                Self::Auto => serializer.serialize_str("auto"),
-            }
-        }
-    }
-
-    impl JsonSchema for Repeat {
-        fn schema_name() -> Cow<'static, str> {
-            "Repeat".into()
-        }
-        fn json_schema(_: &mut SchemaGenerator) -> Schema {
-            json_schema!({
-                "description": "number of replications, or \"auto\": as many as `precision` takes",
-                "anyOf": [{ "type": "integer", "minimum": 1 }, { "const": "auto" }]
-            })
         }
     }
 }

@@ -11,8 +11,14 @@
 //! Every error is a `SpecError` that names file, line and key, and a remedy. `spec` knows everybody's
 //! configuration types; nobody but the command line and the runtimes knows `spec`.
 
+pub mod document;
+pub mod error;
+mod explain;
 pub mod file;
 pub mod plan;
+pub mod policy;
+mod repeat;
+pub mod tree;
 
 pub use file::{Record, Repeat, RunSection, RuntimeKind};
 pub use plan::{Cluster, Experiment, Overrides, Point, Resolved, Shard, Unit};
