@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -50,6 +50,17 @@ impl Document {
         self.root.read(0..0).map_err(|error| explain::form(self, &error))
     }
 
+    /// The folder that paths written at a place are relative to.
+    #[must_use]
+    pub fn folder(&self, span: &Range<usize>) -> PathBuf {
+        let folder = |index: usize| self.texts[index].1.folder.clone();
+        folder(self.text_of(span)).or_else(|| folder(0)).unwrap_or_default()
+    }
+
+    fn text_of(&self, span: &Range<usize>) -> usize {
+        self.texts.partition_point(|(base, _)| *base <= span.start).saturating_sub(1)
+    }
+
     /// Adds a text that values may point into; returns the offset of its first byte.
     pub fn add_text(&mut self, text: Text) -> usize {
         let base = self.texts.last().map_or(0, |(base, text)| base + text.text.len() + 1);
@@ -60,8 +71,7 @@ impl Document {
     /// An error at a place.
     #[must_use]
     pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> SpecError {
-        let index = self.texts.partition_point(|(base, _)| *base <= span.start).saturating_sub(1);
-        let (base, text) = &self.texts[index];
+        let (base, text) = &self.texts[self.text_of(span)];
         let local = span.start - base..span.end.saturating_sub(*base);
         text.error(local, self.key_at(span), message)
     }
@@ -133,11 +143,12 @@ pub fn read_text(path: &Path) -> Result<Text, SpecError> {
         why,
     })?;
     let name = path.display().to_string();
+    let folder = Some(path.parent().unwrap_or(path).to_owned());
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Text { name, text }),
+        Ok(text) => Ok(Text { name, text, folder }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
-            let text = Text { name, text: String::from_utf8_lossy(error.as_bytes()).into_owned() };
+            let text = Text { name, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), folder };
             Err(text.error(at..at + 3, "", "the file is not UTF-8").help("save it as UTF-8"))
         }
     }

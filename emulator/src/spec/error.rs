@@ -132,6 +132,8 @@ pub struct Text {
     pub name: String,
     /// All of it.
     pub text: String,
+    /// What paths in it are relative to; absent: the experiment file's folder.
+    pub folder: Option<PathBuf>,
 }
 
 impl Text {
@@ -202,7 +204,7 @@ mod tests {
 
     #[test]
     fn places_are_counted_in_characters() {
-        let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into() };
+        let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into(), folder: None };
         let at = text.text.find("\"ü\"").unwrap();
         let error = text.error(at..at + 4, "µ", "bad");
         let found = error.diagnostic().unwrap();
@@ -217,7 +219,8 @@ mod tests {
 
     #[test]
     fn rendering_points_at_the_key() {
-        let text = Text { name: "e.toml".into(), text: "[service]\n\tcorelated = true\n".into() };
+        let text =
+            Text { name: "e.toml".into(), text: "[service]\n\tcorelated = true\n".into(), folder: None };
         let error = text
             .error(11..20, "service.corelated", "unknown key `corelated`")
             .help("did you mean `correlated`?");

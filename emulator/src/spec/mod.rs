@@ -18,6 +18,7 @@ pub mod file;
 pub mod plan;
 pub mod policy;
 mod repeat;
+pub mod sweep;
 pub mod tree;
 
 pub use file::{Record, Repeat, RunSection, RuntimeKind};
