@@ -11,6 +11,7 @@
 //! Every error is a `SpecError` that names file, line and key, and a remedy. `spec` knows everybody's
 //! configuration types; nobody but the command line and the runtimes knows `spec`.
 
+pub mod claims;
 pub mod document;
 pub mod error;
 mod explain;
