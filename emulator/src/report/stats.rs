@@ -81,6 +81,19 @@ pub fn dkw(count: u64) -> f64 {
     if count == 0 { 1.0 } else { ((2.0_f64 / 0.05).ln() / (2.0 * count as f64)).sqrt().min(1.0) }
 }
 
+/// 95 % interval of a share seen in `count` independent trials (Wilson, JASA 22, 1927).
+#[must_use]
+pub fn wilson(share: f64, count: u64) -> (f64, f64) {
+    const Z: f64 = 1.959_963_984_540_054;
+    if count == 0 {
+        return (0.0, 1.0);
+    }
+    let n = count as f64;
+    let centre = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((centre - half).max(0.0), (centre + half).min(1.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +146,8 @@ mod tests {
     fn band_of_a_distribution() {
         assert!((dkw(100) - 0.135_81).abs() < 1e-5);
         assert_eq!(dkw(0), 1.0);
+        // 10 of 100: the textbook's 0.0552 to 0.1744.
+        let (low, high) = wilson(0.1, 100);
+        assert!((low - 0.055_2).abs() < 1e-4 && (high - 0.174_4).abs() < 1e-4, "{low} {high}");
     }
 }
