@@ -15,6 +15,7 @@ pub mod claims;
 pub mod document;
 pub mod error;
 mod explain;
+pub mod include;
 pub mod file;
 pub mod plan;
 pub mod policy;

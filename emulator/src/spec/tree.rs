@@ -192,7 +192,7 @@ impl Node {
     }
 
     /// Moves every place by `base`.
-    fn shift(&mut self, base: usize) {
+    pub(super) fn shift(&mut self, base: usize) {
         self.span = self.span.start + base..self.span.end + base;
         match &mut self.kind {
             Kind::List(items) => items.iter_mut().for_each(|item| item.shift(base)),
