@@ -12,7 +12,6 @@ use volary_actors::base::{Law, Span};
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[expect(clippy::large_enum_variant, reason = "one value per experiment; a box would only hide the fields")]
 pub enum WorkloadSpec {
     /// Jobs drawn from laws; needs `service.demand`.
     Synthetic(Synthetic),
