@@ -204,7 +204,7 @@ impl Network {
             && fault.is_empty()
     }
 
-    /// Checks what can be checked without a topology; `Fabric::new` checks the rest.
+    /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
     ///
     /// # Errors
     /// A combination that cannot be meant, with its key below `network`.

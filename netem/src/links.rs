@@ -38,6 +38,8 @@ pub struct LinkClass {
     pub rate: Option<Rate>,
     /// Buffer of each link, if it has its own.
     pub buffer: Option<Buffer>,
+    /// Links within one machine: nothing of `[network]` applies to them.
+    pub local: bool,
 }
 
 /// Where an endpoint stands. Numbers are unique within the topology, so that two places are in one rack
@@ -102,6 +104,7 @@ impl Links {
             loss: None,
             rate: None,
             buffer: None,
+            local: false,
         };
         Self { classes: vec![class], places: Vec::new(), scheme: Scheme::default() }
     }

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::target::Target;
 use crate::units::Probability;
 
-pub(crate) use schedule::Degraded;
 pub use schedule::{Crash, Faults};
 
 /// One `[[network.fault]]`: a one-key table that names the kind.

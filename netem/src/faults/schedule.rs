@@ -169,11 +169,6 @@ impl Faults {
         self.heals_at
     }
 
-    /// The outage an endpoint is in at `t`.
-    pub(crate) fn outage(&self, who: Endpoint, t: Time) -> Option<(Time, Time)> {
-        self.outages.at(who, t)
-    }
-
     /// The first outage that begins after `after` and not later than `until`.
     pub(crate) fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
         let windows = self.outages.of(who);
