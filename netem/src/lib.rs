@@ -44,6 +44,6 @@ pub use fabric::Fabric;
 pub use faults::{Crash, FaultSpec, Faults};
 pub use links::{LinkClass, LinkSpec, Links, Place};
 pub use target::{Groups, Places, Target};
-pub use topology::TopologyFile;
+pub use topology::{Topology, TopologyFile};
 pub use units::{Buffer, Probability, Rate};
 pub use verdict::{Cause, ClassStats, Stats, Verdict};

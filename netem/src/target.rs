@@ -105,13 +105,59 @@ pub trait Places {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Groups {
     endpoints: u32,
-    kinds: BTreeMap<String, Vec<Member>>,
+    kinds: BTreeMap<String, Kind>,
+}
+
+/// The members of a kind, in the order of their numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Without names, one endpoint each from the first on: a million nodes are two numbers.
+    Run(Endpoint, u32),
+    /// Each listed.
+    Listed(Vec<Member>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Member {
     name: String,
     endpoints: Vec<Endpoint>,
+}
+
+impl Kind {
+    fn len(&self) -> u32 {
+        match self {
+            Self::Run(_, count) => *count,
+            Self::Listed(members) => members.len() as u32,
+        }
+    }
+
+    /// The endpoints of members `first..=last`, which exist.
+    fn range(&self, first: u32, last: u32) -> Vec<Endpoint> {
+        match self {
+            Self::Run(start, _) => (first..=last).map(|i| Endpoint(start.0 + i)).collect(),
+            Self::Listed(members) => {
+                let chosen = &members[first as usize..=last as usize];
+                chosen.iter().flat_map(|member| member.endpoints.iter().copied()).collect()
+            }
+        }
+    }
+
+    /// The number of the member with a name, or what is known about `kind` instead.
+    fn find(&self, kind: &str, name: &str) -> Result<u32, String> {
+        let members = match self {
+            Self::Run(..) => &[],
+            Self::Listed(members) => &members[..],
+        };
+        members.iter().position(|member| member.name == name).map(|at| at as u32).ok_or_else(|| {
+            let names = members.iter().map(|m| m.name.as_str()).filter(|n| !n.is_empty());
+            let known: Vec<_> = names.take(20).collect();
+            if known.is_empty() {
+                format!("{kind}s have numbers, not names")
+            } else {
+                format!("known {kind}s are {}", known.join(", "))
+            }
+        })
+    }
 }
 
 impl Groups {
@@ -121,21 +167,27 @@ impl Groups {
         Self { endpoints, kinds: BTreeMap::new() }
     }
 
-    /// Adds the next member of `kind` (singular), called `name`. Its number is how many there were before.
+    /// Adds the next member of `kind` (singular), called `name`, or nothing if `name` is empty. Its number is
+    /// how many there were before.
+    ///
+    /// # Panics
+    /// The members of this kind were given by [`Groups::number`].
     pub fn add(&mut self, kind: &str, name: &str, endpoints: impl IntoIterator<Item = Endpoint>) {
         let member = Member { name: name.to_owned(), endpoints: endpoints.into_iter().collect() };
-        self.kinds.entry(kind.to_owned()).or_default().push(member);
-    }
-
-    /// Adds `count` members of `kind` (singular) without names, one endpoint each, from `first` on.
-    pub fn number(&mut self, kind: &str, first: Endpoint, count: u32) {
-        for i in 0..count {
-            self.add(kind, "", [Endpoint(first.0 + i)]);
+        match self.kinds.entry(kind.to_owned()).or_insert_with(|| Kind::Listed(Vec::new())) {
+            Kind::Listed(members) => members.push(member),
+            Kind::Run(..) => panic!("{kind}s are numbered already"),
         }
     }
 
-    fn members(&self, kind: &str) -> Result<&[Member], String> {
-        self.kinds.get(kind).map(Vec::as_slice).ok_or_else(|| {
+    /// Says that there are `count` members of `kind` (singular), without names and with one endpoint each,
+    /// from `first` on.
+    pub fn number(&mut self, kind: &str, first: Endpoint, count: u32) {
+        self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
+    }
+
+    fn kind(&self, kind: &str) -> Result<&Kind, String> {
+        self.kinds.get(kind).ok_or_else(|| {
             let known: Vec<_> = self.kinds.keys().map(String::as_str).collect();
             format!("known kinds are all, {}", known.join(", "))
         })
@@ -144,31 +196,26 @@ impl Groups {
 
 impl Places for Groups {
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
-        let chosen = match target {
+        let mut all = match target {
             Target::All => return Ok((0..self.endpoints).map(Endpoint).collect()),
-            Target::Kind(kind) => self.members(kind)?,
-            Target::Range { kind, first, last } => {
-                let members = self.members(kind)?;
-                members.get(*first as usize..=*last as usize).ok_or_else(|| match members.len() {
-                    0 => format!("there are no {kind}s"),
-                    n => format!("there are {n} {kind}s, 0 to {}", n - 1),
-                })?
+            Target::Kind(name) => {
+                let kind = self.kind(name)?;
+                kind.len().checked_sub(1).map_or_else(Vec::new, |last| kind.range(0, last))
             }
-            Target::Named { kind, name } => {
-                let members = self.members(kind)?;
-                let at = members.iter().position(|member| member.name == *name).ok_or_else(|| {
-                    let known: Vec<_> =
-                        members.iter().map(|m| m.name.as_str()).filter(|n| !n.is_empty()).take(20).collect();
-                    if known.is_empty() {
-                        format!("{kind}s have numbers, not names")
-                    } else {
-                        format!("known {kind}s are {}", known.join(", "))
-                    }
-                })?;
-                &members[at..=at]
+            Target::Range { kind: name, first, last } => {
+                let kind = self.kind(name)?;
+                match kind.len() {
+                    0 => return Err(format!("there are no {name}s")),
+                    n if *last >= n => return Err(format!("there are {n} {name}s, 0 to {}", n - 1)),
+                    _ => kind.range(*first, *last),
+                }
+            }
+            Target::Named { kind: of, name } => {
+                let kind = self.kind(of)?;
+                let number = kind.find(of, name)?;
+                kind.range(number, number)
             }
         };
-        let mut all: Vec<_> = chosen.iter().flat_map(|member| member.endpoints.iter().copied()).collect();
         all.sort_unstable();
         all.dedup();
         Ok(all)
