@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::document::Document;
 use super::error::{SpecError, Text, listed, nearest};
+use crate::cores::ProfileError;
+use crate::workload::WorkloadError;
 
 /// An error of syntax.
 #[must_use]
@@ -98,6 +100,50 @@ fn remedy(message: &str, expected: &str) -> Option<String> {
         return Some("put it in quotes".into());
     }
     None
+}
+
+/// An error at a key written as `network.fault[0].crash.who`.
+pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> SpecError {
+    let parts: Vec<&str> = key.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect();
+    document.error_at(&parts, message)
+}
+
+/// What the network or a topology refuses.
+pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> SpecError {
+    match error {
+        volary_netem::Error::Invalid { key, problem, remedy } => {
+            keyed(document, key, format!("`{key}`: {problem}")).help(remedy.clone())
+        }
+        volary_netem::Error::Unknown { key, target, known } => {
+            keyed(document, key, format!("`{key}`: `{target}` names nothing here")).help(known.clone())
+        }
+    }
+}
+
+/// What the workload refuses.
+pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError {
+    let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
+    match error {
+        WorkloadError::Config { key, why } => keyed(document, key, format!("`{key}`: {why}")),
+        WorkloadError::Missing { .. } => at_file(),
+        WorkloadError::Io { .. }
+        | WorkloadError::Damaged { .. }
+        | WorkloadError::Field { .. }
+        | WorkloadError::Line { .. }
+        | WorkloadError::Empty { .. } => {
+            at_file().help("`volary trace describe FILE` looks at a trace by itself")
+        }
+    }
+}
+
+/// What an interference profile refuses.
+pub(super) fn interference(document: &Document, error: &ProfileError) -> SpecError {
+    match error {
+        ProfileError::Keys(why) => document.error_at(&["interference"], format!("`interference`: {why}")),
+        ProfileError::Read { .. } | ProfileError::Parse { .. } | ProfileError::Line { .. } => {
+            document.error_at(&["interference", "trace", "file"], error.to_string())
+        }
+    }
 }
 
 /// "invalid x, expected y" as ("invalid x", "expected y").

@@ -8,9 +8,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use volary_actors::base::{Law, Span};
+use volary_netem::Network;
 
 pub use super::policy::PolicyEntry;
 pub use super::repeat::Repeat;
+use crate::cores::Interference;
 use crate::workload::{Service, WorkloadSpec};
 
 /// A whole experiment file.
@@ -39,6 +41,12 @@ pub struct File {
     /// How much work a copy needs.
     #[serde(default)]
     pub service: Service,
+    /// What the network does to messages; absent: nothing, they arrive at once.
+    #[serde(default)]
+    pub network: Network,
+    /// What slows cores down; absent: nothing.
+    #[serde(default)]
+    pub interference: Option<Interference>,
     /// The policies that meet this world, at least one.
     pub policy: Vec<PolicyEntry>,
     /// Dotted key to the values it takes; every combination, times every policy, is a cell.

@@ -24,6 +24,14 @@ pub struct Axis {
     values: Vec<Node>,
 }
 
+impl Axis {
+    /// Its values as cells show them.
+    #[must_use]
+    pub fn plain_values(&self) -> Vec<serde_json::Value> {
+        self.values.iter().filter_map(|value| value.read().ok()).collect()
+    }
+}
+
 /// A part of a dotted key and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Segment {
