@@ -1,6 +1,5 @@
 //! Virtual time: the clock jumps from event to event, as fast as the processor goes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use volary_actors::base::{Endpoint, Span, Time};
@@ -8,6 +7,7 @@ use volary_actors::message::KINDS;
 use volary_netem::{Fabric, Faults};
 
 use super::cost;
+use super::pool::Watch;
 use crate::cores::{Cores, Pause, Pauses};
 use crate::record::fold::{Books, Limits, Recorder};
 use crate::results::{Engine, Measured, Messages, Summary};
@@ -20,15 +20,6 @@ use crate::workload::Workload;
 const STALLED: Span = Span::from_secs(24 * 3600);
 /// Events between two looks at the clock on the wall and at the wish to stop.
 const SLICE: u64 = 1 << 14;
-
-/// What a run shares with whoever watches it.
-#[derive(Debug, Default)]
-pub struct Watch {
-    /// Set to stop every run as soon as possible.
-    pub stop: AtomicBool,
-    /// Jobs finished by all runs.
-    pub jobs: AtomicU64,
-}
 
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
@@ -151,15 +142,15 @@ fn drive(shard: &mut Shard<'_>, until: Option<Span>, watch: &Watch) -> Result<()
     loop {
         for _ in 0..SLICE {
             if shard.recorder.all_finished() || shard.next().is_none_or(|due| due > end) {
-                watch.jobs.fetch_add(shard.recorder.finished_jobs() - told, Ordering::Relaxed);
+                watch.bar.inc(shard.recorder.finished_jobs() - told);
                 return Ok(());
             }
             shard.advance();
         }
         let finished = shard.recorder.finished_jobs();
-        watch.jobs.fetch_add(finished - told, Ordering::Relaxed);
+        watch.bar.inc(finished - told);
         told = finished;
-        if watch.stop.load(Ordering::Relaxed) {
+        if watch.stopped() {
             return Err(UnitError::Interrupted);
         }
         let idle = shard.now().since(shard.recorder.last_progress());
@@ -215,7 +206,7 @@ fn timeline_bursts(shard: &Shard<'_>, run: &RunSection) -> Vec<(u32, f64, f64, f
             shard
                 .cores()
                 .bursts(core, Time::ZERO, end)
-                .map(move |burst| (core, burst.from.as_secs_f64(), burst.until.as_secs_f64(), burst.slowdown))
+                .map(move |burst| (core, burst.start.as_secs_f64(), burst.end.as_secs_f64(), burst.slowdown))
         })
         .collect()
 }
