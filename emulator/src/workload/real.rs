@@ -112,7 +112,7 @@ fn alibaba_and_swf_read_whole() {
     }
     let file = PathBuf::from("swf/NASA-iPSC-1993-3.1-cln.swf.xz");
     if let Some(d) = describe(file.to_str().unwrap()) {
-        assert_eq!((d.jobs, d.fan_out.max), (18_239, 128.0));
+        assert_eq!((d.jobs, d.fan_out.max, d.reference), (18_239, 128.0, None));
         assert!(d.users.unwrap().users > 30);
         // By day, Unix clocks aside: the log begins at midnight.
         let (peak, trough) = d.arrivals.peak_and_trough().unwrap();

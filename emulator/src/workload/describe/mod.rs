@@ -18,7 +18,7 @@ use volary_actors::base::{JobId, Span};
 pub use self::arrivals::{Arrivals, Hour};
 pub use self::published::{Comparison, Reference};
 pub use self::quantiles::Quantiles;
-use super::trace::Trace;
+use super::trace::{Format, Trace};
 
 /// Jobs of fewer tasks say too little about the spread within a job.
 const ENOUGH_TASKS: u32 = 15;
@@ -138,7 +138,10 @@ impl Trace {
             comparison: Vec::new(),
             notes: self.notes().to_vec(),
         };
-        description.reference = reference.or_else(|| Reference::resembling(&description));
+        // Rigid parallel jobs are none of those traces, however near their averages.
+        let recognised =
+            (self.format() != Format::Swf).then(|| Reference::resembling(&description)).flatten();
+        description.reference = reference.or(recognised);
         let cutoff = cutoff.or_else(|| description.reference.and_then(Reference::cutoff));
         description.classes = cutoff.map(|cutoff| self.classes(cutoff, &each));
         description.comparison =

@@ -122,7 +122,7 @@ const OPEN_TRINITY: &[(Measure, f64, &str)] = &[(DurationP80, 6.0 * 3600.0, PARK
 
 /// Mean factor, as a logarithm, by which a trace's fan-outs and durations may differ from the published ones and
 /// still be taken for an excerpt of that trace.
-const RESEMBLANCE: f64 = 0.5;
+const RESEMBLANCE: f64 = 0.45;
 
 impl Reference {
     const fn facts(self) -> &'static [(Measure, f64, &'static str)] {
@@ -159,7 +159,10 @@ impl Reference {
     /// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole; `None` if too few
     /// of them are published.
     fn distance(self, description: &Description) -> Option<f64> {
-        let shared = [FanOutMean, FanOutP50, FanOutP90, FanOutP99, MeanMean, MeanP50, MeanP90, MeanP99];
+        let shared = [
+            FanOutMean, FanOutP50, FanOutP90, FanOutP99, MeanMean, MeanP50, MeanP90, MeanP99, SingleTask,
+            Under12Min,
+        ];
         let ratios: Vec<f64> = self
             .facts()
             .iter()

@@ -23,7 +23,7 @@ impl fmt::Display for Description {
     }
 }
 
-fn facts(d: &Description) -> Table {
+fn facts(d: &Description) -> String {
     let mut table = plain();
     let mut row = |name: &str, value: String| {
         table.add_row([name.to_owned(), value]);
@@ -76,7 +76,7 @@ fn facts(d: &Description) -> Table {
             ),
         );
     }
-    table
+    table.trim_fmt()
 }
 
 fn poisson(arrivals: &Arrivals) -> String {
@@ -85,7 +85,7 @@ fn poisson(arrivals: &Arrivals) -> String {
     format!("{verdict}: distance {:.3} to exponential gaps, p {p}", arrivals.ks)
 }
 
-fn distributions(d: &Description) -> Table {
+fn distributions(d: &Description) -> String {
     let mut table = plain();
     table.set_header(["", "mean", "min", "p10", "p25", "p50", "p75", "p90", "p99", "max"]);
     for (name, q) in [
@@ -103,7 +103,7 @@ fn distributions(d: &Description) -> Table {
         table.add_row(std::iter::once(name.to_owned()).chain(values));
     }
     to_the_right(&mut table, 1);
-    table
+    table.trim_fmt()
 }
 
 /// The day's shape in one line, where the trace is long enough to have one.
@@ -120,7 +120,7 @@ fn hours(arrivals: &Arrivals) -> Option<String> {
     ))
 }
 
-fn comparison(d: &Description) -> Table {
+fn comparison(d: &Description) -> String {
     let mut table = plain();
     table.set_header(["", "measured", "published", "ratio", "source"]);
     for row in &d.comparison {
@@ -131,7 +131,7 @@ fn comparison(d: &Description) -> Table {
     if let Some(source) = table.column_mut(4) {
         source.set_cell_alignment(CellAlignment::Left);
     }
-    table
+    table.trim_fmt()
 }
 
 fn plain() -> Table {

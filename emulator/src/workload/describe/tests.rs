@@ -5,7 +5,6 @@ use std::path::Path;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
 
-use super::super::trace::Format;
 use super::super::{Like, Service, Traces, Workload, WorkloadSpec};
 use super::*;
 
