@@ -116,12 +116,15 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-fn mean(runs: &PolicyRuns, metric: fn(&Summary) -> f64) -> Option<Interval> {
+fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
     Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
 }
 
+/// A number of a summary.
+type Metric = fn(&Summary) -> f64;
+
 /// What the shaded table shows of each policy.
-const SHADED: [(&str, fn(&Summary) -> f64); 2] =
+const SHADED: [(&str, Metric); 2] =
     [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
 
 fn heat(study: &Study, policies: &[&str]) -> String {
@@ -142,7 +145,7 @@ fn heat(study: &Study, policies: &[&str]) -> String {
 }
 
 /// One a policy.
-fn shades(group: &CellGroup, policies: &[&str], metric: fn(&Summary) -> f64) -> Vec<Option<Shade>> {
+fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
     let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
     let means: Vec<Option<f64>> =
         policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
@@ -192,7 +195,7 @@ fn curve(
     other: &Cell,
     cells: &[&CellGroup],
     policies: &[&str],
-    (name, metric): (&str, fn(&Summary) -> f64),
+    (name, metric): (&str, Metric),
 ) -> String {
     let series = policies.iter().enumerate().map(|(colour, policy)| {
         let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };
