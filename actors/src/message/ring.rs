@@ -14,7 +14,9 @@ pub struct Visitor {
     /// Attempt number of the task.
     pub attempt: u16,
     /// Queue limit q when it was submitted.
-    pub limit: u16,
+    pub limit: u8,
+    /// Nodes that passed it on.
+    pub hops: u16,
     /// How long it may wait from its job's arrival before it stops moving: the mean load w̄ when it was
     /// submitted.
     pub max_wait: Span,

@@ -98,11 +98,11 @@ struct Scheduler {
 
 impl Scheduler {
     /// Mean load w̄ = Ω/n and queue limit q = round(max(0, A − n)/n) over the n cores alive.
-    fn state(&self, layout: &Layout) -> (Span, u16) {
+    fn state(&self, layout: &Layout) -> (Span, u8) {
         let n = u64::from(layout.workers()) * u64::from(self.members.len()) / u64::from(layout.nodes());
         let n = n.max(1) as i128;
         let waiting = (i128::from(self.active) - n).max(0);
-        let limit = ((waiting + n / 2) / n).min(i128::from(u16::MAX)) as u16;
+        let limit = ((waiting + n / 2) / n).min(i128::from(u8::MAX)) as u8;
         (Span((self.load.max(0) / n) as u64), limit)
     }
 
@@ -149,7 +149,7 @@ impl Scheduler {
     fn visitor(&self, task: TaskId, attempt: u16, layout: &Layout) -> Visitor {
         let (load, limit) = self.state(layout);
         let max_wait = if self.form == Form::Threshold { self.threshold } else { load };
-        Visitor { task, scheduler: self.index as u16, attempt, limit, max_wait }
+        Visitor { task, scheduler: self.index as u16, attempt, limit, hops: 0, max_wait }
     }
 
     fn claim(&mut self, node: ActorId, job: JobId, index: u32, fx: &mut Effects<'_>) {

@@ -191,3 +191,95 @@ impl Machine for Redundant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripts::{Bench, sends};
+
+    const LATIN: Design = Design { order: 3, staggered: true, drops: Drops::PerTask };
+    const JOB: JobId = JobId(0);
+
+    fn bench(design: Design, tasks: u32, nodes: usize) -> Bench {
+        let layout = Layout::new(1, 0, vec![1; nodes]);
+        let me = layout.scheduler(0);
+        let machine = Box::new(Redundant::new(design, &layout));
+        Bench::new(layout, me, tasks, machine)
+    }
+
+    fn rows(sent: &[(ActorId, Message)]) -> Vec<(ActorId, Row)> {
+        sent.iter()
+            .filter_map(
+                |&(to, msg)| if let Message::Launch(Launch::Row(row)) = msg { Some((to, row)) } else { None },
+            )
+            .collect()
+    }
+
+    fn submit(bench: &mut Bench) -> Vec<(ActorId, Row)> {
+        rows(&bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 }))
+    }
+
+    /// Table II: the square, and what the scheduler tells whom as tasks 0, 1, 2 complete on s1, s2, s3.
+    #[test]
+    fn table_ii_step_by_step() {
+        let mut bench = bench(LATIN, 3, 9);
+        let square = submit(&mut bench);
+        let order = |row: Row| (0..3).map(|j| row.copy(j).task.index).collect::<Vec<_>>();
+        let orders: Vec<_> = square.iter().map(|&(_, row)| order(row)).collect();
+        assert_eq!(orders, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+        let servers: Vec<_> = square.iter().map(|&(server, _)| server).collect();
+        for done in 0..3u32 {
+            let on = servers[done as usize];
+            let copy = square[done as usize].1.copy(0);
+            assert_eq!(copy.task.index, done);
+            let sent = bench.hear(on, Launch::Completed { copy });
+            let drop = Message::from(Launch::Drop(Tasks::one(copy.task)));
+            let others: Vec<_> = servers.iter().filter(|&&s| s != on).map(|&s| (s, drop)).collect();
+            assert_eq!(sent[..2], others[..]);
+            assert_eq!(
+                sent[2..],
+                if done == 2 {
+                    vec![(bench.layout.client(0), Job::Finished { job: JOB }.into())]
+                } else {
+                    vec![]
+                }
+            );
+            assert_eq!(bench.hear(on, Launch::Completed { copy }), [], "a late duplicate changes nothing");
+        }
+    }
+
+    #[test]
+    fn what_the_order_does_not_divide_gets_a_smaller_square() {
+        let mut bench = bench(LATIN, 7, 9);
+        let rows = submit(&mut bench);
+        let shape: Vec<_> = rows.iter().map(|(_, row)| (row.base, row.len, row.turn)).collect();
+        assert_eq!(shape, [(0, 3, 0), (0, 3, 1), (0, 3, 2), (3, 3, 0), (3, 3, 1), (3, 3, 2), (6, 1, 0)]);
+        for group in [&rows[..3], &rows[3..6]] {
+            assert!(group[0].0 != group[1].0 && group[1].0 != group[2].0 && group[0].0 != group[2].0);
+        }
+    }
+
+    #[test]
+    fn full_repetition_drops_a_branch_at_its_end() {
+        let design = Design { order: 2, staggered: false, drops: Drops::PerGroup };
+        let mut bench = bench(design, 2, 4);
+        let rows = submit(&mut bench);
+        assert_eq!(rows.iter().map(|(_, row)| row.turn).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(bench.hear(rows[0].0, Launch::Completed { copy: rows[0].1.copy(0) }), []);
+        let sent = bench.hear(rows[1].0, Launch::Completed { copy: rows[1].1.copy(1) });
+        assert_eq!(sent.len(), 3, "both servers drop the branch, the client hears of the end");
+    }
+
+    #[test]
+    fn a_dead_server_is_replaced_by_one_the_branch_does_not_have() {
+        let mut bench = bench(LATIN, 3, 4);
+        let before = submit(&mut bench);
+        bench.hear(before[1].0, Launch::Completed { copy: before[1].1.copy(0) });
+        let after = sends(&bench.step(Input::Down { actor: before[0].0 }));
+        let row = rows(&after);
+        assert_eq!(row.len(), 1);
+        assert!(before.iter().all(|(server, _)| *server != row[0].0));
+        assert_eq!((row[0].1.turn, row[0].1.attempt), (0, 3), "the same row, a fresh attempt");
+        assert_eq!(after[1].1, Launch::Drop(Tasks::one(JOB.task(1))).into(), "what is done stays done");
+    }
+}

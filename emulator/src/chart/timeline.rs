@@ -9,29 +9,26 @@ use crate::results::CopyEnd;
 
 /// Cores drawn at most.
 const CORES: usize = 16;
-/// Blocks and shades drawn at most: the window is shortened until they fit.
-const BLOCKS: usize = 700;
+/// Blocks and shades that a timeline may hold and still be read: callers shorten the window until they fit.
+pub const BLOCKS: usize = 700;
 
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// A timeline in order of core and start; `None` if there is nothing to draw.
+/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw.
 #[must_use]
 pub fn timeline(
     title: &str,
     slices: &[Slice],
     bursts: &[(u32, f64, f64, f64)],
-    window: Option<f64>,
+    end: f64,
     width: f64,
 ) -> Option<String> {
-    let mut cores: Vec<u32> = slices.iter().map(|slice| slice.0.core).collect();
-    cores.dedup();
-    cores.truncate(CORES);
+    let cores = cores(slices);
     let row_of = |core: u32| cores.binary_search(&core).ok();
     let slices: Vec<&Slice> = slices.iter().filter(|slice| row_of(slice.0.core).is_some()).collect();
-    let end = window.unwrap_or_else(|| self::window(&slices, bursts));
     if cores.is_empty() || end <= 0.0 {
         return None;
     }
@@ -61,15 +58,25 @@ pub fn timeline(
     Some(svg.finish())
 }
 
-/// How long the drawn window may be: it ends where the blocks to draw become too many.
+/// The first few cores of a timeline.
+fn cores(slices: &[Slice]) -> Vec<u32> {
+    let mut cores: Vec<u32> = slices.iter().map(|slice| slice.0.core).collect();
+    cores.dedup();
+    cores.truncate(CORES);
+    cores
+}
+
+/// How long the drawn window may be: it ends where the blocks to draw become more than `blocks`.
 #[must_use]
-pub fn window(slices: &[&Slice], bursts: &[(u32, f64, f64, f64)]) -> f64 {
-    let mut starts: Vec<f64> = slices.iter().map(|slice| slice.0.start).collect();
-    let cores: Vec<u32> = slices.iter().map(|slice| slice.0.core).collect();
-    starts.extend(bursts.iter().filter(|burst| cores.binary_search(&burst.0).is_ok()).map(|burst| burst.1));
+pub fn window(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> f64 {
+    let cores = cores(slices);
+    let drawn = |core: u32| cores.binary_search(&core).is_ok();
+    let slices = || slices.iter().filter(|slice| drawn(slice.0.core));
+    let mut starts: Vec<f64> = slices().map(|slice| slice.0.start).collect();
+    starts.extend(bursts.iter().filter(|burst| drawn(burst.0)).map(|burst| burst.1));
     starts.sort_by(f64::total_cmp);
-    let last = slices.iter().map(|slice| slice.0.end).fold(0.0, f64::max);
-    starts.get(BLOCKS).map_or(last, |&start| start.min(last))
+    let last = slices().map(|slice| slice.0.end).fold(0.0, f64::max);
+    starts.get(blocks).map_or(last, |&start| start.min(last))
 }
 
 fn draw_burst(svg: &mut Svg, x: &Scale, row: usize, (start, end, factor): (f64, f64, f64)) {
@@ -140,7 +147,7 @@ mod tests {
     #[test]
     fn blocks_and_shades_lie_on_their_core() {
         let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
-        let svg = timeline("t", &slices, &[(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)], None, 276.0).unwrap();
+        let svg = timeline("t", &slices, &[(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)], 10.0, 276.0).unwrap();
         // 200 px for 10 s; the second row begins 20 px lower.
         assert!(svg.contains("class=\"first\" x=\"62\" y=\"33\" width=\"100\""), "{svg}");
         assert!(svg.contains("class=\"first\" x=\"162\" y=\"53\" width=\"100\""), "{svg}");
@@ -156,8 +163,9 @@ mod tests {
     #[test]
     fn the_window_shrinks_until_it_fits() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
-        let svg = timeline("t", &slices, &[], None, 600.0).unwrap();
+        let end = window(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS);
+        let svg = timeline("t", &slices, &[], end, 600.0).unwrap();
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
-        assert!(timeline("t", &[], &[], None, 600.0).is_none());
+        assert!(timeline("t", &[], &[], 1.0, 600.0).is_none());
     }
 }

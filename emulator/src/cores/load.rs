@@ -171,39 +171,50 @@ fn load_trace(trace: &mut Trace, folder: &Path) -> Result<(), ProfileError> {
     if trace.rows.is_empty() == trace.file.is_none() {
         return Err(ProfileError::Keys("trace needs either `file` or `rows`".into()));
     }
-    if let Some(file) = trace.file.take() {
-        let path = folder.join(file);
-        for (i, line) in read(&path)?.lines().enumerate() {
-            let content = line.split('#').next().unwrap_or_default().trim();
-            if content.is_empty() {
-                continue;
-            }
-            let row = parse_row(content).map_err(|message| ProfileError::Line {
-                path: path.clone(),
-                line: i + 1,
-                message,
-            })?;
-            trace.rows.push(row);
+    let Some(file) = trace.file.take() else {
+        let rows = trace.rows.iter().enumerate().map(|(i, &row)| (i, row)).collect();
+        trace.rows = sorted(rows).map_err(|(i, why)| ProfileError::Keys(format!("trace row {i}: {why}")))?;
+        return Ok(());
+    };
+    let path = folder.join(file);
+    let wrong = |(line, message)| ProfileError::Line { path: path.clone(), line, message };
+    let mut rows = Vec::new();
+    for (i, line) in read(&path)?.lines().enumerate() {
+        let content = line.split('#').next().unwrap_or_default().trim();
+        if !content.is_empty() {
+            rows.push((i + 1, parse_row(content).map_err(|message| wrong((i + 1, message)))?));
         }
     }
-    for row in &trace.rows {
-        if row.start >= row.end || !(row.slowdown.is_finite() && row.slowdown >= 1.0) {
-            return Err(ProfileError::Keys(format!(
-                "burst of unit {} at {}: it must end after it starts and have a slowdown of at least 1",
-                row.unit, row.start
-            )));
-        }
+    if rows.is_empty() {
+        return Err(ProfileError::Parse { path, message: "lists no burst; leave interference out".into() });
     }
-    trace.rows.sort_by_key(|row| (row.unit, row.start));
-    for pair in trace.rows.windows(2) {
-        if pair[0].unit == pair[1].unit && pair[1].start < pair[0].end {
-            return Err(ProfileError::Keys(format!(
-                "bursts of unit {} overlap at {}; end the first before the second starts",
-                pair[0].unit, pair[1].start
-            )));
-        }
-    }
+    trace.rows = sorted(rows).map_err(wrong)?;
     Ok(())
+}
+
+/// Rows with their places, in order of unit and time; the place and reason of one that cannot be used.
+fn sorted(mut rows: Vec<(usize, TraceRow)>) -> Result<Vec<TraceRow>, (usize, String)> {
+    for &(place, row) in &rows {
+        if row.start >= row.end {
+            return Err((
+                place,
+                format!("the burst ends at {}, not after its start at {}", row.end, row.start),
+            ));
+        }
+        if !(row.slowdown.is_finite() && row.slowdown >= 1.0) {
+            let why = format!("slowdown {} is below 1 and would speed the core up", row.slowdown);
+            return Err((place, why));
+        }
+    }
+    rows.sort_by_key(|(_, row)| (row.unit, row.start));
+    for pair in rows.windows(2) {
+        let [(first, before), (second, after)] = [pair[0], pair[1]];
+        if before.unit == after.unit && after.start < before.end {
+            let why = format!("the burst starts before that of {first} has ended, and is of the same unit");
+            return Err((second, why));
+        }
+    }
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
 /// One line `unit start_s end_s slowdown`.
@@ -219,17 +230,10 @@ fn parse_row(content: &str) -> Result<TraceRow, String> {
             .filter(|x| x.is_finite() && *x >= 0.0)
             .ok_or_else(|| format!("{name} `{text}` is not a number of at least zero"))
     };
-    let row = TraceRow {
+    Ok(TraceRow {
         unit: unit.parse().map_err(|_| format!("unit `{unit}` is not a number counted from zero"))?,
         start: Span::from_secs_f64(number("start_s", start)?),
         end: Span::from_secs_f64(number("end_s", end)?),
         slowdown: number("slowdown", slowdown)?,
-    };
-    if row.start >= row.end {
-        return Err(format!("the burst ends at {end} s, not after its start at {start} s"));
-    }
-    if row.slowdown < 1.0 {
-        return Err(format!("slowdown {slowdown} is below 1 and would speed the core up"));
-    }
-    Ok(row)
+    })
 }

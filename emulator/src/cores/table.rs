@@ -114,6 +114,12 @@ impl CoreTable {
     pub fn speed(&self, core: u32) -> f64 {
         self.speeds.get(core as usize).copied().unwrap_or(1.0)
     }
+
+    /// Whether every core is a reference core.
+    #[must_use]
+    pub const fn is_uniform(&self) -> bool {
+        self.speeds.is_empty()
+    }
 }
 
 #[cfg(test)]

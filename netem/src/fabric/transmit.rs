@@ -31,27 +31,18 @@ struct Flight {
 }
 
 impl Passage<'_> {
-    /// A datagram has one transmission.
+    /// A datagram has one transmission. Its duplicate, made behind whatever loses messages, exists only if the
+    /// original gets through: otherwise duplication would lower the loss that was asked for.
     pub(super) fn datagram(&mut self) -> Verdict {
-        let copy = self.duplicate();
-        match (self.transmit(0, self.now), copy) {
-            (Outcome::Arrives(flight), copy) => {
-                let after = self.deliver(&flight, Span::ZERO);
-                let Some(Flight { delivered, .. }) = copy else {
-                    return Verdict::Deliver { after, retransmissions: 0 };
-                };
-                self.books().duplicated += 1;
-                Verdict::Twice { after, again: delivered.since(self.now) }
-            }
-            // What the duplicate meets is decided by faults alone, so it can outlive the original.
-            (Outcome::Lost(cause), Some(flight)) if cause != Cause::Congestion => {
-                self.books().lost[cause as usize] += 1;
-                let after = self.deliver(&flight, Span::ZERO);
-                Verdict::Deliver { after, retransmissions: 0 }
-            }
-            (Outcome::Lost(cause), _) => self.drop(cause),
-            (Outcome::Reset { .. }, _) => self.drop(Cause::Crash),
-        }
+        let flight = match self.transmit(0, self.now) {
+            Outcome::Arrives(flight) => flight,
+            Outcome::Lost(cause) => return self.drop(cause),
+            Outcome::Reset { .. } => return self.drop(Cause::Crash),
+        };
+        let after = self.deliver(&flight, Span::ZERO);
+        let Some(copy) = self.duplicate() else { return Verdict::Deliver { after, retransmissions: 0 } };
+        self.books().duplicated += 1;
+        Verdict::Twice { after, again: copy.delivered.since(self.now) }
     }
 
     /// A stream message is transmitted until it gets through or its peer counts as unreachable.
@@ -169,7 +160,7 @@ impl Passage<'_> {
         }
     }
 
-    /// The duplicate of this datagram, if there is one and it gets through.
+    /// The duplicate of this datagram, if there is one and no fault takes it.
     fn duplicate(&self) -> Option<Flight> {
         if self.model.duplicate == 0.0 {
             return None;

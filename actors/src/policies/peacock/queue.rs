@@ -35,11 +35,13 @@ impl ElasticQueue {
     }
 
     /// Waiting probes.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
     /// Sum of their estimates.
+    #[cfg(test)]
     pub(super) const fn total(&self) -> Span {
         self.total
     }
@@ -106,13 +108,14 @@ impl ElasticQueue {
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here.
-    pub(super) fn take_late(&mut self, ahead: Span, now: Time, out: &mut Vec<Waiting>) {
+    /// Takes out every probe that is not yet late and would wait past its deadline here. One that has been
+    /// all round a ring of `ring` nodes stays: without link delay it would go round for ever.
+    pub(super) fn take_late(&mut self, ahead: Span, now: Time, ring: u32, out: &mut Vec<Waiting>) {
         let mut wait = ahead;
         let mut at = 0;
         while at < self.waiting.len() {
             let this = self.waiting[at];
-            if this.deadline() > now && now + wait > this.deadline() {
+            if this.deadline() > now && now + wait > this.deadline() && u32::from(this.visitor.hops) < ring {
                 out.push(self.take(at));
             } else {
                 wait += this.estimate;
@@ -133,6 +136,7 @@ mod tests {
             scheduler: 0,
             attempt: 0,
             limit: 0,
+            hops: 0,
             max_wait: Span::from_secs(max_wait),
         };
         Waiting { visitor, estimate: Span::from_secs(estimate), entered: Time(entered * 1_000_000_000) }
@@ -203,9 +207,9 @@ mod tests {
         }
         assert_eq!(order(&queue), [1, 3, 0, 2]);
         let mut out = Vec::new();
-        queue.take_late(Span::ZERO, Time(0), &mut out);
+        queue.take_late(Span::ZERO, Time(0), 10, &mut out);
         assert_eq!((order(&queue), out.len()), (vec![1, 3, 0], 1));
-        queue.take_late(Span::from_secs(50), Time(6_000_000_000), &mut out);
+        queue.take_late(Span::from_secs(50), Time(6_000_000_000), 10, &mut out);
         assert_eq!(queue.len(), 3, "expired probes stay");
     }
 }

@@ -25,7 +25,7 @@ enum Slot {
 /// Cluster-wide state as last heard of.
 #[derive(Clone, Copy, Debug, Default)]
 struct Global {
-    limit: u16,
+    limit: u8,
     load: Span,
     at: Time,
     /// When it was last passed on.
@@ -77,7 +77,7 @@ impl Node {
         self.settle(fx);
     }
 
-    fn learn(&mut self, limit: u16, load: Span, at: Time) {
+    fn learn(&mut self, limit: u8, load: Span, at: Time) {
         if at > self.global.at || self.global.at == Time::ZERO {
             self.global = Global { limit, load, at, sent: self.global.sent };
         }
@@ -107,9 +107,9 @@ impl Node {
         match self.form {
             Form::Threshold if !alone => {
                 let mut late = Vec::new();
-                self.queue.take_late(ahead, fx.now(), &mut late);
+                self.queue.take_late(ahead, fx.now(), fx.layout().nodes(), &mut late);
                 for waiting in late {
-                    fx.send(self.successor(fx), Ring::Visit(waiting.visitor));
+                    self.forward(waiting.visitor, fx);
                 }
             }
             Form::Elastic if !alone => {
@@ -153,8 +153,14 @@ impl Node {
             fx.send(successor, Ring::State { limit: u32::from(limit), load, at });
         }
         for waiting in std::mem::take(&mut self.rotating) {
-            fx.send(successor, Ring::Visit(waiting.visitor));
+            self.forward(waiting.visitor, fx);
         }
+    }
+
+    /// Passes a probe on to the successor.
+    fn forward(&self, mut visitor: Visitor, fx: &mut Effects<'_>) {
+        visitor.hops = visitor.hops.saturating_add(1);
+        fx.send(self.successor(fx), Ring::Visit(visitor));
     }
 
     fn claiming(&self, job: JobId, index: u32) -> Option<usize> {
@@ -255,7 +261,7 @@ impl Machine for Node {
             Input::Deliver { from, msg } => match msg {
                 Message::Ring(Ring::Visit(visitor)) => self.visit(visitor, fx),
                 Message::Ring(Ring::State { limit, load, at }) => {
-                    self.learn(limit as u16, load, at);
+                    self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at);
                     self.settle(fx);
                 }
                 Message::Probe(probe) => self.probe(from, probe, fx),
