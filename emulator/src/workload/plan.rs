@@ -11,7 +11,7 @@ use super::error::WorkloadError;
 use super::generate::{LikeJob, Published};
 use super::jobs::{Addresses, Means, Shapes, Workload};
 use super::library::Traces;
-use super::trace::Trace;
+use super::trace::{MOST_TASKS, Trace};
 use super::work::Demand;
 
 /// A workload whose files are read and whose defaults are filled in; what is left is a seed.
@@ -185,8 +185,8 @@ impl Plan {
         let demand = self.service.demand.map(|law| Demand::new(law, homogeneous, correlated, seed));
         let (shapes, own) = match self.jobs {
             Jobs::Synthetic { jobs, tasks } => {
-                let count = |job| (tasks.sample(&mut shape.at(u64::from(job)).draw()).round() as u32).max(1);
-                (Shapes::Drawn((0..jobs).map(count).collect()), None)
+                let count = |job| task_count(&tasks, job, shape);
+                (Shapes::Drawn((0..jobs).map(count).collect::<Result<_, _>>()?), None)
             }
             Jobs::Like { jobs, model, facts } => {
                 let like = |job| model.shape(&facts, &mut shape.at(u64::from(job)).draw());
@@ -251,6 +251,17 @@ fn arrivals(
         Some(faster(*now))
     };
     (0..jobs).scan(Time::ZERO, step).collect()
+}
+
+/// How many tasks a drawn job has.
+fn task_count(law: &Law<f64>, job: u32, shape: Address) -> Result<u32, WorkloadError> {
+    let tasks = law.sample(&mut shape.at(u64::from(job)).draw()).round().max(1.0);
+    if tasks > f64::from(MOST_TASKS) {
+        let why =
+            format!("job {job} drew {tasks:.0} tasks, more than {MOST_TASKS}; give the law a lighter tail");
+        return Err(WorkloadError::config("workload.synthetic.tasks", why));
+    }
+    Ok(tasks as u32)
 }
 
 fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time> {

@@ -336,6 +336,9 @@ fn what_does_not_fit_together_is_refused() {
     refuse(WorkloadSpec::YahooLike(slow), Service::default(), 1, "workload.speedup");
     let undrawn = Service { correlated: Share::NONE, ..Service::default() };
     refuse(WorkloadSpec::YahooLike(like(1)), undrawn, 1, "service.correlated");
+    let heavy = Law::Pareto(Scaled { scale: 100.0, shape: 0.2 });
+    let heavy = WorkloadSpec::Synthetic(Synthetic { tasks: heavy, ..synthetic(1000, 1.0) });
+    refuse(heavy, service(1.0, 1.0), 1, "workload.synthetic.tasks");
     let endless = Law::Pareto(Scaled { scale: Span::from_secs(1), shape: 0.9 });
     refuse(some(), Service { demand: Some(endless), ..service(1.0, 0.0) }, 1, "service.demand");
 }

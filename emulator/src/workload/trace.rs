@@ -32,6 +32,10 @@ pub struct TraceJob {
     first: u32,
 }
 
+/// Most tasks a job may have. Real ones have up to 52,000; a number beyond is a mistake in a law or a file that
+/// would otherwise show as a run that never ends.
+pub(crate) const MOST_TASKS: u32 = 1 << 24;
+
 /// Marks a job without durations of its own.
 const RIGID: u32 = u32::MAX;
 

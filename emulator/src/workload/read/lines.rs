@@ -9,7 +9,7 @@ use liblzma::read::XzDecoder;
 use volary_actors::base::Span;
 
 use super::super::error::WorkloadError;
-use super::super::trace::Format;
+use super::super::trace::{Format, MOST_TASKS};
 
 /// Longest line accepted: a job of a few million tasks. A compressed file could otherwise expand to one line
 /// that fills the memory.
@@ -161,13 +161,13 @@ impl At<'_> {
         }
     }
 
-    /// A number of tasks, at least one.
+    /// A number of tasks, at least one and at most [`MOST_TASKS`].
     pub(super) fn count(self, field: usize, column: &'static str, text: &str) -> Result<u32, WorkloadError> {
-        text.parse::<u32>().ok().filter(|&tasks| tasks > 0).ok_or_else(|| {
+        text.parse::<u32>().ok().filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(|| {
             self.field(
                 field,
                 column,
-                format!("`{}` is not a whole number of tasks of at least 1", short(text)),
+                format!("`{}` is not a whole number of tasks from 1 to {MOST_TASKS}", short(text)),
             )
         })
     }

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
-use super::super::trace::Trace;
+use super::super::trace::{MOST_TASKS, Trace};
 use super::Skipped;
 use super::lines::{Line, Lines};
 
@@ -43,9 +43,10 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
             skipped.count(reason);
             continue;
         }
-        let tasks = u32::try_from(row.processors).map_err(|_| {
-            line.at.field(5, "processors used", format!("{} processors are too many", row.processors))
-        })?;
+        let tasks =
+            u32::try_from(row.processors).ok().filter(|&tasks| tasks <= MOST_TASKS).ok_or_else(|| {
+                line.at.field(5, "processors used", format!("{} processors are too many", row.processors))
+            })?;
         let user = u32::try_from(row.user).ok().and_then(NonZeroU32::new);
         let arrival = Time(Span::from_secs_f64(row.submit).0);
         trace.push_rigid(arrival, Span::from_secs_f64(row.run), tasks, user);

@@ -33,7 +33,7 @@ fn tr_mistakes_name_line_field_and_remedy() {
     for (text, parts) in [
         ("1 1 1 1\nx 1 1 1", &["a.tr:2", "field 1 (arrival_s)", "`x`"][..]),
         ("1 2.5 1 1 1", &["a.tr:1", "field 2 (num_tasks)", "whole number"]),
-        ("1 0 1", &["field 2", "at least 1"]),
+        ("1 0 1", &["field 2", "from 1 to"]),
         ("1 -3 1", &["field 2", "`-3`"]),
         ("1 1 -1 1", &["field 3 (mean_task_duration_s)", "negative"]),
         ("1 1 1 NaN", &["field 4 (task duration)", "finite"]),
