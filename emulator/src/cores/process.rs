@@ -51,10 +51,11 @@ pub(super) trait Process {
 
 /// σ of slot, run or burst k. Its address differs from that of other draws for k.
 fn sample(law: &Law<f64>, unit: Unit, k: u64) -> f64 {
-    match law {
-        Law::Constant(value) => *value,
-        law => law.sample(&mut unit.address.at(k).at(1).draw()).max(1.0),
+    // Saves the address of a draw that would not be used.
+    if let Law::Constant(value) = law {
+        return *value;
     }
+    law.sample(&mut unit.address.at(k).at(1).draw()).max(1.0)
 }
 
 /// Slot k with the given slowdown.

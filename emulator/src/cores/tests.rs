@@ -373,3 +373,30 @@ fn mistakes_name_the_key_and_the_line() {
         assert!(error.contains(words), "{text}: {error}");
     }
 }
+
+#[test]
+fn the_profiles_that_come_with_volary_do_what_they_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
+    let mut expected = vec![
+        ("bursts", Some(0.925)),
+        ("calm", Some(1.0)),
+        ("heavy-tail", Some(0.9442)),
+        ("markov", Some(0.925)),
+        ("noisy-racks", Some(0.99375)),
+        ("table1", None),
+    ];
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let profile = Profile::open(&path).unwrap_or_else(|e| panic!("{e}"));
+        let place = expected.iter().position(|(known, _)| *known == name);
+        let (_, throughput) = expected.remove(place.unwrap_or_else(|| panic!("{name} is not listed here")));
+        match (profile.throughput(), throughput) {
+            (Some(stated), Some(worked_out)) => {
+                assert!((stated - worked_out).abs() < 1e-4, "{name}: {stated}, worked out as {worked_out}");
+            }
+            (stated, worked_out) => assert_eq!(stated, worked_out, "{name}"),
+        }
+    }
+    assert!(expected.is_empty(), "missing: {expected:?}");
+}
