@@ -41,9 +41,10 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     let (id, title) = (anchor(view.number), escape(&cell_title(group)));
     let mut out = format!("<details class=\"cell\" id=\"{id}\"{open}><summary>{title}</summary>");
     out.push_str(&table::summary(group, view.policies));
-    out.push_str(&cards(&distributions(group, view)));
+    let mut charts = distributions(group, view);
+    charts.push(core_time(group, view) + &messages(group, view));
+    out.push_str(&cards(&charts));
     out.push_str(&table::differences(group, view.policies));
-    out.push_str(&cards(&[core_time(group, view), messages(group, view)]));
     out.push_str(&timelines(group, view));
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
@@ -109,7 +110,7 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> String {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 640.0)
+    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 520.0)
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
@@ -149,7 +150,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> String {
     if !rest.is_empty() {
         legend.push((format!("s{KINDS}"), "other".to_owned()));
     }
-    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 640.0)
+    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 520.0)
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {

@@ -42,7 +42,7 @@ const COLUMNS: [Column; 14] = [
 
 /// The summary of a cell: a row a policy, the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
-    let mut out = String::from("<div class=\"wide\"><table><thead><tr><th>policy</th>");
+    let mut out = String::from("<div class=\"wide\"><table class=\"stack\"><thead><tr><th>policy</th>");
     for Column(heading, meaning, ..) in &COLUMNS {
         out.push_str(&format!("<th scope=\"col\" title=\"{meaning}\">{heading}</th>"));
     }
