@@ -140,6 +140,32 @@ pub struct Distribution {
     pub max: f64,
 }
 
+impl Distribution {
+    /// Of any numbers, in any order; all zero if there are none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let Some(&max) = sorted.last() else { return Self::default() };
+        let n = sorted.len() as f64;
+        let mean = sorted.iter().sum::<f64>() / n;
+        let std = (sorted.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let at = |q| percentile(&sorted, q);
+        Self { mean, std, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max }
+    }
+}
+
+/// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there
+/// are none.
+#[must_use]
+pub fn percentile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let at = q * last as f64;
+    let low = at.floor() as usize;
+    let high = (low + 1).min(last);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
 /// Mean and two percentiles.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Brief {

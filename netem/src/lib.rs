@@ -1,3 +1,49 @@
-//! A network emulator as a pure, seeded crate: what happens to a message sent now from here to there?
+//! A network emulator as a pure, seeded crate. It answers one question: what happens to a message sent now
+//! from here to there? Nothing waits inside it; it keeps a few numbers for each link that was used.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | the `[network]` table |
+//! | [`units`] | probabilities, rates, buffers |
+//! | [`target`] | whom a fault is about, and the table of who is who |
+//! | [`faults`] | partitions, crashes, pauses, degradations, and their schedule |
+//! | [`links`] | which link class joins two endpoints |
+//! | [`topology`] | topology files, and what they resolve to |
+//! | [`verdict`] | the answer, and the books about the answers |
+//! | [`fabric`] | `route(now, src, dst, class, bytes) -> Verdict` |
+//!
+//! ```
+//! use volary_actors::base::{Class, Endpoint, Span, Time};
+//! use volary_netem::{Fabric, Faults, Links, Network, Verdict};
+//!
+//! let network = Network { one_way: "10ms".parse::<Span>().map(volary_actors::base::Law::Constant)?, ..Default::default() };
+//! let mut fabric = Fabric::new(&network, Links::uniform(), 100, 2, Faults::none(), 12345)?;
+//! let verdict = fabric.route(Time::ZERO, Endpoint(0), Endpoint(7), Class::Stream, 89);
+//! assert_eq!(verdict, Verdict::Deliver { after: Span::from_millis(10), retransmissions: 0 });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
+
+pub mod config;
+pub mod error;
+pub mod fabric;
+pub mod faults;
+pub mod links;
+mod model;
+mod quantile;
+mod state;
+pub mod target;
+pub mod topology;
+pub mod units;
+pub mod verdict;
+
+pub use config::{GilbertElliott, Loss, Network};
+pub use error::Error;
+pub use fabric::Fabric;
+pub use faults::{Crash, FaultSpec, Faults};
+pub use links::{LinkClass, LinkSpec, Links, Place};
+pub use target::{Groups, Places, Target};
+pub use topology::{Topology, TopologyFile};
+pub use units::{Buffer, Probability, Rate};
+pub use verdict::{Cause, ClassStats, Stats, Verdict};

@@ -6,11 +6,13 @@
 //! | [`rundir`] | the run directory: manifest, lock, cells, resumption, the final files |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
+//! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod fold;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;

@@ -1,0 +1,237 @@
+//! The `[network]` table: what the emulated network does to every message.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use volary_actors::base::{Law, Span};
+
+use crate::error::Error;
+use crate::faults::FaultSpec;
+use crate::units::{Buffer, Probability, Rate};
+
+/// The `[network]` table. A *link* is a directed pair of endpoints; each has its own delays, losses and rate.
+/// Link classes of a topology replace `one_way`, `loss`, `rate` and `buffer` where they say something.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Propagation delay of a message, drawn for each message and link. Default: none.
+    pub one_way: Law<Span>,
+    /// Correlation of the normal scores of successive delays of one link, an AR(1) process; the law of the
+    /// delays stays `one_way`. Between 0 (independent, the default) and 1.
+    pub correlation: Probability,
+    /// Loss of a transmission: a probability, or `{ gilbert-elliott = { p, r, good_loss, bad_loss } }`. A
+    /// datagram is then gone; a stream message is sent again after `rto`.
+    pub loss: Loss,
+    /// Probability that a datagram arrives twice; the duplicate has a delay of its own.
+    pub duplicate: Probability,
+    /// Probability that a datagram is held back by a further `reorder_by`, so that later ones overtake it.
+    /// Messages of either class also overtake each other when `one_way` varies.
+    pub reorder: Probability,
+    /// How long a reordered datagram is held back. Default: a second draw of the link's delay law.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder_by: Option<Law<Span>>,
+    /// What a link carries at most. Messages of a link wait for each other. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How much may wait at a link with a `rate`: a datagram that finds more is dropped, a stream message
+    /// sent again after `rto`. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+    /// After how long a lost stream transmission is repeated; doubles with each loss in a row. Default: the
+    /// probe timeout of RFC 9002, section 6.2.1: smoothed RTT + max(4 × RTT variation, 1 ms) + 25 ms, with
+    /// twice the link's mean delay as RTT and √2 its standard deviation as variation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rto: Option<Span>,
+    /// How long a sender tries to reach its peer before the stream message comes back as undelivered.
+    /// Default: 10 s.
+    pub peer_timeout: Span,
+    /// Faults with a time, in any order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fault: Vec<FaultSpec>,
+}
+
+impl Default for Network {
+    fn default() -> Self {
+        Self {
+            one_way: Law::Constant(Span::ZERO),
+            correlation: Probability::ZERO,
+            loss: Loss::Bernoulli(Probability::ZERO),
+            duplicate: Probability::ZERO,
+            reorder: Probability::ZERO,
+            reorder_by: None,
+            rate: None,
+            buffer: None,
+            rto: None,
+            peer_timeout: Span::from_secs(10),
+            fault: Vec::new(),
+        }
+    }
+}
+
+/// How transmissions are lost.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Loss {
+    /// Independently, with this probability.
+    Bernoulli(Probability),
+    /// In bursts.
+    GilbertElliott(GilbertElliott),
+}
+
+/// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in
+/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GilbertElliott {
+    /// Probability per message of going from good to bad.
+    pub p: Probability,
+    /// Probability per message of going from bad to good.
+    pub r: Probability,
+    /// Loss probability in the good state. Default: 0.
+    #[serde(default)]
+    pub good_loss: Probability,
+    /// Loss probability in the bad state. Default: 1.
+    #[serde(default = "always")]
+    pub bad_loss: Probability,
+}
+
+const fn always() -> Probability {
+    Probability::ONE
+}
+
+impl Loss {
+    /// No loss at all.
+    pub const NONE: Self = Self::Bernoulli(Probability::ZERO);
+
+    /// Whether nothing is ever lost.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.mean() == 0.0
+    }
+
+    /// The long-run share of lost transmissions.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        match self {
+            Self::Bernoulli(p) => p.get(),
+            Self::GilbertElliott(ge) => {
+                let bad = ge.share_bad();
+                (1.0 - bad) * ge.good_loss.get() + bad * ge.bad_loss.get()
+            }
+        }
+    }
+}
+
+impl GilbertElliott {
+    /// The stationary probability of the bad state; zero if no state is ever left.
+    #[must_use]
+    pub fn share_bad(&self) -> f64 {
+        let (p, r) = (self.p.get(), self.r.get());
+        if p + r == 0.0 { 0.0 } else { p / (p + r) }
+    }
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum LossTable {
+    GilbertElliott(GilbertElliott),
+}
+
+impl Serialize for Loss {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Bernoulli(p) => p.serialize(serializer),
+            Self::GilbertElliott(ge) => LossTable::GilbertElliott(*ge).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Loss;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a probability, or { gilbert-elliott = { p = …, r = … } }")
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Loss, E> {
+                Probability::deserialize(de::value::F64Deserializer::new(value)).map(Loss::Bernoulli)
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Loss, E> {
+                self.visit_f64(value as f64)
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Loss, E> {
+                self.visit_f64(value as f64)
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Loss, A::Error> {
+                let LossTable::GilbertElliott(ge) =
+                    LossTable::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                if ge.p.is_zero() && ge.r.is_zero() {
+                    return Err(de::Error::custom(
+                        "p and r are both 0, so no state is ever left; write a plain probability instead",
+                    ));
+                }
+                Ok(Loss::GilbertElliott(ge))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Loss {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let probability = generator.subschema_for::<Probability>();
+        let table = LossTable::json_schema(generator);
+        json_schema!({ "description": "a probability, or a loss model", "anyOf": [probability, table] })
+    }
+}
+
+impl Network {
+    /// Whether it does nothing: no delay, loss, rate or fault.
+    #[must_use]
+    pub fn is_ideal(&self) -> bool {
+        let Self { fault, rto: _, peer_timeout: _, reorder_by: _, buffer: _, correlation: _, .. } = self;
+        self.one_way == Law::Constant(Span::ZERO)
+            && self.loss.is_none()
+            && self.duplicate.is_zero()
+            && self.reorder.is_zero()
+            && self.rate.is_none()
+            && fault.is_empty()
+    }
+
+    /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
+    ///
+    /// # Errors
+    /// A combination that cannot be meant, with its key below `network`.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.reorder_by.is_some() && self.reorder.is_zero() {
+            return Err(Error::at(
+                "network.reorder_by",
+                "no datagram is ever reordered",
+                "set `reorder`, the probability, or leave it out",
+            ));
+        }
+        if self.peer_timeout == Span::ZERO {
+            return Err(Error::at(
+                "network.peer_timeout",
+                "every peer would be unreachable at once",
+                "write for example \"10s\"",
+            ));
+        }
+        if self.rto == Some(Span::ZERO) {
+            return Err(Error::at(
+                "network.rto",
+                "a lost message would be repeated without end in no time",
+                "write for example \"50ms\", or leave it out for the default of RFC 9002",
+            ));
+        }
+        self.fault.iter().enumerate().try_for_each(|(i, fault)| {
+            fault.check().map_err(|error| error.below(&format!("network.fault[{i}]")))
+        })
+    }
+}

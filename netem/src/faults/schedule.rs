@@ -1,0 +1,427 @@
+//! The schedule of faults of a run, resolved to endpoints.
+
+use volary_actors::base::{Endpoint, Span, Time};
+
+use super::{DegradeSpec, FaultSpec, PartitionSpec};
+use crate::error::Error;
+use crate::target::{Places, Target, resolve_all};
+
+/// One outage of one endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crash {
+    /// Who crashes.
+    pub who: Endpoint,
+    /// When it goes down.
+    pub at: Time,
+    /// When it comes back, empty; `None` if never.
+    pub restart: Option<Time>,
+}
+
+/// All faults of a run. It is known from the start, so what happens to a message can be decided when it is
+/// sent, even if the fault begins while the message is under way.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Faults {
+    crashes: Vec<Crash>,
+    outages: Windows,
+    pauses: Windows,
+    cuts: Vec<Cut>,
+    degrades: Vec<Degrade>,
+    heals_at: Time,
+}
+
+/// Disjoint windows [from, until) of each endpoint in order; empty if no endpoint has any.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Windows {
+    /// First window of each endpoint, and their number at the end.
+    first: Vec<u32>,
+    windows: Vec<(Time, Time)>,
+}
+
+/// Who is on which side of a partition or degradation: bit 0 for `a`, bit 1 for `b`.
+type Sides = Vec<u8>;
+
+#[derive(Clone, PartialEq, Debug)]
+struct Cut {
+    from: Time,
+    until: Time,
+    sides: Sides,
+    one_way: bool,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+struct Degrade {
+    from: Time,
+    until: Time,
+    sides: Sides,
+    effect: Degraded,
+}
+
+/// What degradations do to a transmission.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Degraded {
+    /// Factor on the propagation delay.
+    pub(crate) factor: f64,
+    /// Probability of extra loss.
+    pub(crate) loss: f64,
+}
+
+impl Faults {
+    /// No faults at all.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Resolves the faults of a `[network]` table for a run with that many endpoints.
+    ///
+    /// # Errors
+    /// A target that names nothing, an empty side, or someone on both sides; keys start at `network`.
+    pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
+        let mut faults = Self::default();
+        let (mut outages, mut pauses) = (Vec::new(), Vec::new());
+        for (i, spec) in specs.iter().enumerate() {
+            let key = format!("network.fault[{i}]");
+            spec.check().map_err(|error| error.below(&key))?;
+            let from = match spec {
+                FaultSpec::Partition(p) => {
+                    faults.cuts.push(cut(p, places, endpoints, &format!("{key}.partition"))?);
+                    p.at
+                }
+                FaultSpec::Degrade(d) => {
+                    faults.degrades.push(degrade(d, places, endpoints, &format!("{key}.degrade"))?);
+                    d.at
+                }
+                FaultSpec::Crash(c) => {
+                    let until = c.lasting.map_or(Time::MAX, |span| start(c.at) + span);
+                    for who in resolve_all(places, &c.who, &format!("{key}.crash.who"))? {
+                        outages.push((who, start(c.at), until));
+                    }
+                    c.at
+                }
+                FaultSpec::Pause(p) => {
+                    for who in resolve_all(places, &p.who, &format!("{key}.pause.who"))? {
+                        pauses.push((who, start(p.at), start(p.at) + p.lasting));
+                    }
+                    p.at
+                }
+            };
+            // A crash for good has no end; nothing changes after its beginning.
+            faults.heals_at = faults.heals_at.max(start(from));
+        }
+        faults.outages = Windows::new(outages, endpoints);
+        faults.pauses = Windows::new(pauses, endpoints);
+        faults.finish(endpoints);
+        Ok(faults)
+    }
+
+    /// Derives what follows from the windows.
+    fn finish(&mut self, endpoints: u32) {
+        for who in (0..endpoints).map(Endpoint) {
+            for &(at, until) in self.outages.of(who) {
+                self.crashes.push(Crash { who, at, restart: (until != Time::MAX).then_some(until) });
+            }
+        }
+        self.crashes.sort_by_key(|crash| (crash.at, crash.who));
+        let windows = self.outages.windows.iter().chain(&self.pauses.windows).map(|w| w.1);
+        let ends =
+            windows.chain(self.cuts.iter().map(|c| c.until)).chain(self.degrades.iter().map(|d| d.until));
+        let last = ends.filter(|&end| end != Time::MAX).max();
+        self.heals_at = self.heals_at.max(last.unwrap_or_default());
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.outages.windows.is_empty()
+            && self.pauses.windows.is_empty()
+            && self.cuts.is_empty()
+            && self.degrades.is_empty()
+    }
+
+    /// Every outage, by time and endpoint. Outages of an endpoint that overlap or touch are one.
+    #[must_use]
+    pub fn crashes(&self) -> &[Crash] {
+        &self.crashes
+    }
+
+    /// The pauses of an endpoint: disjoint windows [from, until) in order.
+    #[must_use]
+    pub fn pauses(&self, who: Endpoint) -> &[(Time, Time)] {
+        self.pauses.of(who)
+    }
+
+    /// When an endpoint that is paused at `t` goes on; `t` itself if it is not paused.
+    #[must_use]
+    pub fn resumes(&self, who: Endpoint, t: Time) -> Time {
+        self.pauses.at(who, t).map_or(t, |(_, until)| until)
+    }
+
+    /// Whether an endpoint is up at `t`. It is down from the moment of a crash until just before its restart.
+    #[must_use]
+    pub fn alive(&self, who: Endpoint, t: Time) -> bool {
+        self.outages.at(who, t).is_none()
+    }
+
+    /// When the last fault has ended; the run's start if there are none. After it only endpoints that crashed
+    /// for good are missing.
+    #[must_use]
+    pub const fn heals_at(&self) -> Time {
+        self.heals_at
+    }
+
+    /// The first outage that begins after `after` and not later than `until`.
+    pub(crate) fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
+        let windows = self.outages.of(who);
+        let next = windows.partition_point(|w| w.0 <= after);
+        windows.get(next).copied().filter(|w| w.0 <= until)
+    }
+
+    /// Whether a partition separates `src` from `dst` at some moment of a transmission.
+    pub(crate) fn cut(&self, src: Endpoint, dst: Endpoint, sent: Time, arrives: Time) -> bool {
+        self.cuts.iter().any(|c| {
+            c.from <= arrives && sent < c.until && {
+                let (s, d) = (c.sides[src.index()], c.sides[dst.index()]);
+                (s & A != 0 && d & B != 0) || (!c.one_way && s & B != 0 && d & A != 0)
+            }
+        })
+    }
+
+    /// What degradations do to a transmission sent at `t`, if any is active on the link.
+    pub(crate) fn degraded(&self, src: Endpoint, dst: Endpoint, t: Time) -> Option<Degraded> {
+        let mut sum: Option<Degraded> = None;
+        for d in &self.degrades {
+            let (s, e) = (d.sides[src.index()], d.sides[dst.index()]);
+            if d.from <= t && t < d.until && ((s & A != 0 && e & B != 0) || (s & B != 0 && e & A != 0)) {
+                let before = sum.unwrap_or(Degraded { factor: 1.0, loss: 0.0 });
+                sum = Some(Degraded {
+                    factor: before.factor * d.effect.factor,
+                    loss: 1.0 - (1.0 - before.loss) * (1.0 - d.effect.loss),
+                });
+            }
+        }
+        sum
+    }
+
+    /// Whether some degradation draws lots, so that messages must be counted.
+    pub(crate) fn draws(&self) -> bool {
+        self.degrades.iter().any(|d| d.effect.loss > 0.0)
+    }
+}
+
+const A: u8 = 1;
+const B: u8 = 2;
+
+/// An offset from the run's start as an instant.
+const fn start(at: Span) -> Time {
+    Time(at.0)
+}
+
+fn cut(spec: &PartitionSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Cut, Error> {
+    let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
+    let from = start(spec.at);
+    Ok(Cut { from, until: from + spec.lasting, sides, one_way: spec.one_way })
+}
+
+fn degrade(spec: &DegradeSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Degrade, Error> {
+    let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
+    let from = start(spec.at);
+    let effect = Degraded { factor: spec.delay_factor, loss: spec.loss.get() };
+    Ok(Degrade { from, until: from + spec.lasting, sides, effect })
+}
+
+/// Marks who is on which side; nobody may be on both, or a message to oneself's group would be ambiguous.
+fn sides(
+    a: &[Target],
+    b: Option<&[Target]>,
+    places: &dyn Places,
+    endpoints: u32,
+    key: &str,
+) -> Result<Sides, Error> {
+    let mut sides = vec![0; endpoints as usize];
+    for who in resolve_all(places, a, &format!("{key}.a"))? {
+        sides[who.index()] = A;
+    }
+    match b {
+        None => {
+            for side in sides.iter_mut().filter(|side| **side == 0) {
+                *side = B;
+            }
+        }
+        Some(b) => {
+            for who in resolve_all(places, b, &format!("{key}.b"))? {
+                sides[who.index()] |= B;
+            }
+        }
+    }
+    if sides.contains(&(A | B)) {
+        return Err(Error::at(
+            format!("{key}.b"),
+            "someone is on both sides",
+            "name disjoint groups, or leave `b` out for everyone else",
+        ));
+    }
+    if !sides.contains(&B) {
+        return Err(Error::at(
+            format!("{key}.a"),
+            "nobody is left for the other side",
+            "name a smaller group",
+        ));
+    }
+    Ok(sides)
+}
+
+impl Windows {
+    /// Sorts windows by endpoint and time and joins those that overlap or touch.
+    fn new(mut all: Vec<(Endpoint, Time, Time)>, endpoints: u32) -> Self {
+        if all.is_empty() {
+            return Self::default();
+        }
+        all.sort_unstable();
+        let mut joined: Vec<(Endpoint, Time, Time)> = Vec::with_capacity(all.len());
+        for (who, from, until) in all {
+            match joined.last_mut() {
+                Some(last) if last.0 == who && from <= last.2 => last.2 = last.2.max(until),
+                _ => joined.push((who, from, until)),
+            }
+        }
+        let first = (0..=endpoints).map(|e| joined.partition_point(|w| w.0.0 < e) as u32).collect();
+        Self { first, windows: joined.into_iter().map(|(_, from, until)| (from, until)).collect() }
+    }
+
+    fn of(&self, who: Endpoint) -> &[(Time, Time)] {
+        if self.windows.is_empty() {
+            return &[];
+        }
+        &self.windows[self.first[who.index()] as usize..self.first[who.index() + 1] as usize]
+    }
+
+    /// The window that holds at `t`.
+    fn at(&self, who: Endpoint, t: Time) -> Option<(Time, Time)> {
+        let windows = self.of(who);
+        let after = windows.partition_point(|w| w.0 <= t);
+        windows[..after].last().copied().filter(|w| t < w.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CrashSpec, PauseSpec};
+    use super::*;
+    use crate::target::Groups;
+    use crate::units::Probability;
+
+    fn s(seconds: u64) -> Span {
+        Span::from_secs(seconds)
+    }
+
+    fn t(seconds: u64) -> Time {
+        Time::ZERO + s(seconds)
+    }
+
+    fn who(text: &str) -> Vec<Target> {
+        vec![text.parse().unwrap()]
+    }
+
+    fn groups() -> Groups {
+        let mut groups = Groups::new(6);
+        groups.number("scheduler", Endpoint(0), 2);
+        groups.number("node", Endpoint(2), 4);
+        groups
+    }
+
+    fn resolve(specs: &[FaultSpec]) -> Result<Faults, Error> {
+        Faults::resolve(specs, &groups(), 6)
+    }
+
+    #[test]
+    fn overlapping_outages_are_one() {
+        let crash = |w, at, lasting: Option<u64>| {
+            FaultSpec::Crash(CrashSpec { who: who(w), at: s(at), lasting: lasting.map(s) })
+        };
+        let specs = [
+            crash("node:1", 20, None),
+            crash("node:0", 5, Some(5)),
+            crash("node:0", 8, Some(7)),
+            crash("node:0", 1, Some(1)),
+        ];
+        let faults = resolve(&specs).unwrap();
+        let crash =
+            |who, at, restart: Option<u64>| Crash { who: Endpoint(who), at: t(at), restart: restart.map(t) };
+        assert_eq!(faults.crashes(), [crash(2, 1, Some(2)), crash(2, 5, Some(15)), crash(3, 20, None)]);
+        assert_eq!(faults.heals_at(), t(20), "a crash for good changes nothing after its beginning");
+        let down: Vec<_> = (0..25).filter(|&i| !faults.alive(Endpoint(2), t(i))).collect();
+        assert_eq!(down, [1, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+        assert!(!faults.alive(Endpoint(3), Time::MAX.min(t(1_000_000))));
+        assert!(faults.alive(Endpoint(4), t(7)));
+    }
+
+    #[test]
+    fn pauses_resume() {
+        let pause = |at, lasting| {
+            FaultSpec::Pause(PauseSpec { who: who("nodes:0-1"), at: s(at), lasting: s(lasting) })
+        };
+        let faults = resolve(&[pause(3, 2), pause(5, 1), pause(9, 1)]).unwrap();
+        assert_eq!(faults.pauses(Endpoint(3)), [(t(3), t(6)), (t(9), t(10))]);
+        assert_eq!(faults.resumes(Endpoint(3), t(4)), t(6));
+        assert_eq!(faults.resumes(Endpoint(3), t(6)), t(6));
+        assert_eq!(faults.resumes(Endpoint(4), t(4)), t(4), "nodes 2 and 3 are not paused");
+        assert_eq!(faults.heals_at(), t(10));
+    }
+
+    fn partition(a: &str, b: Option<&str>, one_way: bool) -> FaultSpec {
+        FaultSpec::Partition(PartitionSpec { a: who(a), b: b.map(who), at: s(10), lasting: s(5), one_way })
+    }
+
+    #[test]
+    fn cuts_know_their_direction_and_time() {
+        let faults = resolve(&[partition("schedulers", Some("node:0"), true)]).unwrap();
+        let (scheduler, node, other) = (Endpoint(1), Endpoint(2), Endpoint(3));
+        assert!(faults.cut(scheduler, node, t(10), t(10)));
+        assert!(faults.cut(scheduler, node, t(9), t(10)), "what is under way is lost");
+        assert!(!faults.cut(scheduler, node, t(8), t(9)) && !faults.cut(scheduler, node, t(15), t(15)));
+        assert!(!faults.cut(node, scheduler, t(12), t(12)), "one way only");
+        assert!(!faults.cut(scheduler, other, t(12), t(12)));
+        let faults = resolve(&[partition("node:0", None, false)]).unwrap();
+        assert!(faults.cut(node, other, t(12), t(12)) && faults.cut(other, node, t(12), t(12)));
+        assert!(!faults.cut(scheduler, other, t(12), t(12)), "the others still talk");
+    }
+
+    #[test]
+    fn degradations_add_up() {
+        let degrade = |factor, loss| {
+            FaultSpec::Degrade(DegradeSpec {
+                a: who("node:0"),
+                b: None,
+                at: s(1),
+                lasting: s(4),
+                delay_factor: factor,
+                loss: Probability::new(loss).unwrap(),
+            })
+        };
+        let faults = resolve(&[degrade(3.0, 0.5), degrade(2.0, 0.5)]).unwrap();
+        let both = faults.degraded(Endpoint(4), Endpoint(2), t(1)).unwrap();
+        assert_eq!((both.factor, both.loss), (6.0, 0.75));
+        assert_eq!(faults.degraded(Endpoint(4), Endpoint(2), t(5)), None);
+        assert_eq!(faults.degraded(Endpoint(4), Endpoint(3), t(1)), None);
+        let error = resolve(&[degrade(1.0, 0.0)]).unwrap_err().to_string();
+        assert!(error.starts_with("network.fault[0].degrade: it changes nothing"), "{error}");
+    }
+
+    #[test]
+    fn nonsense_names_its_key() {
+        for (spec, says) in [
+            (
+                partition("node:9", None, false),
+                "network.fault[0].partition.a: `node:9` names nothing here; there are 4",
+            ),
+            (
+                partition("nodes", Some("node:1"), false),
+                "network.fault[0].partition.b: someone is on both sides",
+            ),
+            (partition("all", None, false), "network.fault[0].partition.a: nobody is left"),
+        ] {
+            let error = resolve(&[spec]).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Which link class joins two endpoints, computed from where they stand instead of a table of all pairs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use volary_actors::base::{Endpoint, Law, Span};
+
+use crate::config::Loss;
+use crate::units::{Buffer, Rate};
+
+/// The links of a class, as a topology describes them. What it leaves out comes from `[network]`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Propagation delay of a message, one way.
+    pub one_way: Law<Span>,
+    /// Loss of a transmission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<Loss>,
+    /// What one link of this class carries at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How much may wait at one link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<Buffer>,
+}
+
+/// A class of links that behave alike.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinkClass {
+    /// What people call it: `rack`, `fabric`, `virginia - ireland`.
+    pub name: String,
+    /// Propagation delay: the sum of one draw of each. Empty: the delay of `[network]`.
+    pub one_way: Vec<Law<Span>>,
+    /// Loss of a transmission, if it has its own.
+    pub loss: Option<Loss>,
+    /// Rate of each link, if it has its own.
+    pub rate: Option<Rate>,
+    /// Buffer of each link, if it has its own.
+    pub buffer: Option<Buffer>,
+    /// Links within one machine: nothing of `[network]` applies to them.
+    pub local: bool,
+}
+
+/// Where an endpoint stands. Numbers are unique within the topology, so that two places are in one rack
+/// exactly if their `rack` is equal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Place {
+    /// The machine.
+    pub host: u32,
+    /// The rack, or whatever shares a switch.
+    pub rack: u32,
+    /// The pod: racks under one aggregation layer.
+    pub pod: u32,
+    /// The region, or the switch in a topology that lists its links.
+    pub zone: u32,
+}
+
+/// The links between all endpoints of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Links {
+    classes: Vec<LinkClass>,
+    /// Empty if all links are alike.
+    places: Vec<Place>,
+    scheme: Scheme,
+}
+
+/// Which class joins two places: the first level they share, else the entry of their zones.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Scheme {
+    /// Class within one machine.
+    pub(crate) host: u16,
+    /// Class within one rack, unless the zones decide.
+    pub(crate) rack: Option<u16>,
+    /// Class within one pod, unless the zones decide.
+    pub(crate) pod: Option<u16>,
+    /// How many zones there are.
+    pub(crate) zones: u32,
+    /// Class between two zones, row by row.
+    pub(crate) between: Vec<u16>,
+}
+
+impl Scheme {
+    #[inline]
+    pub(crate) fn class(&self, a: &Place, b: &Place) -> u16 {
+        if a.host == b.host {
+            return self.host;
+        }
+        match (self.rack, self.pod) {
+            (Some(class), _) if a.rack == b.rack => class,
+            (_, Some(class)) if a.pod == b.pod => class,
+            _ => self.between[(a.zone * self.zones + b.zone) as usize],
+        }
+    }
+}
+
+impl Links {
+    /// All links alike, as `[network]` says.
+    #[must_use]
+    pub fn uniform() -> Self {
+        let class = LinkClass {
+            name: "network".to_owned(),
+            one_way: Vec::new(),
+            loss: None,
+            rate: None,
+            buffer: None,
+            local: false,
+        };
+        Self { classes: vec![class], places: Vec::new(), scheme: Scheme::default() }
+    }
+
+    pub(crate) const fn new(classes: Vec<LinkClass>, places: Vec<Place>, scheme: Scheme) -> Self {
+        Self { classes, places, scheme }
+    }
+
+    /// The classes, in the order of their numbers.
+    #[must_use]
+    pub fn classes(&self) -> &[LinkClass] {
+        &self.classes
+    }
+
+    /// How many endpoints have a place; `None` if all links are alike and it doesn't matter.
+    #[must_use]
+    pub fn endpoints(&self) -> Option<u32> {
+        (!self.places.is_empty()).then_some(self.places.len() as u32)
+    }
+
+    /// The number of the class that joins two endpoints.
+    #[inline]
+    #[must_use]
+    pub fn class(&self, a: Endpoint, b: Endpoint) -> usize {
+        if self.places.is_empty() {
+            return 0;
+        }
+        self.scheme.class(&self.places[a.index()], &self.places[b.index()]) as usize
+    }
+}

@@ -1,0 +1,302 @@
+//! How the links of one class behave: `[network]` and the class, merged, checked and ready to be sampled.
+
+use volary_actors::base::{Address, Law, Span};
+
+use crate::config::{Loss, Network};
+use crate::error::Error;
+use crate::links::{LinkClass, Links};
+use crate::quantile::{Quantiles, normal_score};
+use crate::units::{Probability, Rate};
+
+/// Links of one class.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Model {
+    /// The delay of every message, if nothing else can happen to any without a fault.
+    pub(crate) fixed: Option<Span>,
+    pub(crate) delay: Delay,
+    pub(crate) loss: Loss,
+    pub(crate) duplicate: f64,
+    pub(crate) reorder: f64,
+    /// `None`: as long as another delay.
+    pub(crate) reorder_by: Option<Law<Span>>,
+    pub(crate) limit: Option<Limit>,
+    /// First retransmission timeout.
+    pub(crate) rto: Span,
+}
+
+/// What a link carries at most.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit {
+    pub(crate) rate: Rate,
+    pub(crate) longest_wait: Span,
+}
+
+/// Propagation delay: a constant part and a sum of independent laws.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Delay {
+    constant: Span,
+    laws: Vec<Law<Span>>,
+    /// For correlated delays, which have at most one law.
+    quantiles: Option<Quantiles>,
+}
+
+impl Delay {
+    fn new(laws: &[Law<Span>]) -> Self {
+        let mut delay = Self { constant: Span::ZERO, laws: Vec::new(), quantiles: None };
+        for law in laws {
+            if let Law::Constant(span) = law {
+                delay.constant += *span;
+            } else {
+                delay.laws.push(law.clone());
+            }
+        }
+        delay
+    }
+
+    const fn is_constant(&self) -> bool {
+        self.laws.is_empty()
+    }
+
+    fn is_zero(&self) -> bool {
+        self.is_constant() && self.constant == Span::ZERO
+    }
+
+    /// The delay at an address, independent of all others.
+    #[inline]
+    pub(crate) fn sample(&self, address: Address) -> Span {
+        if self.laws.is_empty() {
+            return self.constant;
+        }
+        let mut draw = address.draw();
+        self.laws.iter().fold(self.constant, |sum, law| sum + law.sample(&mut draw))
+    }
+
+    /// The delay at an address, correlated with the one before through the score: z' = ρz + √(1 − ρ²)ε.
+    #[inline]
+    pub(crate) fn follow(&self, address: Address, first: bool, correlation: f64, score: &mut f32) -> Span {
+        let Some(quantiles) = &self.quantiles else { return self.sample(address) };
+        let fresh = normal_score(address.unit());
+        let next = if first {
+            fresh
+        } else {
+            correlation * f64::from(*score) + (1.0 - correlation * correlation).sqrt() * fresh
+        };
+        *score = next as f32;
+        self.constant + Span::from_secs_f64(quantiles.at(next))
+    }
+
+    /// Mean in seconds.
+    pub(crate) fn mean(&self) -> f64 {
+        self.constant.as_secs_f64() + self.laws.iter().map(Law::mean).sum::<f64>()
+    }
+
+    /// Standard deviation in seconds; the laws are independent.
+    fn std(&self) -> f64 {
+        self.laws.iter().map(|law| law.std().powi(2)).sum::<f64>().sqrt()
+    }
+
+    /// The probe timeout of RFC 9002, section 6.2.1, in steady state. `None` if the delay has no mean or
+    /// deviation.
+    fn probe_timeout(&self) -> Option<Span> {
+        let (srtt, rttvar) = (2.0 * self.mean(), std::f64::consts::SQRT_2 * self.std());
+        let seconds = srtt + (4.0 * rttvar).max(GRANULARITY) + MAX_ACK_DELAY;
+        seconds.is_finite().then(|| Span::from_secs_f64(seconds))
+    }
+}
+
+/// RFC 9002, section 6.1.2, in seconds.
+const GRANULARITY: f64 = 1e-3;
+/// RFC 9000, section 18.2: the default, in seconds.
+const MAX_ACK_DELAY: f64 = 25e-3;
+
+/// The models of all classes of `links`; `faulty` says whether faults can lose messages.
+pub(crate) fn build(network: &Network, links: &Links, faulty: bool) -> Result<Vec<Model>, Error> {
+    network.check()?;
+    refuse_unused(network, links)?;
+    let models: Vec<_> =
+        links.classes().iter().map(|class| Model::new(network, class, faulty)).collect::<Result<_, _>>()?;
+    if !network.correlation.is_zero() && models.iter().all(|m| m.delay.is_constant()) {
+        return Err(Error::at(
+            "network.correlation",
+            "all delays are constant, so nothing is left to correlate",
+            "give `one_way` a law, or leave `correlation` out",
+        ));
+    }
+    let reorders = |m: &Model| m.reorder > 0.0 && m.reorder_by.is_none() && m.delay.is_zero();
+    if models.iter().any(reorders) {
+        return Err(Error::at(
+            "network.reorder",
+            "there is no delay, so a second one holds nothing back",
+            "set `reorder_by`, for example \"1ms\"",
+        ));
+    }
+    if network.buffer.is_some() && models.iter().all(|m| m.limit.is_none()) {
+        return Err(Error::at(
+            "network.buffer",
+            "no link has a rate, so nothing ever waits",
+            "set `rate`, for example \"100 Mbit/s\", or leave `buffer` out",
+        ));
+    }
+    Ok(models)
+}
+
+/// A key of `[network]` that every class of the topology overrides would silently do nothing.
+fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
+    let others = || links.classes().iter().filter(|class| !class.local);
+    let unused = [
+        ("one_way", network.one_way != Law::Constant(Span::ZERO), others().all(|c| !c.one_way.is_empty())),
+        ("loss", !network.loss.is_none(), others().all(|c| c.loss.is_some())),
+        ("rate", network.rate.is_some(), others().all(|c| c.rate.is_some())),
+        ("buffer", network.buffer.is_some(), others().all(|c| c.buffer.is_some())),
+    ];
+    unused.iter().find(|(_, set, overridden)| *set && *overridden).map_or(Ok(()), |(key, ..)| {
+        Err(Error::at(
+            format!("network.{key}"),
+            format!("every link class of the topology has its own `{key}`, so this one is never used"),
+            "remove one of the two",
+        ))
+    })
+}
+
+impl Model {
+    fn new(network: &Network, class: &LinkClass, faulty: bool) -> Result<Self, Error> {
+        let apply = !class.local;
+        let one_way = if class.one_way.is_empty() && apply {
+            std::slice::from_ref(&network.one_way)
+        } else {
+            &class.one_way[..]
+        };
+        refuse_unloaded(one_way)?;
+        let mut delay = Delay::new(one_way);
+        if apply && !network.correlation.is_zero() {
+            delay.quantiles = correlated(&delay, class)?;
+        }
+        let or_zero = |p: Probability| if apply { p.get() } else { 0.0 };
+        let loss = class.loss.unwrap_or(if apply { network.loss } else { Loss::NONE });
+        let rate = class.rate.or_else(|| network.rate.filter(|_| apply));
+        let buffer = class.buffer.or_else(|| network.buffer.filter(|_| apply));
+        if class.buffer.is_some() && rate.is_none() {
+            return Err(Error::at(
+                format!("link.{}.buffer", class.name),
+                "the link has no rate, so nothing ever waits",
+                "set its `rate`, or leave `buffer` out",
+            ));
+        }
+        let limit = rate.map(|rate| Limit {
+            rate,
+            longest_wait: buffer.map_or(Span::MAX, |buffer| buffer.longest_wait(rate)),
+        });
+        let repeats = faulty || !loss.is_none() || limit.is_some_and(|limit| limit.longest_wait != Span::MAX);
+        let rto = if repeats { timeout(network, &delay)? } else { Span::MAX };
+        let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
+        let plain = delay.is_constant() && loss.is_none() && limit.is_none() && duplicate + reorder == 0.0;
+        let fixed = plain.then_some(delay.constant);
+        Ok(Self {
+            fixed,
+            delay,
+            loss,
+            duplicate,
+            reorder,
+            reorder_by: network.reorder_by.clone(),
+            limit,
+            rto,
+        })
+    }
+
+    /// Whether links of this class remember more than how many messages they carried.
+    pub(crate) const fn remembers(&self) -> bool {
+        self.delay.quantiles.is_some() || self.limit.is_some() || matches!(self.loss, Loss::GilbertElliott(_))
+    }
+}
+
+/// An empirical law whose file nobody has read has no samples.
+fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
+    let unloaded = |law: &Law<Span>| matches!(law, Law::Empirical(e) if e.values.is_empty());
+    if laws.iter().any(unloaded) {
+        return Err(Error::at("one_way", "the file of an empirical law is not loaded", "give its `values`"));
+    }
+    Ok(())
+}
+
+/// The quantiles of a delay that is to be correlated; `None` if it is constant.
+fn correlated(delay: &Delay, class: &LinkClass) -> Result<Option<Quantiles>, Error> {
+    match &delay.laws[..] {
+        [] => Ok(None),
+        [law] => Ok(Some(Quantiles::new(law))),
+        _ => Err(Error::at(
+            "network.correlation",
+            format!("the delay of `{}` is a sum of several laws, which cannot be correlated", class.name),
+            "use constant delays for all links of a path but one, or leave `correlation` out",
+        )),
+    }
+}
+
+/// The first retransmission timeout, which must leave room for at least one repetition.
+fn timeout(network: &Network, delay: &Delay) -> Result<Span, Error> {
+    let rto = network.rto.or_else(|| delay.probe_timeout()).ok_or_else(|| {
+        Error::at(
+            "network.rto",
+            "the delay law has no mean or no deviation to derive a timeout from",
+            "set `rto`, for example \"200ms\"",
+        )
+    })?;
+    if rto >= network.peer_timeout {
+        return Err(Error::at(
+            "network.peer_timeout",
+            format!("{} leaves no time for a repetition after {rto}", network.peer_timeout),
+            "raise it, or set a shorter `rto`",
+        ));
+    }
+    Ok(rto)
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::law;
+
+    use super::*;
+
+    #[test]
+    fn default_timeout_is_the_probe_timeout() {
+        let constant = Delay::new(&[Law::Constant(Span::from_millis(10))]);
+        assert_eq!(constant.probe_timeout(), Some(Span::from_millis(20 + 1 + 25)));
+        let gamma = Law::Gamma(law::Gamma { shape: 100.0, mean: Span::from_millis(10) });
+        // Deviation of one way 1 ms, of the round trip √2 ms.
+        let ms = Delay::new(&[gamma]).probe_timeout().unwrap().as_secs_f64() * 1e3;
+        assert!((ms - (20.0 + 4.0 * 2f64.sqrt() + 25.0)).abs() < 1e-3, "{ms} ms");
+        let heavy = Law::Pareto(law::Scaled { scale: Span::from_millis(1), shape: 1.5 });
+        assert_eq!(Delay::new(&[heavy]).probe_timeout(), None);
+    }
+
+    #[test]
+    fn impossible_combinations_are_refused() {
+        let ideal = Network::default;
+        let one = |p| Probability::new(p).unwrap();
+        for (network, says) in [
+            (Network { correlation: one(0.5), ..ideal() }, "network.correlation: all delays are constant"),
+            (Network { buffer: "1 kB".parse().ok(), ..ideal() }, "network.buffer: no link has a rate"),
+            (Network { reorder: one(0.1), ..ideal() }, "network.reorder: there is no delay"),
+            (
+                Network { reorder_by: Some(Law::Constant(Span(1))), ..ideal() },
+                "network.reorder_by: no datagram",
+            ),
+            (Network { peer_timeout: Span::ZERO, ..ideal() }, "network.peer_timeout: every peer"),
+            (Network { rto: Some(Span::ZERO), ..ideal() }, "network.rto: a lost message"),
+            (
+                Network {
+                    loss: Loss::Bernoulli(one(0.1)),
+                    one_way: Law::Pareto(law::Scaled { scale: Span(1), shape: 0.9 }),
+                    ..ideal()
+                },
+                "network.rto: the delay law has no mean",
+            ),
+            (
+                Network { loss: Loss::Bernoulli(one(0.1)), peer_timeout: Span::from_millis(20), ..ideal() },
+                "network.peer_timeout: 20ms leaves no time for a repetition after 26ms",
+            ),
+        ] {
+            let error = build(&network, &Links::uniform(), false).unwrap_err().to_string();
+            assert!(error.starts_with(says), "{error}");
+        }
+    }
+}

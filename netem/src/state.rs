@@ -1,0 +1,209 @@
+//! The few numbers of each link that was used, found by (source, destination) without allocating.
+//!
+//! Most links have a coordinator at one end, and coordinators come first. Each has a row of slots for what it
+//! sends and one for what it receives, made when first used; large rows come zeroed from the operating
+//! system, which makes their pages lazily too. Links between two others are in an open-addressing table that
+//! grows with the number of links used.
+
+use volary_actors::base::{Endpoint, Time};
+
+/// What a link remembers.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct LinkState {
+    /// How many messages it has carried.
+    pub(crate) count: u32,
+    /// Whether the Gilbert-Elliott chain is in its bad state.
+    pub(crate) bad: bool,
+    /// Normal score of the last delay.
+    pub(crate) score: f32,
+    /// Until when it is transmitting what was given to it.
+    pub(crate) busy_until: Time,
+}
+
+/// [`LinkState`] in a form that is zero when new and can be allocated as zeroed memory.
+type Packed = [u32; 5];
+
+impl LinkState {
+    fn unpack([count, bad, score, low, high]: Packed) -> Self {
+        Self {
+            count,
+            bad: bad != 0,
+            score: f32::from_bits(score),
+            busy_until: Time(u64::from(low) | u64::from(high) << 32),
+        }
+    }
+
+    const fn pack(self) -> Packed {
+        let busy = self.busy_until.0;
+        [self.count, self.bad as u32, self.score.to_bits(), busy as u32, (busy >> 32) as u32]
+    }
+}
+
+/// As much state as the models of a run need.
+#[derive(Clone, Debug)]
+pub(crate) enum States {
+    /// Nothing is ever drawn.
+    None,
+    /// Messages are counted, because draws are addressed by their number.
+    Counts(Table<u32>),
+    /// Delays are correlated, losses come in bursts, or links have a rate.
+    Full(Table<Packed>),
+}
+
+impl States {
+    /// Counts a message of a link and returns what the link remembers from before it.
+    #[inline]
+    pub(crate) fn next(&mut self, src: Endpoint, dst: Endpoint) -> LinkState {
+        match self {
+            Self::None => LinkState::default(),
+            Self::Counts(table) => {
+                let slot = table.slot(src, dst);
+                let count = *slot;
+                *slot = count.wrapping_add(1);
+                LinkState { count, ..LinkState::default() }
+            }
+            Self::Full(table) => {
+                let slot = table.slot(src, dst);
+                let state = LinkState::unpack(*slot);
+                slot[0] = state.count.wrapping_add(1);
+                state
+            }
+        }
+    }
+
+    /// Remembers everything but the count.
+    #[inline]
+    pub(crate) fn store(&mut self, src: Endpoint, dst: Endpoint, state: LinkState) {
+        if let Self::Full(table) = self {
+            let slot = table.slot(src, dst);
+            *slot = LinkState { count: slot[0], ..state }.pack();
+        }
+    }
+}
+
+/// Slots by directed pair of endpoints.
+#[derive(Clone, Debug)]
+pub(crate) struct Table<T> {
+    hubs: u32,
+    endpoints: u32,
+    /// By source hub, then destination; empty until used.
+    outgoing: Vec<Vec<T>>,
+    /// By destination hub, then source; empty until used.
+    incoming: Vec<Vec<T>>,
+    rest: Sparse<T>,
+}
+
+impl<T: Copy + Default> Table<T> {
+    pub(crate) fn new(hubs: u32, endpoints: u32) -> Self {
+        let hubs = hubs.min(endpoints);
+        let rows = || vec![Vec::new(); hubs as usize];
+        Self { hubs, endpoints, outgoing: rows(), incoming: rows(), rest: Sparse::default() }
+    }
+
+    #[inline]
+    fn slot(&mut self, src: Endpoint, dst: Endpoint) -> &mut T {
+        debug_assert!(src.0 < self.endpoints && dst.0 < self.endpoints, "{src:?} or {dst:?} does not exist");
+        let (row, column) = if src.0 < self.hubs {
+            (&mut self.outgoing[src.index()], dst.index())
+        } else if dst.0 < self.hubs {
+            (&mut self.incoming[dst.index()], src.index())
+        } else {
+            return self.rest.slot(u64::from(src.0) << 32 | u64::from(dst.0));
+        };
+        if row.is_empty() {
+            *row = vec![T::default(); self.endpoints as usize];
+        }
+        &mut row[column]
+    }
+}
+
+/// A table that only grows: linear probing, at most two thirds full.
+#[derive(Clone, Debug, Default)]
+struct Sparse<T> {
+    used: usize,
+    /// Key plus one; zero is free. A power of two long, or empty.
+    keys: Vec<u64>,
+    slots: Vec<T>,
+}
+
+impl<T: Copy + Default> Sparse<T> {
+    fn slot(&mut self, key: u64) -> &mut T {
+        if self.used * 3 >= self.keys.len() * 2 {
+            self.grow();
+        }
+        let at = self.find(key);
+        if self.keys[at] == 0 {
+            self.keys[at] = key + 1;
+            self.used += 1;
+        }
+        &mut self.slots[at]
+    }
+
+    /// Where a key is, or belongs.
+    #[inline]
+    fn find(&self, key: u64) -> usize {
+        let mask = self.keys.len() - 1;
+        // Fibonacci hashing of both halves; the high bits of the product depend on all of the key.
+        let mut at = ((key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
+        while self.keys[at] != 0 && self.keys[at] != key + 1 {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let size = (self.keys.len() * 2).max(64);
+        let keys = std::mem::replace(&mut self.keys, vec![0; size]);
+        let slots = std::mem::replace(&mut self.slots, vec![T::default(); size]);
+        for (key, slot) in keys.into_iter().zip(slots).filter(|(key, _)| *key != 0) {
+            let at = self.find(key - 1);
+            self.keys[at] = key;
+            self.slots[at] = slot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the split between rows and the sparse table, it behaves like a map from pairs.
+        #[test]
+        fn counts_like_a_map(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
+            let mut states = States::Counts(Table::new(hubs, 40));
+            let mut model = BTreeMap::new();
+            for (src, dst) in uses {
+                let expected = model.entry((src, dst)).or_insert(0u32);
+                prop_assert_eq!(states.next(Endpoint(src), Endpoint(dst)).count, *expected);
+                *expected += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn full_state_is_remembered() {
+        let mut states = States::Full(Table::new(1, 5));
+        for (src, dst) in [(0, 3), (3, 0), (3, 4)] {
+            let (src, dst) = (Endpoint(src), Endpoint(dst));
+            assert_eq!(states.next(src, dst), LinkState::default());
+            let state = LinkState { count: 0, bad: true, score: -1.25, busy_until: Time(u64::MAX - 5) };
+            states.store(src, dst, state);
+            assert_eq!(states.next(src, dst), LinkState { count: 1, ..state });
+        }
+    }
+
+    #[test]
+    fn sparse_table_survives_growth() {
+        let mut sparse = Sparse::<u32>::default();
+        for key in 0..10_000u64 {
+            *sparse.slot(key << 32 | (key * 7)) = key as u32;
+        }
+        assert!((0..10_000u64).all(|key| *sparse.slot(key << 32 | (key * 7)) == key as u32));
+        assert!(sparse.keys.len() <= 32_768, "{} slots for 10,000 keys", sparse.keys.len());
+    }
+}

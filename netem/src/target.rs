@@ -1,0 +1,293 @@
+//! Whom a fault or a setting is about: `"node:3"`, `"nodes:10-19"`, `"schedulers"`, `"rack:2"`, `"all"`.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use volary_actors::base::Endpoint;
+
+use crate::error::Error;
+use crate::units::as_string;
+
+/// A named set of endpoints, before anyone knows which they are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// Everyone.
+    All,
+    /// Every member of a kind: `"schedulers"`.
+    Kind(String),
+    /// Members of a kind by number, both ends included: `"node:3"`, `"nodes:10-19"`.
+    Range {
+        /// The kind, in the singular.
+        kind: String,
+        /// First member.
+        first: u32,
+        /// Last member.
+        last: u32,
+    },
+    /// One member of a kind by name: `"region:virginia"`.
+    Named {
+        /// The kind, in the singular.
+        kind: String,
+        /// The member's name.
+        name: String,
+    },
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    /// Parses `all`, `kind`, `kind:number`, `kind:first-last` or `kind:name`; a kind may stand in the plural.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let trimmed = text.trim();
+        if trimmed == "all" {
+            return Ok(Self::All);
+        }
+        let (kind, member) =
+            trimmed.split_once(':').map_or((trimmed, None), |(k, m)| (k.trim(), Some(m.trim())));
+        let kind = kind.strip_suffix('s').unwrap_or(kind).to_owned();
+        if kind.is_empty() || !kind.chars().all(|c| c.is_ascii_lowercase() || c == '-') || member == Some("")
+        {
+            return Err(format!(
+                "`{text}` is not a target; write for example \"node:3\", \"nodes:10-19\", \"schedulers\" or \"all\""
+            ));
+        }
+        let Some(member) = member else { return Ok(Self::Kind(kind)) };
+        if !member.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(Self::Named { kind, name: member.to_owned() });
+        }
+        let (first, last) = member.split_once('-').unwrap_or((member, member));
+        let parse = |digits: &str| {
+            digits.trim().parse::<u32>().map_err(|_| {
+                format!("`{text}`: `{digits}` is not a number; write for example \"{kind}s:10-19\"")
+            })
+        };
+        let (first, last) = (parse(first)?, parse(last)?);
+        if first > last {
+            return Err(format!("`{text}`: the range runs backwards; write \"{kind}s:{last}-{first}\""));
+        }
+        Ok(Self::Range { kind, first, last })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Kind(kind) => write!(f, "{kind}s"),
+            Self::Range { kind, first, last } if first == last => write!(f, "{kind}:{first}"),
+            Self::Range { kind, first, last } => write!(f, "{kind}s:{first}-{last}"),
+            Self::Named { kind, name } => write!(f, "{kind}:{name}"),
+        }
+    }
+}
+
+as_string! {
+    Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\"",
+        r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
+}
+
+/// Who knows which endpoints a target stands for.
+pub trait Places {
+    /// The endpoints, in ascending order and without repetition.
+    ///
+    /// # Errors
+    /// The target names nothing; the message says what could have been written.
+    fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
+}
+
+/// A plain table of kinds and their members, each a set of endpoints. What kinds there are is up to whoever
+/// fills it: nodes, schedulers, racks, regions.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Groups {
+    endpoints: u32,
+    kinds: BTreeMap<String, Kind>,
+}
+
+/// The members of a kind, in the order of their numbers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    /// Without names, one endpoint each from the first on: a million nodes are two numbers.
+    Run(Endpoint, u32),
+    /// Each listed.
+    Listed(Vec<Member>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Member {
+    name: String,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Kind {
+    fn len(&self) -> u32 {
+        match self {
+            Self::Run(_, count) => *count,
+            Self::Listed(members) => members.len() as u32,
+        }
+    }
+
+    /// The endpoints of members `first..=last`, which exist.
+    fn range(&self, first: u32, last: u32) -> Vec<Endpoint> {
+        match self {
+            Self::Run(start, _) => (first..=last).map(|i| Endpoint(start.0 + i)).collect(),
+            Self::Listed(members) => {
+                let chosen = &members[first as usize..=last as usize];
+                chosen.iter().flat_map(|member| member.endpoints.iter().copied()).collect()
+            }
+        }
+    }
+
+    /// The number of the member with a name, or what is known about `kind` instead.
+    fn find(&self, kind: &str, name: &str) -> Result<u32, String> {
+        let members = match self {
+            Self::Run(..) => &[],
+            Self::Listed(members) => &members[..],
+        };
+        members.iter().position(|member| member.name == name).map(|at| at as u32).ok_or_else(|| {
+            let names = members.iter().map(|m| m.name.as_str()).filter(|n| !n.is_empty());
+            let known: Vec<_> = names.take(20).collect();
+            if known.is_empty() {
+                format!("{kind}s have numbers, not names")
+            } else {
+                format!("known {kind}s are {}", known.join(", "))
+            }
+        })
+    }
+}
+
+impl Groups {
+    /// An empty table; `all` is every endpoint below `endpoints`.
+    #[must_use]
+    pub const fn new(endpoints: u32) -> Self {
+        Self { endpoints, kinds: BTreeMap::new() }
+    }
+
+    /// Adds the next member of `kind` (singular), called `name`, or nothing if `name` is empty. Its number is
+    /// how many there were before.
+    ///
+    /// # Panics
+    /// The members of this kind were given by [`Groups::number`].
+    pub fn add(&mut self, kind: &str, name: &str, endpoints: impl IntoIterator<Item = Endpoint>) {
+        let member = Member { name: name.to_owned(), endpoints: endpoints.into_iter().collect() };
+        match self.kinds.entry(kind.to_owned()).or_insert_with(|| Kind::Listed(Vec::new())) {
+            Kind::Listed(members) => members.push(member),
+            Kind::Run(..) => panic!("{kind}s are numbered already"),
+        }
+    }
+
+    /// Says that there are `count` members of `kind` (singular), without names and with one endpoint each,
+    /// from `first` on.
+    pub fn number(&mut self, kind: &str, first: Endpoint, count: u32) {
+        self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
+    }
+
+    fn kind(&self, kind: &str) -> Result<&Kind, String> {
+        self.kinds.get(kind).ok_or_else(|| {
+            let known: Vec<_> = self.kinds.keys().map(String::as_str).collect();
+            format!("known kinds are all, {}", known.join(", "))
+        })
+    }
+}
+
+impl Places for Groups {
+    fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
+        let mut all = match target {
+            Target::All => return Ok((0..self.endpoints).map(Endpoint).collect()),
+            Target::Kind(name) => {
+                let kind = self.kind(name)?;
+                kind.len().checked_sub(1).map_or_else(Vec::new, |last| kind.range(0, last))
+            }
+            Target::Range { kind: name, first, last } => {
+                let kind = self.kind(name)?;
+                match kind.len() {
+                    0 => return Err(format!("there are no {name}s")),
+                    n if *last >= n => return Err(format!("there are {n} {name}s, 0 to {}", n - 1)),
+                    _ => kind.range(*first, *last),
+                }
+            }
+            Target::Named { kind: of, name } => {
+                let kind = self.kind(of)?;
+                let number = kind.find(of, name)?;
+                kind.range(number, number)
+            }
+        };
+        all.sort_unstable();
+        all.dedup();
+        Ok(all)
+    }
+}
+
+/// The endpoints of several targets, in ascending order; an unknown one is an error at `key`.
+pub(crate) fn resolve_all(
+    places: &dyn Places,
+    targets: &[Target],
+    key: &str,
+) -> Result<Vec<Endpoint>, Error> {
+    let mut all = Vec::new();
+    for target in targets {
+        let some = places.resolve(target).map_err(|known| Error::Unknown {
+            key: key.to_owned(),
+            target: target.to_string(),
+            known,
+        })?;
+        all.extend(some);
+    }
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return Err(Error::at(key, "names nobody", "write for example [\"node:3\"] or [\"schedulers\"]"));
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_parse_and_print() {
+        let range = |kind: &str, first, last| Target::Range { kind: kind.into(), first, last };
+        for (text, target, printed) in [
+            ("all", Target::All, "all"),
+            ("schedulers", Target::Kind("scheduler".into()), "schedulers"),
+            ("node:3", range("node", 3, 3), "node:3"),
+            ("nodes:10-19", range("node", 10, 19), "nodes:10-19"),
+            ("node:10-19", range("node", 10, 19), "nodes:10-19"),
+            (" rack : 2 ", range("rack", 2, 2), "rack:2"),
+            (
+                "region:virginia",
+                Target::Named { kind: "region".into(), name: "virginia".into() },
+                "region:virginia",
+            ),
+        ] {
+            assert_eq!(text.parse(), Ok(target.clone()), "{text}");
+            assert_eq!(target.to_string(), printed);
+        }
+        for bad in ["", ":3", "node:", "Node:3", "nodes:9-3", "nodes:1-x", "node:99999999999", "no de"] {
+            assert!(bad.parse::<Target>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_resolve_numbers_names_and_kinds() {
+        let mut groups = Groups::new(8);
+        groups.number("node", Endpoint(2), 4);
+        groups.add("rack", "left", [Endpoint(3), Endpoint(2)]);
+        groups.add("rack", "right", [Endpoint(4), Endpoint(5)]);
+        let find =
+            |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
+        assert_eq!(find("all"), Ok((0..8).collect::<Vec<_>>()));
+        assert_eq!(find("nodes"), Ok(vec![2, 3, 4, 5]));
+        assert_eq!(find("nodes:1-2"), Ok(vec![3, 4]));
+        assert_eq!(find("rack:0"), Ok(vec![2, 3]));
+        assert_eq!(find("rack:right"), Ok(vec![4, 5]));
+        assert_eq!(find("node:4"), Err("there are 4 nodes, 0 to 3".into()));
+        assert_eq!(find("rack:middle"), Err("known racks are left, right".into()));
+        assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()));
+    }
+}

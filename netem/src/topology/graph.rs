@@ -1,0 +1,144 @@
+//! Link classes of a topology that lists its switches and links: one for each two switches.
+
+use super::classes::{HOST, find, host};
+use super::file::{GraphLink, GraphShape, LinkClasses};
+use crate::config::Loss;
+use crate::error::Error;
+use crate::links::{LinkClass, Scheme};
+use crate::units::Probability;
+
+/// A path for each two of this many switches is a class; more would not fit their numbers.
+const MOST_SWITCHES: usize = 256;
+
+/// Joins each two switches by the path of least mean delay.
+pub(super) fn classes(graph: &GraphShape, link: &LinkClasses) -> Result<(Vec<LinkClass>, Scheme), Error> {
+    let LinkClasses { host: _, rack, pod, fabric, region, between } = link;
+    if [rack, pod, fabric, region].iter().any(|class| class.is_some()) || !between.is_empty() {
+        return Err(Error::at(
+            "link",
+            "a graph has links of its own",
+            "describe them in `[[shape.graph.link]]`; only `[link.host]` may stand here",
+        ));
+    }
+    let count = graph.switch.len();
+    if count > MOST_SWITCHES {
+        return Err(Error::at(
+            "shape.graph.switch",
+            format!("{count} switches are too many to list"),
+            format!("stay below {MOST_SWITCHES}, or use `leaf-spine`, `fat-tree` or `regions`"),
+        ));
+    }
+    let edges = edges(graph)?;
+    let mut classes = vec![host(link)];
+    let mut between = vec![HOST; count * count];
+    for a in 0..count {
+        let paths = shortest(a, &edges, count);
+        for b in a..count {
+            let path = paths.path(b).ok_or_else(|| {
+                let (a, b) = (&graph.switch[a].name, &graph.switch[b].name);
+                Error::at(
+                    "shape.graph.link",
+                    format!("no path joins `{a}` and `{b}`"),
+                    format!("add a `[[shape.graph.link]]` that leads to `{b}`"),
+                )
+            })?;
+            let number = classes.len() as u16;
+            classes.push(joined(graph, a, b, &path));
+            between[a * count + b] = number;
+            between[b * count + a] = number;
+        }
+    }
+    let scheme = Scheme { host: HOST, rack: None, pod: None, zones: count as u32, between };
+    Ok((classes, scheme))
+}
+
+/// A link seen from one of its ends.
+#[derive(Clone, Copy)]
+struct Edge {
+    to: usize,
+    link: usize,
+    mean: f64,
+}
+
+/// The links at each switch.
+fn edges(graph: &GraphShape) -> Result<Vec<Vec<Edge>>, Error> {
+    let names: Vec<_> = graph.switch.iter().map(|switch| switch.name.clone()).collect();
+    let mut edges = vec![Vec::new(); names.len()];
+    for (i, link) in graph.link.iter().enumerate() {
+        let key = format!("shape.graph.link[{i}]");
+        let ends = link.between.each_ref().map(|name| find(&names, name, &format!("{key}.between")));
+        let [a, b] = ends;
+        let (a, b) = (a?, b?);
+        let mean = link.one_way.mean();
+        if !mean.is_finite() {
+            return Err(Error::at(
+                format!("{key}.one_way"),
+                "a law without a mean has no place in a shortest path",
+                "use one with a mean, such as a Pareto law of shape above 1",
+            ));
+        }
+        if a == b {
+            return Err(Error::at(format!("{key}.between"), "a switch and itself", "name two switches"));
+        }
+        edges[a].push(Edge { to: b, link: i, mean });
+        edges[b].push(Edge { to: a, link: i, mean });
+    }
+    Ok(edges)
+}
+
+/// The shortest paths from one switch.
+struct Paths {
+    /// The last edge of the path to each switch: where it comes from, and which link.
+    last: Vec<Option<(usize, usize)>>,
+    from: usize,
+}
+
+/// Dijkstra's algorithm without a heap: there are few switches. Of equal paths the one whose switches come
+/// first in the file wins, so the result is the same on every machine.
+fn shortest(from: usize, edges: &[Vec<Edge>], count: usize) -> Paths {
+    let mut distance = vec![f64::INFINITY; count];
+    let mut done = vec![false; count];
+    let mut last = vec![None; count];
+    distance[from] = 0.0;
+    loop {
+        let open = (0..count).filter(|&i| !done[i] && distance[i].is_finite());
+        let Some(here) = open.min_by(|&i, &j| distance[i].total_cmp(&distance[j])) else { break };
+        done[here] = true;
+        for edge in &edges[here] {
+            let through = distance[here] + edge.mean;
+            if through < distance[edge.to] {
+                distance[edge.to] = through;
+                last[edge.to] = Some((here, edge.link));
+            }
+        }
+    }
+    Paths { last, from }
+}
+
+impl Paths {
+    /// The links on the way to a switch; `None` if there is no way.
+    fn path(&self, to: usize) -> Option<Vec<usize>> {
+        let mut links = Vec::new();
+        let mut here = to;
+        while here != self.from {
+            let (before, link) = self.last[here]?;
+            links.push(link);
+            here = before;
+        }
+        Some(links)
+    }
+}
+
+/// What machines at two switches see of each other: delays add up, survival multiplies, the slowest link
+/// counts.
+fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
+    let links: Vec<&GraphLink> = path.iter().map(|&link| &graph.link[link]).collect();
+    let (a, b) = (&graph.switch[a], &graph.switch[b]);
+    let mut one_way = vec![a.access.clone(), b.access.clone()];
+    one_way.extend(links.iter().map(|link| link.one_way.clone()));
+    let lost = 1.0 - links.iter().map(|link| 1.0 - link.loss.get()).product::<f64>();
+    let loss = Probability::new(lost).filter(|p| !p.is_zero()).map(Loss::Bernoulli);
+    let rate = links.iter().filter_map(|link| link.rate).min();
+    let name = if a.name == b.name { a.name.clone() } else { format!("{} - {}", a.name, b.name) };
+    LinkClass { name, one_way, loss, rate, buffer: None, local: false }
+}

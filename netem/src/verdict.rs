@@ -1,0 +1,125 @@
+//! The only question netem answers, and the books it keeps about its answers.
+
+use serde::Serialize;
+
+use volary_actors::base::{Class, Span};
+
+/// What happens to a message. Spans count from the moment of sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It arrives.
+    Deliver {
+        /// How long it takes.
+        after: Span,
+        /// How often a stream message had to be sent again; zero for datagrams.
+        retransmissions: u32,
+    },
+    /// The network duplicated a datagram; it arrives twice, in any order.
+    Twice {
+        /// How long the original takes.
+        after: Span,
+        /// How long its duplicate takes.
+        again: Span,
+    },
+    /// It never arrives and nobody is told: a datagram, or a stream message whose sender crashed before it
+    /// could send it again.
+    Drop(Cause),
+    /// A stream message cannot be delivered; its sender learns so.
+    Unreachable {
+        /// When the sender learns it.
+        after: Span,
+        /// What kept the last transmission from its destination.
+        cause: Cause,
+    },
+}
+
+/// Why a message, or one transmission of it, did not arrive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The loss law.
+    Loss,
+    /// The buffer of a link with a rate was full.
+    Congestion,
+    /// A partition stood or came between.
+    Partition,
+    /// Its destination was down, or lost what was under way to it; or its sender crashed.
+    Crash,
+    /// Extra loss of a degraded link.
+    Degradation,
+}
+
+impl Cause {
+    /// Every cause, in the order of their counters.
+    pub const ALL: [Self; 5] =
+        [Self::Loss, Self::Congestion, Self::Partition, Self::Crash, Self::Degradation];
+}
+
+/// Messages of one class, and what became of them.
+///
+/// sent = delivered + dropped + unreachable; `lost` counts transmissions, of which a stream message can have
+/// many.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct ClassStats {
+    /// Messages sent.
+    pub sent: u64,
+    /// Messages delivered at least once.
+    pub delivered: u64,
+    /// Messages that never arrive, by [`Cause`], in the order of [`Cause::ALL`].
+    pub dropped: [u64; Cause::ALL.len()],
+    /// Stream messages returned to their sender, by cause of the last failure.
+    pub unreachable: [u64; Cause::ALL.len()],
+    /// Transmissions that failed, by cause.
+    pub lost: [u64; Cause::ALL.len()],
+    /// Datagrams that arrive twice.
+    pub duplicated: u64,
+    /// Datagrams held back by the reordering law.
+    pub reordered: u64,
+    /// Transmissions of stream messages after the first.
+    pub retransmissions: u64,
+    /// Deliveries held back because their destination was paused.
+    pub held: u64,
+    /// Transmissions over a degraded link.
+    pub degraded: u64,
+    /// Propagation delay of what was delivered, in all, in ns.
+    pub propagation_ns: u64,
+    /// Wait and transmission time at links with a rate, of what was delivered, in all, in ns.
+    pub queueing_ns: u64,
+    /// Delay that retransmission timeouts added to what was delivered, in all, in ns.
+    pub retransmission_ns: u64,
+    /// Delay that pauses of the destination added, in all, in ns.
+    pub paused_ns: u64,
+}
+
+/// What the network did: which faults fired, and which part of the delay came from where.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct Stats {
+    /// About datagrams.
+    pub datagram: ClassStats,
+    /// About stream messages.
+    pub stream: ClassStats,
+}
+
+impl Stats {
+    /// The books of a class.
+    #[must_use]
+    pub const fn of(&self, class: Class) -> &ClassStats {
+        match class {
+            Class::Datagram => &self.datagram,
+            Class::Stream => &self.stream,
+        }
+    }
+
+    pub(crate) const fn of_mut(&mut self, class: Class) -> &mut ClassStats {
+        match class {
+            Class::Datagram => &mut self.datagram,
+            Class::Stream => &mut self.stream,
+        }
+    }
+
+    /// Transmissions of both classes that failed for a cause.
+    #[must_use]
+    pub const fn lost(&self, cause: Cause) -> u64 {
+        self.datagram.lost[cause as usize] + self.stream.lost[cause as usize]
+    }
+}

@@ -1,0 +1,123 @@
+//! Delay laws, their correlation, duplicates and reordering.
+
+use volary_actors::base::{Address, Law, Purpose, Span, Time};
+use volary_netem::{Probability, Verdict};
+
+use crate::{close, datagram, delay, deliver, fabric, ms, stream};
+
+const N: usize = 20_000;
+
+const LAWS: [&str; 10] = [
+    "{ uniform = { low = '1ms', high = '3ms' } }",
+    "{ normal = { mean = '10ms', std = '2ms' } }",
+    "{ lognormal = { median = '50us', sigma = 0.5 } }",
+    "{ exponential = { mean = '7ms' } }",
+    "{ gamma = { shape = 100.0, mean = '10ms' } }",
+    "{ erlang = { stages = 3, mean = '2ms' } }",
+    "{ pareto = { scale = '1ms', shape = 2.5 } }",
+    "{ weibull = { scale = '1ms', shape = 1.5 } }",
+    "{ hyperexponential = { means = ['1ms', '20ms'], weights = [3.0, 1.0] } }",
+    "{ empirical = { values = ['6ms', '1ms', '2ms'] } }",
+];
+
+/// Two-sample Kolmogorov-Smirnov distance; ties count once.
+fn distance(a: &mut [f64], b: &mut [f64]) -> f64 {
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    let share = |all: &[f64], x: f64| all.partition_point(|y| *y <= x + 2e-9) as f64 / all.len() as f64;
+    a.iter().chain(b.iter()).map(|&x| (share(a, x) - share(b, x)).abs()).fold(0.0, f64::max)
+}
+
+/// Samples of a law that have nothing to do with the network's.
+fn reference(law: &Law<Span>) -> Vec<f64> {
+    let base = Address::new(99, Purpose::Tool);
+    (0..N as u64).map(|k| law.sample(&mut base.at(k).draw()).as_secs_f64()).collect()
+}
+
+#[test]
+fn delays_have_the_law_asked_for() {
+    for text in LAWS {
+        let asked = crate::network(&format!("one_way = {text}")).one_way;
+        let mut links = fabric(&format!("one_way = {text}"));
+        let mut measured: Vec<_> = (0..N).filter_map(|_| delay(stream(&mut links, Time::ZERO))).collect();
+        assert_eq!(measured.len(), N);
+        let gap = distance(&mut measured, &mut reference(&asked));
+        // The 0.1 % point.
+        assert!(gap < 1.95 * (2.0 / N as f64).sqrt(), "{text}: distance {gap}");
+    }
+}
+
+fn correlation(x: &[f64]) -> f64 {
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let variance = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n;
+    x.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum::<f64>() / n / variance
+}
+
+/// Correlation is measured on a normal law, where scores and delays are the same up to scale; that the law
+/// stays is measured on all, on every 20th delay, because a test of a law wants independent samples.
+#[test]
+fn correlation_is_as_asked_and_keeps_the_law() {
+    for asked in [0.0, 0.3, 0.8] {
+        let mut links = fabric(&format!(
+            "one_way = {{ normal = {{ mean = '10ms', std = '1ms' }} }}\ncorrelation = {asked}"
+        ));
+        let delays: Vec<_> = (0..N).filter_map(|_| delay(datagram(&mut links, Time::ZERO))).collect();
+        let measured = correlation(&delays);
+        assert!((measured - asked).abs() < 4.5 / (N as f64).sqrt(), "asked {asked}, measured {measured}");
+    }
+    for text in LAWS {
+        let asked = crate::network(&format!("one_way = {text}")).one_way;
+        let mut links = fabric(&format!("one_way = {text}\ncorrelation = 0.7"));
+        let all = (0..20 * N).filter_map(|_| delay(datagram(&mut links, Time::ZERO)));
+        let mut measured: Vec<_> = all.step_by(20).collect();
+        let gap = distance(&mut measured, &mut reference(&asked));
+        assert!(gap < 1.95 * (2.0 / N as f64).sqrt(), "{text}: distance {gap}");
+    }
+}
+
+#[test]
+fn full_correlation_gives_a_link_one_delay() {
+    let mut links = fabric("one_way = { exponential = { mean = '5ms' } }\ncorrelation = 1");
+    let first = datagram(&mut links, Time::ZERO);
+    assert!((0..100).all(|_| datagram(&mut links, Time::ZERO) == first));
+    let other = links.route(Time::ZERO, crate::B, crate::A, volary_actors::base::Class::Datagram, 100);
+    assert_ne!(other, first, "links differ");
+}
+
+#[test]
+fn duplicates_are_as_frequent_as_asked_and_have_their_own_delay() {
+    let mut links = fabric("one_way = { exponential = { mean = '5ms' } }\nduplicate = 0.1");
+    let mut second = Vec::new();
+    for _ in 0..20 * N {
+        if let Verdict::Twice { after, again } = datagram(&mut links, Time::ZERO) {
+            assert_ne!(after, again);
+            second.push(again.as_secs_f64());
+        }
+    }
+    assert!(close(second.len() as f64 / (20 * N) as f64, 0.1, (20 * N) as f64), "{}", second.len());
+    assert_eq!(links.stats().datagram.duplicated, second.len() as u64);
+    let mut asked = reference(&crate::network("one_way = { exponential = { mean = '5ms' } }").one_way);
+    let limit = 1.95 * (1.0 / second.len() as f64 + 1.0 / N as f64).sqrt();
+    assert!(distance(&mut second, &mut asked) < limit);
+    assert!((0..1000).all(|_| matches!(stream(&mut links, Time::ZERO), Verdict::Deliver { .. })));
+}
+
+#[test]
+fn reordering_holds_back_the_share_asked_for() {
+    let mut links = fabric("one_way = '5ms'\nreorder = 0.2\nreorder_by = '3ms'");
+    let held = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == deliver(ms(8), 0)).count();
+    let straight = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == deliver(ms(5), 0)).count();
+    assert!(close(held as f64 / N as f64, 0.2, N as f64), "{held}");
+    assert!(close(straight as f64 / N as f64, 0.8, N as f64), "{straight}");
+    assert!((0..1000).all(|_| stream(&mut links, Time::ZERO) == deliver(ms(5), 0)));
+    let mut links = fabric("one_way = '5ms'\nreorder = 1");
+    assert_eq!(datagram(&mut links, Time::ZERO), deliver(ms(10), 0), "by default, another delay");
+}
+
+#[test]
+fn probabilities_keep_their_range() {
+    assert_eq!(Probability::new(1.5), None);
+    let error = toml::from_str::<volary_netem::Network>("one_way = '1ms'\nduplicate = 3").unwrap_err();
+    assert!(error.to_string().contains("line 2") && error.to_string().contains("0.03"), "{error}");
+}

@@ -1,0 +1,74 @@
+//! Rates and buffers.
+
+use volary_actors::base::{Class, Time};
+use volary_netem::{Cause, Verdict};
+
+use crate::{A, B, at, datagram, delay, deliver, fabric, ms, stream};
+
+/// 100 bytes take 1 ms at 800 kbit/s.
+const SLOW: &str = "one_way = '10ms'\nrate = '800 kbit/s'\n";
+
+#[test]
+fn messages_of_a_link_wait_for_each_other() {
+    let mut links = fabric(SLOW);
+    assert_eq!(datagram(&mut links, at(0)), deliver(ms(11), 0));
+    assert_eq!(stream(&mut links, at(0)), deliver(ms(12), 0), "classes share the link");
+    assert_eq!(links.route(at(0), B, A, Class::Datagram, 100), deliver(ms(11), 0), "directions don't");
+    assert_eq!(datagram(&mut links, at(1)), deliver(ms(12), 0));
+    assert_eq!(datagram(&mut links, at(50)), deliver(ms(11), 0), "an idle link has forgotten");
+    assert_eq!(
+        links.route(at(50), A, B, Class::Datagram, 1000),
+        deliver(ms(21), 0),
+        "by size, after the other"
+    );
+}
+
+#[test]
+fn throughput_is_the_rate() {
+    let mut links = fabric(SLOW);
+    // 2,000 messages a second are offered, 1,000 fit.
+    let last =
+        (0..4000u64).filter_map(|k| delay(datagram(&mut links, Time(k * 500_000))).map(|d| (k, d))).last();
+    let (k, after) = last.expect("no buffer, no loss");
+    let arrival = k as f64 * 0.0005 + after;
+    assert!((4000.0 / (arrival - 0.010) - 1000.0).abs() < 1.0, "{arrival}");
+    let queueing: u64 = (1..=4000).map(|k| k * 1_000_000 - (k - 1) * 500_000).sum();
+    assert_eq!(links.stats().datagram.queueing_ns, queueing);
+}
+
+#[test]
+fn a_full_buffer_drops_datagrams() {
+    for buffer in ["5ms", "500 B"] {
+        let mut links = fabric(&format!("{SLOW}buffer = '{buffer}'"));
+        let fates: Vec<_> = (0..9).map(|_| datagram(&mut links, at(0))).collect();
+        let carried: Vec<_> = (0..6).map(|k| deliver(ms(11 + k), 0)).collect();
+        assert_eq!(fates[..6], carried, "one is sent and five wait");
+        assert!(fates[6..].iter().all(|fate| *fate == Verdict::Drop(Cause::Congestion)), "{fates:?}");
+        assert_eq!(datagram(&mut links, at(2)), deliver(ms(15), 0), "two have left");
+        assert_eq!(links.stats().datagram.dropped[Cause::Congestion as usize], 3);
+    }
+}
+
+#[test]
+fn a_full_buffer_delays_stream_messages() {
+    let mut links = fabric(&format!("{SLOW}buffer = '5ms'\nrto = '20ms'"));
+    (0..6).for_each(|_| assert!(delay(stream(&mut links, at(0))).is_some()));
+    assert_eq!(
+        stream(&mut links, at(0)),
+        deliver(ms(20 + 1 + 10), 1),
+        "repeated when the link is idle again"
+    );
+    assert_eq!(links.stats().stream.lost[Cause::Congestion as usize], 1);
+    // Overload: what doesn't fit is repeated, and never faster than the rate or to no avail.
+    let mut links = fabric(&format!("{SLOW}buffer = '5ms'\nrto = '20ms'\npeer_timeout = '100ms'"));
+    let arrivals: Vec<_> = (0..2000u64)
+        .map(|k| {
+            k as f64 * 5e-4
+                + delay(stream(&mut links, Time(k * 500_000))).expect("congestion is no partition")
+        })
+        .collect();
+    for end in [0.5, 1.0, 1.5] {
+        let by_then = arrivals.iter().filter(|&&arrival| arrival <= end + 0.010).count() as f64;
+        assert!(by_then <= 1000.0 * end + 6.0, "{by_then} messages in {end} s at 1,000/s");
+    }
+}

@@ -1,0 +1,137 @@
+//! Loss models, and the retransmissions they cause.
+
+use volary_actors::base::{Class, Endpoint, Span, Time};
+use volary_netem::{Cause, Verdict};
+
+use crate::{close, datagram, fabric, ms, stream};
+
+const N: usize = 200_000;
+
+#[test]
+fn independent_loss_is_as_asked() {
+    let mut links = fabric("loss = 0.05");
+    let lost: Vec<_> =
+        (0..N).map(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).collect();
+    let share = lost.iter().filter(|&&lost| lost).count() as f64 / N as f64;
+    assert!(close(share, 0.05, N as f64), "{share}");
+    let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count() as f64 / N as f64;
+    assert!(close(pairs, 0.0025, N as f64), "losses are independent: {pairs}");
+    assert_eq!(links.stats().datagram.dropped[Cause::Loss as usize], (share * N as f64).round() as u64);
+}
+
+const BURSTS: &str = "loss = { gilbert-elliott = { p = 0.01, r = 0.2 } }";
+
+#[test]
+fn gilbert_elliott_has_its_rate_and_its_bursts() {
+    let mut links = fabric(BURSTS);
+    let lost: Vec<_> =
+        (0..N).map(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).collect();
+    let share = lost.iter().filter(|&&lost| lost).count() as f64 / N as f64;
+    // Successive states are correlated by 1 − p − r, so the mean of N has (2 − p − r)/(p + r) times the
+    // variance of independent ones.
+    let effective = N as f64 * 0.21 / 1.79;
+    assert!(close(share, 0.01 / 0.21, effective), "{share}");
+    let bursts = lost.windows(2).filter(|pair| !pair[0] && pair[1]).count() as f64;
+    let length = share * N as f64 / bursts;
+    // Geometric with mean 1/r = 5 and variance (1 − r)/r² = 20.
+    assert!((length - 5.0).abs() < 4.5 * (20.0 / bursts).sqrt(), "bursts of {length}");
+}
+
+#[test]
+fn partial_bad_states_lose_their_share() {
+    let mut links =
+        fabric("loss = { gilbert-elliott = { p = 0.1, r = 0.3, good_loss = 0.02, bad_loss = 0.6 } }");
+    let lost = (0..N).filter(|_| datagram(&mut links, Time::ZERO) == Verdict::Drop(Cause::Loss)).count();
+    let share = lost as f64 / N as f64;
+    assert!(close(share, 0.75 * 0.02 + 0.25 * 0.6, N as f64 * 0.4 / 1.6), "{share}");
+}
+
+/// Links that carry one message each lose as much as one link that carries many: chains start in their
+/// stationary law.
+#[test]
+fn short_links_lose_as_much_as_long_ones() {
+    let links: u32 = 40_000;
+    let network = crate::network(BURSTS);
+    let mut fabric = volary_netem::Fabric::new(
+        &network,
+        volary_netem::Links::uniform(),
+        links + 1,
+        1,
+        volary_netem::Faults::none(),
+        3,
+    )
+    .unwrap();
+    let lost = (1..=links)
+        .filter(|&dst| {
+            let verdict = fabric.route(Time::ZERO, Endpoint(0), Endpoint(dst), Class::Datagram, 9);
+            verdict == Verdict::Drop(Cause::Loss)
+        })
+        .count();
+    assert!(close(lost as f64 / f64::from(links), 0.01 / 0.21, f64::from(links)), "{lost}");
+}
+
+/// Loss p of each attempt: k retransmissions with probability (1 − p) pᵏ, and each k has its delay.
+#[test]
+fn stream_messages_are_delayed_not_lost() {
+    let mut links = fabric("one_way = '10ms'\nloss = 0.3\nrto = '50ms'\npeer_timeout = '1h'");
+    let mut by_attempts = [0u32; 20];
+    for _ in 0..N {
+        let Verdict::Deliver { after, retransmissions } = stream(&mut links, Time::ZERO) else {
+            panic!("a stream message is not lost")
+        };
+        // 50 + 100 + 200 + …
+        assert_eq!(after, ms(10 + 50 * ((1 << retransmissions) - 1)));
+        by_attempts[retransmissions as usize] += 1;
+    }
+    for (k, &count) in by_attempts.iter().enumerate().take(6) {
+        let asked = 0.7 * 0.3f64.powi(k as i32);
+        assert!(close(f64::from(count) / N as f64, asked, N as f64), "{k} retransmissions: {count}");
+    }
+    let books = &links.stats().stream;
+    assert_eq!(books.delivered, N as u64);
+    assert_eq!(books.retransmissions, books.lost[Cause::Loss as usize]);
+}
+
+#[test]
+fn default_timeout_follows_the_round_trip() {
+    let mut links = fabric("one_way = '10ms'\nloss = 0.5");
+    let once = (0..100).map(|_| stream(&mut links, Time::ZERO)).find_map(|verdict| match verdict {
+        Verdict::Deliver { after, retransmissions: 1 } => Some(after),
+        _ => None,
+    });
+    // 20 ms round trip + 1 ms granularity + 25 ms acknowledgement delay, then 10 ms there.
+    assert_eq!(once, Some(ms(46 + 10)));
+}
+
+#[test]
+fn a_link_that_loses_everything_is_an_unreachable_peer() {
+    let mut links = fabric("one_way = '10ms'\nloss = 1\npeer_timeout = '3s'");
+    let verdict = Verdict::Unreachable { after: Span::from_secs(3), cause: Cause::Loss };
+    assert_eq!(stream(&mut links, Time::ZERO), verdict);
+    assert_eq!(datagram(&mut links, Time::ZERO), Verdict::Drop(Cause::Loss));
+    assert_eq!(links.stats().stream.unreachable[Cause::Loss as usize], 1);
+}
+
+/// Repetitions go on from the state that lost the message, so bursts cost several.
+#[test]
+fn bursts_outlast_repetitions() {
+    let retransmitted = |text: &str| {
+        let mut links = fabric(&format!("{text}\nrto = '1ms'\npeer_timeout = '1h'"));
+        let mut counts = (0.0, 0.0);
+        for _ in 0..N {
+            if let Verdict::Deliver { retransmissions, .. } = stream(&mut links, Time::ZERO)
+                && retransmissions > 0
+            {
+                counts.0 += 1.0;
+                counts.1 += f64::from(retransmissions);
+            }
+        }
+        counts.1 / counts.0
+    };
+    // In a bad spell with r = 0.2 a message needs 5 repetitions on average, independently it needs 1/(1 − p).
+    let bursts = retransmitted(BURSTS);
+    assert!((bursts - 5.0).abs() < 0.4, "{bursts}");
+    let independent = retransmitted("loss = 0.0476");
+    assert!((independent - 1.05).abs() < 0.02, "{independent}");
+    assert!((crate::network(BURSTS).loss.mean() - 0.01 / 0.21).abs() < 1e-12);
+}
