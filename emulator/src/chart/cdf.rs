@@ -49,7 +49,7 @@ pub fn distribution(
 /// about the last per cent.
 #[must_use]
 pub fn tail(title: &str, x_label: &str, unit: Unit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
-    let series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
+    let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
     let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };

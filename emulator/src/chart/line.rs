@@ -92,12 +92,19 @@ impl Plot {
     }
 
     fn scale(&self, axis: &Axis, pick: fn((f64, f64)) -> f64, pixels: (f64, f64)) -> Scale {
-        let fitted = || {
-            let points =
-                self.series.iter().flat_map(|s| s.points.iter().chain(&s.band.low).chain(&s.band.high));
+        let bounds = |points: &mut dyn Iterator<Item = &(f64, f64)>| {
             let values = points.copied().filter(|point| self.is_drawable(*point)).map(pick);
-            let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(a, b), v| (a.min(v), b.max(v)));
-            if low.is_finite() { (low, high) } else { (0.1, 1.0) }
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
+        };
+        let fitted = || {
+            let (low, high) = bounds(&mut self.series.iter().flat_map(|s| &s.points));
+            let edges = bounds(&mut self.series.iter().flat_map(|s| s.band.low.iter().chain(&s.band.high)));
+            // A band may be as wide as it likes; the curves must stay readable.
+            match axis.spread {
+                _ if !low.is_finite() => (0.1, 1.0),
+                Spread::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
+                Spread::Linear => (edges.0.min(low).min(0.0), edges.1.max(high)),
+            }
         };
         Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels)
     }

@@ -39,6 +39,6 @@ svg.chart{max-width:100%;height:auto;display:block;font:12px system-ui,sans-seri
 .chart .shade{fill:var(--heat)}.chart .frame{fill:none;stroke:var(--rule)}\
 .chart .burst{fill:var(--burst)}\
 .chart .first{fill:var(--c0)}.chart .second{fill:var(--c4)}.chart .preempted{fill:var(--c3)}\
-.chart .suspended{fill:var(--c5)}.chart .lost{fill:var(--c7)}\
+.chart .suspended{fill:var(--c2)}.chart .lost{fill:var(--c7)}\
 .chart .first,.chart .second,.chart .preempted,.chart .suspended,.chart .lost{stroke:var(--paper);stroke-width:.6}\
 .chart g.curveset:hover .curve{stroke-width:3.2}";

@@ -8,10 +8,10 @@ use crate::results::{CopyEnd, CopyRow, Measured, Summary};
 pub const SKETCH_POINTS: usize = 2_000;
 
 /// Executions of the timeline kept at most; what is longer is cut at the end and says so.
-pub const TIMELINE_ROWS: usize = 20_000;
+pub const TIMELINE_ROWS: usize = 10_000;
 
 /// Degraded intervals kept at most.
-pub const BURST_ROWS: usize = 20_000;
+pub const BURST_ROWS: usize = 10_000;
 
 /// One cell, policy and seed as it lies in `cells/<id>.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -141,5 +141,71 @@ impl From<Tuple> for Slice {
 impl From<Slice> for Tuple {
     fn from(Slice(row): Slice) -> Self {
         (row.job, row.task, row.attempt, row.core, row.start, row.end, row.end_kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{Draws, measured, quantile};
+
+    #[test]
+    fn few_values_have_exact_quantiles() {
+        let sketch = Sketch::new(vec![4.0, 1.0, 3.0, 2.0]);
+        for (p, expected) in [(0.0, 1.0), (0.5, 2.5), (0.9, 3.7), (1.0, 4.0)] {
+            assert!((sketch.quantile(p).unwrap() - expected).abs() < 1e-12, "{p}");
+        }
+        assert_eq!(Sketch::new(Vec::new()).quantile(0.5), None);
+        assert_eq!(Sketch::new(vec![7.0]).quantile(0.99), Some(7.0));
+    }
+
+    #[test]
+    fn many_values_keep_the_tail_exact() {
+        let mut draws = Draws::new(5);
+        let mut values: Vec<f64> = (0..200_000).map(|_| -(1.0 - draws.next()).ln()).collect();
+        let sketch = Sketch::new(values.clone());
+        values.sort_by(f64::total_cmp);
+        assert!(sketch.rank.len() <= SKETCH_POINTS && sketch.count == 200_000);
+        assert_eq!(sketch.quantile(1.0), values.last().copied());
+        for p in [0.01, 0.5, 0.9, 0.99, 0.999, 0.999_9] {
+            let (kept, exact) = (sketch.quantile(p).unwrap(), quantile(&values, p));
+            assert!((kept - exact).abs() < 0.005 * exact, "{p}: {kept} for {exact}");
+        }
+        let last: Vec<u64> = sketch.rank.iter().rev().take(20).copied().collect();
+        assert_eq!(
+            last,
+            (0..20).map(|i| 199_999 - i).collect::<Vec<u64>>(),
+            "every one of the slowest is kept"
+        );
+    }
+
+    #[test]
+    fn a_record_survives_json() {
+        let mut cell = measured("a", &[], 3, 1.0, 3_000);
+        cell.jobs[5].response = f64::NAN;
+        cell.summary.wait_s.p99 = f64::NAN;
+        let record = CellRecord::new("id", &cell);
+        assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
+        let json = serde_json::to_string(&record).unwrap();
+        let mut back: CellRecord = serde_json::from_str(&json).unwrap();
+        assert!(back.summary.wait_s.p99.is_nan(), "what was not measured stays so");
+        back.summary.wait_s.p99 = 0.0;
+        let mut record = record;
+        record.summary.wait_s.p99 = 0.0;
+        assert_eq!(back, record);
+    }
+
+    #[test]
+    fn long_timelines_keep_their_beginning_on_every_core() {
+        let mut cell = measured("a", &[], 3, 1.0, 10);
+        let slice = |core: u32, start: f64| CopyRow { core, start, end: start + 1.0, ..cell.timeline[0] };
+        cell.timeline = (0..4)
+            .flat_map(|core| (0..10_000).map(move |i| (core, f64::from(i))))
+            .map(|(c, s)| slice(c, s))
+            .collect();
+        let record = CellRecord::new("id", &cell);
+        assert!(record.cut && record.timeline.len() == TIMELINE_ROWS);
+        let of_core = |core| record.timeline.iter().filter(|slice| slice.0.core == core).count();
+        assert_eq!((of_core(0), of_core(3)), (2_500, 2_500));
     }
 }

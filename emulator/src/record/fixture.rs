@@ -133,8 +133,11 @@ pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
     low + at.fract() * (high - low)
 }
 
+/// Core, start, end and slowdown.
+type Bursts = Vec<(u32, f64, f64, f64)>;
+
 /// Ten seconds of eight cores, one in five of whose seconds is degraded.
-fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Vec<(u32, f64, f64, f64)>) {
+fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     let mut draws = Draws::new(seed ^ 0xff);
     let (mut rows, mut bursts) = (Vec::new(), Vec::new());
     for core in 0..8 {

@@ -206,3 +206,84 @@ fn properties() -> WriterPropertiesPtr {
     let by = format!("volary {}", env!("CARGO_PKG_VERSION"));
     Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by).build())
 }
+
+#[cfg(test)]
+mod tests {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::{Field, Row};
+
+    use super::*;
+    use crate::record::fixture::measured;
+
+    fn rows(path: &std::path::Path) -> Vec<Row> {
+        let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect()
+    }
+
+    fn field<'a>(row: &'a Row, name: &str) -> &'a Field {
+        row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field).unwrap()
+    }
+
+    #[test]
+    fn parts_read_back_and_merge() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut parts = Vec::new();
+        for (i, (policy, count)) in [("a", 40), ("nothing", 0), ("b", 60)].into_iter().enumerate() {
+            let mut cell = measured(policy, &[], i as u64, 1.0, count);
+            if let Some(job) = cell.jobs.get_mut(3) {
+                job.response = f64::NAN;
+            }
+            let labels = Labels::new(&format!("cell{i}"), &cell.summary);
+            let path = folder.path().join(format!("{i}.parquet"));
+            Rows::Jobs.write(File::create(&path).unwrap(), &labels, &cell).unwrap();
+            parts.push((path, cell));
+        }
+        let merged = folder.path().join("jobs.parquet");
+        let paths: Vec<PathBuf> = parts.iter().map(|part| part.0.clone()).collect();
+        Rows::Jobs.merge(File::create(&merged).unwrap(), &paths).unwrap();
+
+        let all = rows(&merged);
+        assert_eq!(all.len(), 100);
+        assert_eq!(all[..40], rows(&paths[0]), "a merged part is the part");
+        let (row, job) = (&all[41], parts[2].1.jobs[1]);
+        assert_eq!(*field(row, "policy"), Field::Str("b".into()));
+        assert_eq!(*field(row, "cell"), Field::Str("cell2".into()));
+        assert_eq!(*field(row, "seed"), Field::Str("2".into()));
+        assert_eq!(*field(row, "job"), Field::Long(1));
+        assert_eq!(*field(row, "response_s"), Field::Double(job.response));
+        assert_eq!(*field(row, "longest_s"), Field::Double(job.longest));
+        assert_eq!(*field(&all[3], "response_s"), Field::Null, "an unfinished job has no response time");
+        assert_eq!(*field(&all[40], "class"), Field::Str("long".into()));
+        let reader = SerializedFileReader::new(File::open(&merged).unwrap()).unwrap();
+        assert_eq!(reader.metadata().num_row_groups(), 2, "one for each cell with rows");
+        let labels = reader.metadata().row_group(0).column(1);
+        assert!(labels.dictionary_page_offset().is_some() && labels.compression() == Compression::SNAPPY);
+    }
+
+    #[test]
+    fn executions_keep_how_they_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let cell = measured("a", &[], 1, 1.0, 10);
+        let path = folder.path().join("tasks.parquet");
+        Rows::Tasks.write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell).unwrap();
+        let rows = rows(&path);
+        assert_eq!(rows.len(), cell.copies.len());
+        for (row, copy) in rows.iter().zip(&cell.copies) {
+            assert_eq!(*field(row, "end"), Field::Str(end_name(copy.end_kind).into()));
+            assert_eq!(*field(row, "start_s"), Field::Double(copy.start));
+            assert_eq!(*field(row, "core"), Field::Long(copy.core.into()));
+        }
+    }
+
+    #[test]
+    fn a_damaged_part_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part.parquet");
+        std::fs::write(&path, b"PAR1 not really").unwrap();
+        let merged = File::create(folder.path().join("all.parquet")).unwrap();
+        assert!(Rows::Jobs.merge(merged, &[path]).is_err());
+        let merged = File::create(folder.path().join("all.parquet")).unwrap();
+        let error = Rows::Jobs.merge(merged, &[folder.path().join("gone.parquet")]).unwrap_err();
+        assert!(error.to_string().contains("gone.parquet"), "{error}");
+    }
+}

@@ -249,3 +249,77 @@ enum Value {
     #[prost(double, tag = "5")]
     Double(f64),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::measured;
+
+    fn records(count: u64) -> Vec<CellRecord> {
+        (0..count).map(|seed| CellRecord::new(&seed.to_string(), &measured("a", &[], seed, 1.0, 5))).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> (Vec<TrackDescriptor>, Vec<(u64, TrackEvent)>) {
+        let (mut tracks, mut events) = (Vec::new(), Vec::new());
+        for packet in Trace::decode(bytes).unwrap().packet {
+            match packet.data.unwrap() {
+                Data::TrackDescriptor(track) => tracks.push(track),
+                Data::TrackEvent(event) => events.push((packet.timestamp.unwrap(), event)),
+            }
+        }
+        (tracks, events)
+    }
+
+    #[test]
+    fn slices_decode_to_what_was_measured() {
+        let records = records(2);
+        let mut bytes = Vec::new();
+        assert!(!write(&mut bytes, records.iter(), CAP_BYTES).unwrap());
+        let (tracks, events) = decode(&bytes);
+        let processes: Vec<_> = tracks.iter().filter_map(|track| track.process.as_ref()).collect();
+        assert_eq!(processes[1].process_name.as_deref(), Some("a · seed 1"));
+        let slices: usize = records.iter().map(|record| record.timeline.len() + record.bursts.len()).sum();
+        assert_eq!(events.len(), 2 * slices);
+
+        let second = tracks.iter().find(|track| track.process.as_ref() == Some(processes[1])).unwrap();
+        let named = |track: &&TrackDescriptor| track.name.as_deref() == Some("core 3");
+        let core = tracks.iter().filter(named).find(|track| track.parent_uuid == second.uuid).unwrap();
+        let on_core: Vec<_> = events.iter().filter(|(_, event)| event.track_uuid == core.uuid).collect();
+        let expected: Vec<_> =
+            records[1].timeline.iter().map(|slice| slice.0).filter(|row| row.core == 3).collect();
+        assert_eq!(on_core.len(), 2 * expected.len());
+        for (pair, row) in on_core.chunks(2).zip(&expected) {
+            let [(begin, first), (end, last)] = pair else { panic!("a slice has two ends") };
+            assert_eq!((*begin, *end), (nanoseconds(row.start), nanoseconds(row.end)));
+            assert_eq!((first.r#type, last.r#type), (Some(1), Some(2)));
+            assert_eq!(first.categories, [end_name(row.end_kind)]);
+            assert_eq!(first.name, Some(format!("{}/{}/{}", row.job, row.task, row.attempt)));
+        }
+        let uuids: std::collections::BTreeSet<_> = tracks.iter().map(|track| track.uuid).collect();
+        assert_eq!(uuids.len(), tracks.len(), "track ids are unique");
+    }
+
+    /// The first bytes by hand, from the field numbers of the published protocol.
+    #[test]
+    fn bytes_are_those_of_the_protocol() {
+        let event = TrackEvent { r#type: Some(2), track_uuid: Some(5), ..TrackEvent::default() };
+        let mut bytes = Vec::new();
+        append(&mut bytes, packet(7, 300, Data::TrackEvent(event)));
+        // packet(1) of 11 bytes: timestamp(8) 300, sequence(10) 7, track_event(11) of 4: type(9) 2, track(11) 5.
+        assert_eq!(bytes, [0x0a, 11, 0x40, 0xac, 0x02, 0x50, 7, 0x5a, 4, 0x48, 2, 0x58, 5]);
+    }
+
+    #[test]
+    fn a_long_timeline_keeps_its_beginning() {
+        let records = records(3);
+        let mut bytes = Vec::new();
+        let cap = 20_000;
+        assert!(write(&mut bytes, records.iter(), cap).unwrap(), "it says that it was cut");
+        assert!(bytes.len() <= cap && bytes.len() > cap / 2, "{}", bytes.len());
+        let (tracks, events) = decode(&bytes);
+        let begun = |record: &CellRecord| record.timeline.iter().filter(|slice| slice.0.start == 0.0).count();
+        let at_start = events.iter().filter(|(time, event)| *time == 0 && event.r#type == Some(1)).count();
+        assert!(at_start >= records.iter().map(begun).sum(), "every run kept its first slices");
+        assert_eq!(tracks.iter().filter(|track| track.process.is_some()).count(), 3);
+    }
+}

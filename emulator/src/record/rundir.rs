@@ -455,3 +455,6 @@ fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,3 +188,88 @@ fn push_line<T: Serialize>(out: &mut String, value: &T) {
         out.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::cell::CellRecord;
+    use crate::record::fixture::{manifest, measured};
+    use crate::record::manifest::Failure;
+
+    fn study(seeds: u64) -> Study {
+        let cell = [("load", json!(0.8))];
+        let runs = [("slow", 2.0), ("fast", 1.0)]
+            .into_iter()
+            .flat_map(|run| (0..seeds).map(move |seed| (run, seed)));
+        let record = |((policy, scale), seed)| {
+            CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 100))
+        };
+        Study::assemble(manifest(&[]), Vec::new(), runs.map(record).collect(), Vec::new(), Vec::new())
+    }
+
+    fn line<'a>(text: &'a str, of: &str) -> &'a str {
+        text.lines().find(|line| line.contains(of)).unwrap()
+    }
+
+    #[test]
+    fn the_best_is_starred() {
+        let text = text(&study(1), Style::Plain);
+        assert!(text.starts_with("load = 0.8\n"), "{text}");
+        assert_eq!(line(&text, "fast").matches('*').count(), 3, "p50, p99 and mean: {text}");
+        assert_eq!(line(&text, "slow").matches('*').count(), 0, "{text}");
+        assert!(line(&text, "fast").contains("9.09") && line(&text, "fast").contains("6.40"), "{text}");
+        assert!(!text.contains("unfinished") && !text.contains('±'), "{text}");
+    }
+
+    #[test]
+    fn replications_have_intervals_and_open_jobs_a_column() {
+        let mut study = study(3);
+        study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
+        let text = text(&study, Style::Plain);
+        assert!(line(&text, "fast").contains('±') && text.contains("unfinished"), "{text}");
+    }
+
+    #[test]
+    fn failures_missing_runs_and_claims_follow() {
+        let mut study = study(1);
+        study.missing = 2;
+        let cell = crate::results::Cell::new();
+        let log = "out of memory\nmore".to_owned();
+        study.failures.push(Failure { id: "x".into(), policy: "slow".into(), cell, seed: 7, log });
+        let claim = |says: &str, verdict| ClaimResult {
+            says: says.into(),
+            verdict,
+            measured: [("a < b".to_owned(), json!([1, 2]))].into(),
+        };
+        study.claims = vec![
+            claim("one", Verdict::Holds),
+            claim("two", Verdict::Fails),
+            claim("three", Verdict::NotTested),
+        ];
+        let plain = text(&study, Style::Plain);
+        assert!(
+            plain.contains("failed: slow, seed 7: out of memory\n")
+                && plain.contains("2 of 0 runs are missing")
+        );
+        assert!(
+            plain.contains("✓ holds       one\n✗ fails       two\n                a < b: [1,2]\n"),
+            "{plain}"
+        );
+        assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+    }
+
+    #[test]
+    fn json_lines_parse_one_by_one() {
+        let mut study = study(2);
+        study.claims =
+            vec![ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured: [].into() }];
+        let lines = json_lines(&study);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), 5);
+        let first: Summary = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(first, study.cells[0].policies[0].runs[0].summary);
+        assert_eq!(lines[4], r#"{"claims":[{"says":"s","verdict":"not-tested","measured":{}}]}"#);
+    }
+}

@@ -1,6 +1,7 @@
 //! Parser and type errors in the words of the experiment file.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use super::document::Document;
 use super::error::{SpecError, Text, listed, nearest};
@@ -124,8 +125,11 @@ pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> SpecErr
 pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError {
     let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
-        WorkloadError::Config { key, why } => keyed(document, key, format!("`{key}`: {why}")),
-        WorkloadError::Missing { .. } => at_file(),
+        WorkloadError::Config { key, why } => {
+            let (why, help) = why.split_once("; ").unwrap_or((why, "see `volary schema experiment`"));
+            keyed(document, key, format!("`{key}`: {why}")).help(help)
+        }
+        WorkloadError::Missing { file, looked } => missing(document, file, looked),
         WorkloadError::Io { .. }
         | WorkloadError::Damaged { .. }
         | WorkloadError::Field { .. }
@@ -134,6 +138,20 @@ pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError 
             at_file().help("`volary trace describe FILE` looks at a trace by itself")
         }
     }
+}
+
+/// A trace, or a file of values, that is nowhere.
+fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
+    let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
+    document
+        .error_at(&["workload", "trace", "file"], format!("trace `{}` was not found", file.display()))
+        .note(format!("looked for {}", places.join(", ")))
+        .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
+        .help("or set `fallback = \"yahoo-like\"`, a generator that stands in")
+        .help(
+            "traces are published with the papers that use them and in the archives of Google (cluster-data), \
+             Alibaba (clusterdata) and the Parallel Workloads Archive",
+        )
 }
 
 /// What an interference profile refuses.

@@ -41,11 +41,24 @@ pub fn profile(document: &mut Document) -> Result<(), SpecError> {
         if entry.key == "trace" {
             rebase(&mut entry, name.parent().unwrap_or_else(|| Path::new("")));
         }
-        if section.get(&entry.key).is_none() {
-            section.insert(entry);
-        }
+        merge(section, entry);
     }
     Ok(())
+}
+
+/// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
+fn merge(section: &mut Table, entry: Entry) {
+    match (section.get_mut(&entry.key).map(|written| &mut written.value), entry.value.kind) {
+        (Some(Node { kind: Kind::Table(written), .. }), Kind::Table(profile)) => {
+            for parameter in profile.0 {
+                if written.get(&parameter.key).is_none() {
+                    written.insert(parameter);
+                }
+            }
+        }
+        (Some(_), _) => {}
+        (None, kind) => section.insert(Entry { value: Node { kind, ..entry.value }, ..entry }),
+    }
 }
 
 /// Makes the file of a trace relative to the experiment file, as everything else in the section.

@@ -49,9 +49,10 @@ impl Experiment {
         let mut first = None;
         for index in 0..count {
             let (mut document, cell) = sweep::cell(&document, &axes, index)?;
-            let noted = |error: SpecError| match cell.is_empty() {
-                true => error,
-                false => error.note(format!("in the cell {}", cell_name(&cell))),
+            // What is wrong in the first cell is probably wrong in all.
+            let noted = |error: SpecError| match index {
+                0 => error,
+                _ => error.note(format!("in the cell {}", cell_name(&cell))),
             };
             let file = planner.cell(&mut document, &cell).map_err(noted)?;
             if first.is_none() {

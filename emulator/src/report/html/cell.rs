@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{anchor, cell_title, table, value};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
@@ -41,9 +43,10 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     let (id, title) = (anchor(view.number), escape(&cell_title(group)));
     let mut out = format!("<details class=\"cell\" id=\"{id}\"{open}><summary>{title}</summary>");
     out.push_str(&table::summary(group, view.policies));
-    out.push_str(&cards(&distributions(group, view)));
+    let mut charts = distributions(group, view);
+    charts.push(core_time(group, view) + &messages(group, view));
+    out.push_str(&cards(&charts));
     out.push_str(&table::differences(group, view.policies));
-    out.push_str(&cards(&[core_time(group, view), messages(group, view)]));
     out.push_str(&timelines(group, view));
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
@@ -109,7 +112,7 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> String {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 640.0)
+    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 520.0)
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
@@ -149,7 +152,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> String {
     if !rest.is_empty() {
         legend.push((format!("s{KINDS}"), "other".to_owned()));
     }
-    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 640.0)
+    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 520.0)
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
@@ -185,13 +188,16 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     )
 }
 
-/// Optional parts of a summary that are shown as they come.
-const EXTRAS: [(&str, fn(&Summary) -> Option<&serde_json::Value>); 2] = [
+/// An optional part of a summary that is shown as it comes.
+type Extra = fn(&Summary) -> Option<&Value>;
+
+/// Their headings.
+const EXTRAS: [(&str, Extra); 2] = [
     ("Staleness of gossip", |s| s.staleness.as_ref()),
     ("Fidelity: asked against achieved", |s| s.fidelity.as_ref()),
 ];
 
-fn extra(group: &CellGroup, title: &str, pick: fn(&Summary) -> Option<&serde_json::Value>) -> String {
+fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let found: String = runs
         .filter_map(|run| {

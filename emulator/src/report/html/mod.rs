@@ -63,6 +63,21 @@ fn anchor(number: usize) -> String {
     format!("cell-{}", number + 1)
 }
 
+/// The last part of a swept key, if no other key ends alike.
+fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let alike = keys.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
+    if alike > 1 { key } else { last(key) }
+}
+
+/// The name of a cell in the contents, by short keys.
+fn short_title(group: &CellGroup) -> String {
+    let keys: Vec<&str> = group.cell.keys().map(String::as_str).collect();
+    let words = group.cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), plain(value)));
+    let name = words.collect::<Vec<_>>().join(", ");
+    if name.is_empty() { cell_title(group) } else { name }
+}
+
 /// The name of a cell's section.
 fn cell_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
@@ -90,7 +105,7 @@ fn contents(study: &Study, policies: &[&str]) -> String {
         out.push_str("<li><a href=\"#sweep\">The sweep at a glance</a></li>");
     }
     for (i, group) in study.cells.iter().enumerate() {
-        out.push_str(&format!("<li><a href=\"#{}\">{}</a></li>", anchor(i), escape(&cell_title(group))));
+        out.push_str(&format!("<li><a href=\"#{}\">{}</a></li>", anchor(i), escape(&short_title(group))));
     }
     out.push_str("<li><a href=\"#run\">The run itself</a></li></ul>");
     if study.cells.len() > 1 {
@@ -125,11 +140,11 @@ fn header(study: &Study) -> String {
         ("runs", number::count(runs as u64)),
         ("jobs", number::count(jobs)),
         ("tasks", number::count(tasks)),
-        ("started", manifest.started.clone()),
+        ("started", readable(&manifest.started)),
         ("version", manifest.version.clone()),
     ];
     if let Some(ended) = &manifest.ended {
-        facts.insert(9, ("ended", ended.clone()));
+        facts.insert(9, ("ended", readable(ended)));
     }
     out.push_str(&format!("<dl class=\"facts\"><div><dt>state</dt><dd class=\"{class}\">{state}</dd></div>"));
     for (name, value) in facts {
@@ -137,6 +152,11 @@ fn header(study: &Study) -> String {
     }
     out.push_str("</dl></header>");
     out
+}
+
+/// `2024-01-01T00:10:00Z` as `2024-01-01 00:10:00 UTC`.
+fn readable(utc: &str) -> String {
+    utc.replacen('T', " ", 1).replace('Z', " UTC")
 }
 
 /// What it cost, how to do it again, and the resolved experiment.

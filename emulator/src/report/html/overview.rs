@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{anchor, cell_title, value};
+use super::{anchor, short_key, value};
 use crate::chart::heat::{Heat, Row, Shade};
 use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
@@ -103,13 +103,9 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     if study.cells.len() < 2 {
         return String::new();
     }
-    let mut out = String::from("<section id=\"sweep\"><h2>The sweep at a glance</h2><div class=\"grid\">");
-    let metrics: [(&str, fn(&Summary) -> f64); 2] =
-        [("Median response", |s| s.response_s.p50), ("99th percentile of response", |s| s.response_s.p99)];
-    for (title, metric) in metrics {
-        out.push_str(&format!("<div class=\"card\">{}</div>", heat(study, policies, title, metric)));
-    }
-    out.push_str("</div><p class=\"hint\">Darker is slower than the fastest policy of the cell; the factor is in brackets.</p>");
+    let mut out = String::from("<section id=\"sweep\"><h2>The sweep at a glance</h2><div class=\"card\">");
+    out.push_str(&heat(study, policies));
+    out.push_str("</div><p class=\"hint\">Response times; darker is slower than the fastest policy of the cell, by the factor behind the number.</p>");
     let charts = curves(study, policies);
     if !charts.is_empty() {
         let cards =
@@ -120,33 +116,50 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-fn mean(runs: &PolicyRuns, metric: fn(&Summary) -> f64) -> Option<Interval> {
+fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
     Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
 }
 
-fn heat(study: &Study, policies: &[&str], title: &str, metric: fn(&Summary) -> f64) -> String {
+/// A number of a summary.
+type Metric = fn(&Summary) -> f64;
+
+/// What the shaded table shows of each policy.
+const SHADED: [(&str, Metric); 2] =
+    [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
+
+fn heat(study: &Study, policies: &[&str]) -> String {
+    let names: Vec<&str> = study.swept().into_keys().collect();
+    let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
+    let columns: Vec<(String, String)> = columns.collect();
     let row = |(i, group): (usize, &CellGroup)| {
-        let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
-        let means: Vec<Option<f64>> =
-            policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
-        let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
-        let cells = means
-            .iter()
-            .zip(policies)
-            .map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy)))
-            .collect();
-        Row { name: cell_title(group), link: anchor(i), cells }
+        let value = |key: &&str| group.cell.get(*key).map(plain).unwrap_or_default();
+        let cells = SHADED.iter().flat_map(|(_, metric)| shades(group, policies, *metric)).collect();
+        Row { names: names.iter().map(value).collect(), link: anchor(i), cells }
     };
-    Heat { title, columns: policies.to_vec(), rows: study.cells.iter().enumerate().map(row).collect() }.html()
+    Heat {
+        keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        groups: SHADED.iter().map(|(heading, _)| ((*heading).to_owned(), columns.clone())).collect(),
+        rows: study.cells.iter().enumerate().map(row).collect(),
+    }
+    .html()
+}
+
+/// One a policy.
+fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
+    let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
+    let means: Vec<Option<f64>> =
+        policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
+    let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    means.iter().zip(policies).map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy))).collect()
 }
 
 /// Five times the best and more is the darkest.
 fn shade(mean: f64, best: f64, policy: &str) -> Shade {
     let factor = mean / best;
-    let brackets = if factor > 1.0 { format!(" (×{})", number::short(factor)) } else { String::new() };
-    let text = format!("{}{brackets}", number::seconds(mean));
+    let small = if factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
     let depth = if factor.is_finite() { factor.ln() / 5f64.ln() } else { 0.0 };
-    Shade { depth, title: format!("{policy}: {text}"), text }
+    let text = number::seconds(mean);
+    Shade { depth, title: format!("{policy}: {text} {small}"), text, small }
 }
 
 /// For each key swept with three numbers or more: median and tail over it, a chart for each choice of the others.
@@ -182,7 +195,7 @@ fn curve(
     other: &Cell,
     cells: &[&CellGroup],
     policies: &[&str],
-    (name, metric): (&str, fn(&Summary) -> f64),
+    (name, metric): (&str, Metric),
 ) -> String {
     let series = policies.iter().enumerate().map(|(colour, policy)| {
         let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };
@@ -208,11 +221,16 @@ fn curve(
     let series: Vec<Series> = series.collect();
     let xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
     let (low, high) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
-    let spread = if low > 0.0 && high / low >= 20.0 { Spread::Log } else { Spread::Linear };
+    // A little air, so that the outermost dots stand free.
+    let (spread, range) = if low > 0.0 && high / low >= 20.0 {
+        (Spread::Log, (low / 1.1, high * 1.1))
+    } else {
+        (Spread::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
+    };
     let at =
         other.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ");
     let title = if at.is_empty() { format!("Response, {name}") } else { format!("Response, {name} ({at})") };
-    let x = Axis { label: key.to_owned(), spread, unit: Unit::Number, range: Some((low, high)) };
+    let x = Axis { label: key.to_owned(), spread, unit: Unit::Number, range: Some(range) };
     let y = Axis {
         label: format!("response time, {name}"),
         spread: Spread::Log,

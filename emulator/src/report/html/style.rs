@@ -25,7 +25,7 @@ section{margin-top:34px}\
 .box{border-radius:10px;padding:12px 16px;margin-top:16px;border:1px solid var(--rule);background:var(--card)}\
 .box.warns{background:var(--warn-bg);border-color:transparent}.box ul{margin:4px 0;padding-left:20px}\
 .claim{display:grid;grid-template-columns:108px minmax(0,1fr);gap:4px 14px;padding:9px 0;border-top:1px solid var(--rule)}\
-.claim:first-of-type{border-top:0}.claim details{grid-column:2;font-size:13px}\
+.claim:first-of-type{border-top:0}.claim details{grid-column:2;font-size:13px;overflow-x:auto}\
 .badge{justify-self:start;align-self:start;border-radius:99px;padding:1px 11px;font-size:13px;font-weight:600;white-space:nowrap}\
 .badge.good{background:var(--good-bg)}.badge.bad{background:var(--bad-bg)}.badge.warn{background:var(--warn-bg)}\
 details.cell{border:1px solid var(--rule);border-radius:12px;margin-top:18px;padding:0 18px;background:var(--paper)}\
@@ -37,12 +37,14 @@ details.more{margin-top:14px}details.more>summary{font-size:14px;font-weight:600
 .wide{overflow-x:auto}\
 table{border-collapse:collapse;font-size:13.5px;font-variant-numeric:tabular-nums}\
 caption{text-align:left;font-weight:600;padding:2px 0 6px}\
-th{font-weight:600;text-align:right;padding:4px 10px;color:var(--soft);white-space:nowrap;font-size:12.5px}\
-th[scope=row]{text-align:left;color:var(--ink);font-size:13.5px}td{text-align:right;padding:4px 10px;white-space:nowrap}\
+th{font-weight:600;text-align:right;padding:4px 9px;color:var(--soft);white-space:nowrap;font-size:12.5px}\
+th[scope=row]{text-align:left;color:var(--ink);font-size:13.5px}td{text-align:right;padding:4px 9px;white-space:nowrap}\
 tbody tr{border-top:1px solid var(--rule)}tbody tr:hover{background:var(--card)}\
 thead th:first-child{text-align:left}\
-td.best{font-weight:700;color:var(--good)}td small{color:var(--soft);font-size:11.5px}td.left{text-align:left}\
-table.heat td{text-align:center;min-width:76px;border-radius:0}table.heat th{max-width:420px;white-space:normal}\
+td.best{font-weight:700;color:var(--good)}td small{color:var(--soft);font-size:11.5px;font-weight:400}.stack td{vertical-align:top}.stack th[scope=col]{white-space:normal;vertical-align:bottom}.stack td small{display:block;line-height:1.2}td.left{text-align:left}\
+table.heat td{text-align:center;min-width:76px}table.heat thead th{text-align:center}\
+th.left,table.heat thead th.left{text-align:left}table.heat .group{color:var(--ink);border-bottom:1px solid var(--rule)}\
+table.heat tbody th{font-weight:500}table.heat td small{color:inherit;opacity:.75}.card svg+svg{margin-top:14px}\
 .hint{color:var(--soft);font-size:12.5px;margin:6px 0 0}\
 dl.json{margin:0;font-size:13px}dl.json div{display:flex;gap:10px}dl.json dt{color:var(--soft)}dl.json dd{margin:0}\
 pre{overflow:auto;background:var(--card);border-radius:8px;padding:12px;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}\

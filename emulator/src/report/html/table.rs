@@ -42,7 +42,7 @@ const COLUMNS: [Column; 14] = [
 
 /// The summary of a cell: a row a policy, the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
-    let mut out = String::from("<div class=\"wide\"><table><thead><tr><th>policy</th>");
+    let mut out = String::from("<div class=\"wide\"><table class=\"stack\"><thead><tr><th>policy</th>");
     for Column(heading, meaning, ..) in &COLUMNS {
         out.push_str(&format!("<th scope=\"col\" title=\"{meaning}\">{heading}</th>"));
     }
@@ -227,7 +227,7 @@ pub(super) fn engine(study: &Study) -> String {
             number::count(events),
             number::seconds(cpu),
             number::seconds(wall),
-            if cpu > 0.0 { number::short(events as f64 / cpu) } else { "–".to_owned() },
+            if cpu > 0.0 { format!("{} M", number::short(events as f64 / cpu / 1e6)) } else { "–".to_owned() },
             number::bytes(memory)
         ));
     }
