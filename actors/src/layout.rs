@@ -185,7 +185,10 @@ impl Layout {
         if a.0 >= worker || b.0 >= worker {
             return self.endpoint(a) == self.endpoint(b);
         }
-        a == b || (a.0 < 2 * self.schedulers && a.0.abs_diff(b.0) == self.schedulers && b.0 < 2 * self.schedulers)
+        a == b
+            || (a.0 < 2 * self.schedulers
+                && a.0.abs_diff(b.0) == self.schedulers
+                && b.0 < 2 * self.schedulers)
     }
 
     /// Whether the failure detector tells this actor about nodes as well: clients, schedulers and extras.

@@ -25,3 +25,6 @@ pub mod machine;
 pub mod message;
 pub mod policies;
 pub mod roles;
+
+#[cfg(test)]
+mod scripts;

@@ -75,13 +75,6 @@ pub enum Timer {
         /// How often it was looked at before.
         attempt: u32,
     },
-    /// Send an undelivered completion again.
-    Resend {
-        /// To whom.
-        to: ActorId,
-        /// What was completed.
-        copy: CopyId,
-    },
     /// A periodic tick of the machine's own, numbered.
     Tick(u32),
 }
@@ -124,12 +117,15 @@ pub enum Effect {
 /// What recorders fold. The results schema is made of these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Note {
-    /// A client submitted a job (again, if `round` > 0).
-    Submitted {
+    /// A job arrived at its client.
+    Arrived {
         /// The job.
         job: JobId,
-        /// How often it was submitted before.
-        round: u32,
+    },
+    /// A client submitted a job again, because its scheduler died or could not be reached.
+    Resubmitted {
+        /// The job.
+        job: JobId,
     },
     /// A client learnt that a job is finished.
     Finished {

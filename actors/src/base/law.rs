@@ -47,7 +47,8 @@ impl Quantity for f64 {
         value.max(0.0)
     }
     fn refuse(self) -> Option<String> {
-        (!(self.is_finite() && self >= 0.0)).then(|| format!("{self} is not a finite number of at least zero"))
+        (!(self.is_finite() && self >= 0.0))
+            .then(|| format!("{self} is not a finite number of at least zero"))
     }
 }
 
@@ -168,7 +169,8 @@ impl<T: Quantity> Law<T> {
 
     /// One sample in the base unit, before rounding.
     fn sample_f64(&self, draw: &mut Draw) -> f64 {
-        let unit = |draw: &mut Draw| -> f64 { Distribution::<f64>::sample(&rand_distr::StandardUniform, draw) };
+        let unit =
+            |draw: &mut Draw| -> f64 { Distribution::<f64>::sample(&rand_distr::StandardUniform, draw) };
         let exp1 = |draw: &mut Draw| -> f64 { rand_distr::Exp1.sample(draw) };
         let gauss = |draw: &mut Draw| -> f64 { rand_distr::StandardNormal.sample(draw) };
         match self {
@@ -265,7 +267,11 @@ impl<T: Quantity> Law<T> {
     /// What is wrong with the parameters, as "key: reason".
     fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {
-            if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name} must be a positive number, not {x}")) }
+            if x.is_finite() && x > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("{name} must be a positive number, not {x}"))
+            }
         };
         let refuse = |name: &str, values: &[T]| {
             values.iter().find_map(|v| v.refuse()).map_or(Ok(()), |why| Err(format!("{name}: {why}")))
@@ -283,7 +289,9 @@ impl<T: Quantity> Law<T> {
             Self::Lognormal(p) => refuse("median", &[p.median]).and_then(|()| positive("sigma", p.sigma)),
             Self::Exponential(p) => refuse("mean", &[p.mean]),
             Self::Gamma(p) => refuse("mean", &[p.mean]).and_then(|()| positive("shape", p.shape)),
-            Self::Erlang(p) => refuse("mean", &[p.mean]).and_then(|()| positive("stages", f64::from(p.stages))),
+            Self::Erlang(p) => {
+                refuse("mean", &[p.mean]).and_then(|()| positive("stages", f64::from(p.stages)))
+            }
             Self::Pareto(p) | Self::Weibull(p) => {
                 refuse("scale", &[p.scale]).and_then(|()| positive("shape", p.shape))
             }
@@ -422,7 +430,10 @@ mod tests {
             Law::Erlang(Erlang { stages: 3, mean: secs(2.0) }),
             Law::Pareto(Scaled { scale: secs(1.0), shape: 4.5 }),
             Law::Weibull(Scaled { scale: secs(1.0), shape: 1.5 }),
-            Law::Hyperexponential(Hyperexponential { means: vec![secs(0.1), secs(2.0)], weights: vec![3.0, 1.0] }),
+            Law::Hyperexponential(Hyperexponential {
+                means: vec![secs(0.1), secs(2.0)],
+                weights: vec![3.0, 1.0],
+            }),
             Law::Empirical(Empirical { values: vec![secs(1.0), secs(2.0), secs(6.0)], file: None }),
         ]
     }
@@ -442,7 +453,11 @@ mod tests {
             let std = (squares / n as f64 - mean * mean).max(0.0).sqrt();
             let tolerance = 5.0 * law.std() / (n as f64).sqrt() + 1e-9;
             assert!((mean - law.mean()).abs() < tolerance, "{law:?}: mean {mean}, stated {}", law.mean());
-            assert!((std - law.std()).abs() <= 0.05 * law.std() + 1e-6, "{law:?}: std {std}, stated {}", law.std());
+            assert!(
+                (std - law.std()).abs() <= 0.05 * law.std() + 1e-6,
+                "{law:?}: std {std}, stated {}",
+                law.std()
+            );
         }
     }
 

@@ -42,6 +42,31 @@ impl Row {
     }
 }
 
+/// A range of a job's tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tasks {
+    /// The job.
+    pub job: JobId,
+    /// First task.
+    pub base: u32,
+    /// How many, at least one.
+    pub len: u32,
+}
+
+impl Tasks {
+    /// A single task.
+    #[must_use]
+    pub const fn one(task: TaskId) -> Self {
+        Self { job: task.job, base: task.index, len: 1 }
+    }
+
+    /// Whether a task is one of these.
+    #[must_use]
+    pub fn contains(&self, task: TaskId) -> bool {
+        task.job == self.job && task.index >= self.base && task.index - self.base < self.len
+    }
+}
+
 /// Early binding and preemption.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Launch {
@@ -52,31 +77,18 @@ pub enum Launch {
         /// Which copy.
         copy: CopyId,
     },
-    /// Scheduler → node: a task needs no copy any more; forget it, stop it if it runs.
-    Drop {
-        /// Which task.
-        task: TaskId,
-    },
-    /// Scheduler → node: a whole job needs nothing any more.
-    DropJob {
-        /// Which job.
-        job: JobId,
-    },
+    /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
+    Drop(Tasks),
 }
 
 impl Conversation for Launch {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("launch.row", Class::Stream),
-        ("launch.completed", Class::Stream),
-        ("launch.drop", Class::Stream),
-        ("launch.drop-job", Class::Stream),
-    ];
+    const VARIANTS: &'static [(&'static str, Class)] =
+        &[("launch.row", Class::Stream), ("launch.completed", Class::Stream), ("launch.drop", Class::Stream)];
     fn variant(&self) -> u8 {
         match self {
             Self::Row(_) => 0,
             Self::Completed { .. } => 1,
-            Self::Drop { .. } => 2,
-            Self::DropJob { .. } => 3,
+            Self::Drop(_) => 2,
         }
     }
 }

@@ -13,7 +13,7 @@ mod ring;
 pub use self::core::Core;
 pub use gang::Gang;
 pub use job::Job;
-pub use launch::{Launch, Row};
+pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
 pub use ring::{Ring, Visitor};
 

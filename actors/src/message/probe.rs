@@ -23,8 +23,13 @@ pub enum Probe {
         /// The group.
         group: u32,
     },
-    /// Scheduler → node: this one.
-    Grant(Row),
+    /// Scheduler → node: these.
+    Grant {
+        /// What to run on the core that was held.
+        row: Row,
+        /// The group that was claimed for.
+        group: u32,
+    },
     /// Scheduler → node: none is left.
     Nothing {
         /// The job.
@@ -67,7 +72,7 @@ impl Conversation for Probe {
         match self {
             Self::Reserve { .. } => 0,
             Self::Claim { .. } => 1,
-            Self::Grant(_) => 2,
+            Self::Grant { .. } => 2,
             Self::Nothing { .. } => 3,
             Self::Cancel { .. } => 4,
             Self::Sample { .. } => 5,

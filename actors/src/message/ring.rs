@@ -11,10 +11,15 @@ pub struct Visitor {
     pub task: TaskId,
     /// The scheduler that knows the task: its number.
     pub scheduler: u16,
-    /// How long it may wait from its job's arrival before it stops moving.
-    pub max_wait: Span,
     /// Attempt number of the task.
-    pub attempt: u32,
+    pub attempt: u16,
+    /// Queue limit q when it was submitted.
+    pub limit: u8,
+    /// Nodes that passed it on.
+    pub hops: u16,
+    /// How long it may wait from its job's arrival before it stops moving: the mean load w̄ when it was
+    /// submitted.
+    pub max_wait: Span,
 }
 
 /// Conversations on the ring.
@@ -35,9 +40,9 @@ pub enum Ring {
     Delta {
         /// The job concerned.
         job: JobId,
-        /// Tasks added or finished.
+        /// Tasks added (positive) or finished (negative).
         tasks: i32,
-        /// Work added or finished.
+        /// Estimated work added or finished.
         work: Span,
     },
 }

@@ -1,1 +1,23 @@
-//! Roles.
+//! The actors and building blocks that policies share.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`client`] | job source: submits, resubmits when a scheduler dies |
+//! | [`worker`] | one core |
+//! | [`node`] | the standard node manager: cores and a FIFO of rows and reservations |
+//! | [`early`] | a scheduler that binds each task to a node at once |
+//! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
+//! | [`members`] | the nodes believed alive: picking and sampling |
+//! | [`jobs`] | open jobs and which of their tasks are done |
+
+pub mod client;
+pub mod early;
+pub mod jobs;
+pub mod members;
+pub mod node;
+pub mod redundant;
+pub mod worker;
+
+pub use client::Client;
+pub use node::Node;
+pub use worker::Worker;

@@ -1,1 +1,22 @@
-//! To come.
+//! The one chart module: pure functions from data to SVG text.
+//!
+//! | module | what it draws |
+//! |---|---|
+//! | [`line`] | lines and steps over two axes, with confidence bands |
+//! | [`cdf`] | distributions of response times, and their tails |
+//! | [`bars`] | stacked bars, one a policy |
+//! | [`heat`] | a table whose cells are shaded by value |
+//! | [`timeline`] | what cores did, with interference shaded |
+//! | [`scale`], [`svg`], [`theme`] | ticks, text, colours |
+//!
+//! Colours come from the page as CSS variables ([`theme::CSS`]), so a chart follows the page into the dark. A
+//! policy has the same colour and dash in every chart. Values are there on hover, as `<title>`.
+
+pub mod bars;
+pub mod cdf;
+pub mod heat;
+pub mod line;
+pub mod scale;
+pub mod svg;
+pub mod theme;
+pub mod timeline;

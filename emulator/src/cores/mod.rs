@@ -1,1 +1,279 @@
-//! To come.
+//! Interference, and the exact time a core needs for work.
+//!
+//! A copy of work w that starts at t₀ on core i ends at the first t with ∫ speed_i · r_i dt = w, where the
+//! rate r_i is 1 on a healthy core, 1 / σ while x_i(t) = 1, and 0 while its node stands still. [`Cores`]
+//! integrates that exactly; nothing happens per tick, only when a copy starts or is stopped.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | the `[interference]` table and profile files |
+//! | [`load`] | reading them: files, checks |
+//! | [`table`] | node, rack and speed of every core |
+//! | [`pauses`] | times in which a node stands still |
+//! | [`show`] | what a profile does, before any run |
+//! | `process` | x_i(t) of each kind, stretch by stretch |
+//! | `course` | a profile under a seed |
+//! | `work` | exact arithmetic of work |
+
+pub mod config;
+mod course;
+pub mod load;
+pub mod pauses;
+mod process;
+pub mod show;
+pub mod table;
+mod work;
+
+pub use config::{Interference, Scope};
+pub use course::Burst;
+pub use load::{Profile, ProfileError};
+pub use pauses::{Pause, Pauses};
+pub use table::CoreTable;
+
+use course::Course;
+use process::Cursor;
+use volary_actors::base::{Span, Time};
+use work::{Leg, Pace};
+
+/// The cores of a run and what they are doing. Each runs at most one copy.
+#[derive(Clone, Debug)]
+pub struct Cores {
+    table: CoreTable,
+    course: Option<Course>,
+    pauses: Pauses,
+    /// Nothing ever changes the rate, and it is 1: work takes as long as it is.
+    plain: bool,
+    runs: Vec<Run>,
+    /// Where the process of a core stood when its copy started; empty when that is found without.
+    cursors: Vec<Cursor>,
+    totals: Totals,
+}
+
+/// What a core does, in 32 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// Start of the running copy, [`IDLE`] when there is none.
+    since: u64,
+    /// Its work, ns.
+    work: u64,
+    /// When it will be finished.
+    due: u64,
+    /// How long earlier copies have kept the core busy, ns.
+    busy: u64,
+}
+
+const IDLE: u64 = u64::MAX;
+
+const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    /// Core time of copies that ended, ns.
+    busy: u128,
+    /// Work those copies got done, ns of the reference core.
+    work: u128,
+    /// Copies running now, and the sum of their starts.
+    running: u64,
+    starts: u128,
+}
+
+impl Cores {
+    /// Idle cores. Interference is that of `profile` under `seed`; none without one.
+    #[must_use]
+    pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Pauses, seed: u64) -> Self {
+        let course = profile.map(|profile| Course::new(profile, seed));
+        let cores = table.cores() as usize;
+        let remembered = if course.as_ref().is_some_and(Course::remembers) { cores } else { 0 };
+        Self {
+            plain: course.is_none() && pauses.is_empty() && table.is_uniform(),
+            runs: vec![Run { since: IDLE, work: 0, due: 0, busy: 0 }; cores],
+            cursors: vec![Cursor::NOWHERE; remembered],
+            table,
+            course,
+            pauses,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Where the cores are and how fast.
+    #[must_use]
+    pub const fn table(&self) -> &CoreTable {
+        &self.table
+    }
+
+    /// Runs a copy with `work` on `core` from `now` on, and says exactly when it will be finished, rounded up
+    /// to the nanosecond; [`Time::MAX`] if never.
+    ///
+    /// # Panics
+    /// When the core is busy.
+    pub fn start(&mut self, core: u32, now: Time, work: Span) -> Time {
+        assert!(!self.is_busy(core), "core {core} runs a copy already");
+        let due = if self.plain {
+            now + work
+        } else {
+            let cursor = self.remember(core, now);
+            Time(self.work(core, cursor, Leg::new(now.0, work), u64::MAX).at)
+        };
+        let run = &mut self.runs[core as usize];
+        *run = Run { since: now.0, work: work.0, due: due.0, busy: run.busy };
+        self.totals.running += 1;
+        self.totals.starts += u128::from(now.0);
+        due
+    }
+
+    /// Stops the copy on `core` and says how much work it has left, in time of a healthy reference core,
+    /// rounded up to the nanosecond: zero only if it was finished.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    pub fn stop(&mut self, core: u32, now: Time) -> Span {
+        let left = self.left(core, now);
+        self.end(core, now, left);
+        left
+    }
+
+    /// The copy on `core` is finished.
+    ///
+    /// # Panics
+    /// When the core is idle, or the copy not yet due.
+    pub fn finished(&mut self, core: u32, now: Time) {
+        let due = self.runs[core as usize].due;
+        assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
+        self.end(core, now, Span::ZERO);
+    }
+
+    /// Work that the copy on `core` has left at `now`, as [`stop`](Self::stop) would say.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    #[must_use]
+    pub fn left(&self, core: u32, now: Time) -> Span {
+        assert!(self.is_busy(core), "core {core} runs no copy");
+        let run = self.runs[core as usize];
+        if now.0 >= run.due {
+            return Span::ZERO;
+        }
+        let at = now.0.max(run.since);
+        if self.plain {
+            return Span(run.due - at);
+        }
+        let cursor = self.remembered(core, Time(run.since));
+        self.work(core, cursor, Leg::new(run.since, Span(run.work)), at).left()
+    }
+
+    /// Whether a copy runs on `core`.
+    #[must_use]
+    pub fn is_busy(&self, core: u32) -> bool {
+        self.runs[core as usize].since != IDLE
+    }
+
+    /// How long `core` has been busy up to `now`.
+    #[must_use]
+    pub fn busy(&self, core: u32, now: Time) -> Span {
+        let run = self.runs[core as usize];
+        Span(run.busy) + if run.since == IDLE { Span::ZERO } else { now - Time(run.since) }
+    }
+
+    /// How long all cores have been busy up to `now`, which must not be before the last start: core-seconds.
+    #[must_use]
+    pub fn total_busy(&self, now: Time) -> f64 {
+        let Totals { busy, running, starts, .. } = self.totals;
+        (busy + u128::from(now.0) * u128::from(running)).saturating_sub(starts) as f64 * 1e-9
+    }
+
+    /// Work that finished and stopped copies got done, in seconds of the reference core. What preempted
+    /// copies did counts as well.
+    #[must_use]
+    pub fn total_work(&self) -> f64 {
+        self.totals.work as f64 * 1e-9
+    }
+
+    /// Number of copies running.
+    #[must_use]
+    pub const fn running(&self) -> u64 {
+        self.totals.running
+    }
+
+    /// Work `core` does per second at `at`, in units of the healthy reference core.
+    #[must_use]
+    pub fn rate(&self, core: u32, at: Time) -> f64 {
+        if self.pauses.stopped(self.table.node(core), at) {
+            return 0.0;
+        }
+        let known = self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE);
+        let slowdown = self.course.as_ref().map_or(1.0, |course| {
+            course.unit(&self.table, core).map_or(1.0, |unit| course.slowdown(unit, at.0, known))
+        });
+        self.table.speed(core) / slowdown
+    }
+
+    /// The bursts that degrade `core` in [from, to), cut to it, in order of time. Pauses are not bursts.
+    pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
+        let unit = |course: &Course| course.unit(&self.table, core);
+        let found = self.course.as_ref().and_then(|course| Some(course.bursts(unit(course)?, from, to)));
+        found.into_iter().flatten()
+    }
+
+    /// Frees a core whose copy has `left` work left.
+    fn end(&mut self, core: u32, now: Time, left: Span) {
+        let run = &mut self.runs[core as usize];
+        assert!(run.since != IDLE, "core {core} runs no copy");
+        let busy = now.0.saturating_sub(run.since);
+        run.busy += busy;
+        self.totals.busy += u128::from(busy);
+        self.totals.work += u128::from(run.work - left.0);
+        self.totals.running -= 1;
+        self.totals.starts -= u128::from(run.since);
+        run.since = IDLE;
+    }
+
+    /// Where the process of `core` stands at `now`, noted for queries to come.
+    fn remember(&mut self, core: u32, now: Time) -> Cursor {
+        let cursor = self.remembered(core, now);
+        if let Some(noted) = self.cursors.get_mut(core as usize) {
+            *noted = cursor;
+        }
+        cursor
+    }
+
+    /// Where the process of `core` stands at `at`.
+    fn remembered(&self, core: u32, at: Time) -> Cursor {
+        let known = self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE);
+        match &self.course {
+            None => known,
+            Some(course) => {
+                course.unit(&self.table, core).map_or(known, |unit| course.locate(unit, at.0, known))
+            }
+        }
+    }
+
+    /// Works on `leg` until `limit`, or until nothing is left. `cursor` is where the process of `core` stands
+    /// when the leg begins.
+    fn work(&self, core: u32, mut cursor: Cursor, mut leg: Leg, limit: u64) -> Leg {
+        let pace = Pace::of(self.table.speed(core));
+        let course = self.course.as_ref().and_then(|course| Some((course, course.unit(&self.table, core)?)));
+        let mut until = |leg: &mut Leg, limit: u64| match course {
+            Some((course, unit)) => course.work(unit, &mut cursor, pace, leg, limit),
+            None => leg.work(pace.healthy, limit),
+        };
+        if !self.pauses.is_empty() {
+            for pause in self.pauses.after(self.table.node(core), Time(leg.at)) {
+                if pause.from.0 >= limit || leg.done() {
+                    break;
+                }
+                let stands_still = pause.from.0.max(leg.at);
+                until(&mut leg, stands_still);
+                if !leg.done() {
+                    leg.rest(pause.until.0.min(limit));
+                }
+            }
+        }
+        if !leg.done() && leg.at < limit {
+            until(&mut leg, limit);
+        }
+        leg
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,192 @@
-//! To come.
+//! What moves the clock, and many runs at once.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`virtual_time`] | one run in virtual time |
+//! | [`pool`] | many runs on a few threads, with a progress bar |
+//! | [`cost`] | CPU time and memory of a run |
+
+pub mod cost;
+pub mod pool;
+pub mod virtual_time;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::record::manifest::{Failure, Manifest, State, utc_now};
+use crate::record::rundir::{self, RunDir};
+use crate::report::stats::enough;
+use crate::report::study::Study;
+use crate::results::{ClaimResult, SCHEMA, Summary};
+use crate::spec::{Experiment, Repeat, RuntimeKind, Shard, Unit};
+pub use pool::Watch;
+
+/// Replications after which `repeat = "auto"` gives up on its precision.
+const MOST_REPLICATIONS: u32 = 100;
+
+/// What `volary run` asks for, beyond the experiment itself.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The run directory.
+    pub out: PathBuf,
+    /// Run only what the run directory lacks.
+    pub resume: bool,
+    /// Runs at once; absent: one per processor.
+    pub threads: Option<usize>,
+    /// Run only this share of the units.
+    pub shard: Option<Shard>,
+    /// No progress bar.
+    pub quiet: bool,
+    /// The command line, for the manifest.
+    pub argv: Vec<String>,
+}
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Everything in the run directory, as reports show it.
+    pub study: Study,
+    /// One summary per finished unit, in order of units.
+    pub summaries: Vec<Summary>,
+    /// The experiment's claims with their verdicts.
+    pub claims: Vec<ClaimResult>,
+    /// Units that could not finish.
+    pub failures: Vec<Failure>,
+    /// How far it came.
+    pub state: State,
+}
+
+/// Why a run could not begin, or its results not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The options ask for something this build cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The run directory cannot be taken, read or written.
+    #[error(transparent)]
+    RunDir(#[from] rundir::Error),
+}
+
+/// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
+///
+/// # Errors
+/// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
+pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
+    check(experiment, options)?;
+    let mut units = experiment.units(options.shard);
+    let manifest = manifest(experiment, options, &units);
+    let folder = match options.resume {
+        true => RunDir::open(&options.out, manifest)?,
+        false => RunDir::create(&options.out, manifest)?,
+    };
+    let mut failures = Vec::new();
+    let mut todo = units.clone();
+    while !todo.is_empty() {
+        failures.extend(pool::run(experiment, &todo, options, &folder, watch)?);
+        todo = match experiment.repeat {
+            Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
+            Repeat::Auto | Repeat::Times(_) => Vec::new(),
+        };
+        folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
+        units.extend(todo.iter().cloned());
+    }
+    let summaries = summaries(&units, &folder)?;
+    let claims = experiment.judge(&summaries);
+    let state = match (watch.stopped(), failures.is_empty()) {
+        (true, _) => State::Interrupted,
+        (false, true) => State::Finished,
+        (false, false) => State::Failed,
+    };
+    let study = folder.finish(state, &claims)?;
+    Ok(Outcome { study, summaries, claims, failures, state })
+}
+
+fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
+    let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
+    if experiment.run.runtime != RuntimeKind::Virtual {
+        return unsupported(
+            "only runtime = \"virtual\" exists in this version; drop --runtime or run.runtime",
+        );
+    }
+    if experiment.run.record.inputs {
+        return unsupported(
+            "input logs belong to real-time runs, which this version lacks; drop run.record.inputs",
+        );
+    }
+    if options.shard.is_some() && experiment.repeat == Repeat::Auto {
+        return unsupported(
+            "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
+        );
+    }
+    Ok(())
+}
+
+fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {
+    Manifest {
+        schema: SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        source: experiment.source.clone(),
+        runtime: experiment.run.runtime.to_string(),
+        seed: experiment.seed,
+        spec: serde_json::to_value(experiment).unwrap_or_default(),
+        argv: options.argv.clone(),
+        hosts: None,
+        clock_error_s: None,
+        cells: units.iter().map(|unit| unit.id.clone()).collect(),
+        state: State::Running,
+        started: utc_now(),
+        ended: None,
+    }
+}
+
+fn summaries(units: &[Unit], folder: &RunDir) -> Result<Vec<Summary>, rundir::Error> {
+    let there = units.iter().filter(|unit| folder.has(&unit.id));
+    there.map(|unit| folder.record(&unit.id).map(|record| record.summary)).collect()
+}
+
+/// The next replication of every cell whose policies are not yet known well enough: each against the first
+/// policy of the cell, by the mean response time.
+fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<Unit>, rundir::Error> {
+    let mean = |point: usize, replication: u32| -> Result<f64, rundir::Error> {
+        Ok(folder.record(&experiment.unit(point, replication).id)?.summary.response_s.mean)
+    };
+    let done = |point: usize| units.iter().filter(|unit| unit.point == point).count() as u32;
+    let mut wanted = BTreeSet::new();
+    for (point, this) in experiment.points.iter().enumerate() {
+        let reference = experiment.points.iter().position(|p| p.cell == this.cell).unwrap_or(point);
+        let replications = done(point);
+        let mut pairs = Vec::new();
+        for replication in 0..replications {
+            let other = if reference == point { 0.0 } else { mean(reference, replication)? };
+            pairs.push((mean(point, replication)?, other));
+        }
+        // The first policy is compared with nothing: its own spread must be small.
+        let sure = if reference == point {
+            let own: Vec<_> = pairs.iter().map(|&(a, _)| (2.0 * a, a)).collect();
+            enough(&own, experiment.precision)
+        } else {
+            enough(&pairs, experiment.precision)
+        };
+        if !sure && replications < MOST_REPLICATIONS {
+            wanted.insert(reference);
+        }
+    }
+    let next =
+        experiment.points.iter().enumerate().filter(|(_, point)| {
+            wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
+        });
+    Ok(next.map(|(point, _)| experiment.unit(point, done(point))).collect())
+}
+
+/// Where results go if nobody says: `runs/<experiment>`, with a number if that is taken.
+#[must_use]
+pub fn default_folder(experiment: &str) -> PathBuf {
+    let name = experiment.replace(['/', '\\'], "-");
+    let numbered = (2..).map(|n| Path::new("runs").join(format!("{name}-{n}")));
+    std::iter::once(Path::new("runs").join(&name))
+        .chain(numbered)
+        .find(|path| !path.exists())
+        .unwrap_or_default()
+}

@@ -1,1 +1,33 @@
-//! To come.
+//! The experiment file: parsed, overridden, swept, resolved; and the claims it makes.
+//!
+//! | step | module | what it checks |
+//! |---|---|---|
+//! | text to document | [`document`] | syntax; keeps the place of every key and value |
+//! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
+//! | document to [`File`](file::File) | [`file`] | form only: a file that parses on one machine parses on all |
+//! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
+//! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
+//!
+//! Every error is a [`SpecError`] that names file, line and key, and a remedy. `spec` knows everybody's
+//! configuration types; nobody but the command line and the runtimes knows `spec`.
+
+pub mod claims;
+pub mod cluster;
+pub mod document;
+pub mod error;
+mod explain;
+pub mod file;
+pub mod identity;
+pub mod include;
+pub mod plan;
+pub mod policy;
+mod repeat;
+mod resolve;
+pub mod sweep;
+pub mod tree;
+
+pub use claims::Claim;
+pub use cluster::{Cluster, Machines};
+pub use error::SpecError;
+pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
+pub use plan::{Experiment, Overrides, Point, Resolved, Shard, Unit};

@@ -169,6 +169,13 @@ impl Fabric {
         &self.world.links
     }
 
+    /// Whether a datagram can be lost at all: repairs that cost messages are worth arming only then.
+    #[must_use]
+    pub fn loses_datagrams(&self) -> bool {
+        !self.world.calm
+            || self.world.models.iter().any(|model| !model.loss.is_none() || model.limit.is_some())
+    }
+
     /// Mean one-way delay of a class of links without faults, in seconds.
     ///
     /// # Panics

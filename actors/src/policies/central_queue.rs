@@ -1,0 +1,138 @@
+//! A central FIFO queue: the M/M/c of the textbooks.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler};
+use crate::base::{ActorId, CopyId, JobId, TaskId};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine};
+use crate::message::{Job, Launch, Message, Row};
+use crate::roles::jobs::{Completion, JobTable, Open};
+
+/// No parameters.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CentralQueue {}
+
+impl Policy for CentralQueue {
+    const ABOUT: &'static str = "Central queue (textbook M/G/c)\n\
+        One scheduler holds every waiting task in a FIFO queue and knows which cores are free; the core that \
+        has been idle longest gets the next task. Without network delay no work-conserving policy without \
+        preemption or knowledge of sizes waits less on average.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "central-queue")
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        let layout = seat.layout;
+        let free =
+            (0..layout.nodes()).flat_map(|n| (0..layout.cores(n)).map(move |_| layout.node(n))).collect();
+        Box::new(Scheduler { free, queue: VecDeque::new(), jobs: JobTable::default() })
+    }
+}
+
+#[derive(Debug)]
+struct Placed {
+    open: Open,
+    /// Node of each task; `None` while it waits.
+    nodes: Vec<Option<ActorId>>,
+}
+
+#[derive(Debug)]
+struct Scheduler {
+    /// A node once for each free core, longest idle first.
+    free: VecDeque<ActorId>,
+    queue: VecDeque<CopyId>,
+    jobs: JobTable<Placed>,
+}
+
+impl Scheduler {
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let mut open = Open::new(fx.catalog().job(job), round);
+        let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
+        self.queue.extend((0..tasks).map(|i| job.task(i).copy(attempt)));
+        self.jobs.open(job, Placed { open, nodes: vec![None; tasks as usize] });
+        self.dispatch(fx);
+    }
+
+    fn dispatch(&mut self, fx: &mut Effects<'_>) {
+        while !self.free.is_empty() {
+            let Some(copy) = self.queue.pop_front() else { return };
+            let Some(placed) = self.jobs.get_mut(copy.task.job) else { continue };
+            let Some(node) = self.free.pop_front() else { return };
+            placed.nodes[copy.task.index as usize] = Some(node);
+            fx.send(node, Launch::Row(Row::single(copy)));
+        }
+    }
+
+    fn completed(&mut self, from: ActorId, task: TaskId, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(task.job) else { return };
+        // The core is free if this is the copy we count on; a late result of a node given up frees nothing.
+        let ours = placed.nodes[task.index as usize] == Some(from);
+        let completion = placed.open.complete(task.index);
+        if completion == Completion::Job {
+            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job: task.job });
+            self.jobs.close(task.job);
+        }
+        if ours && completion != Completion::Duplicate {
+            self.free.push_back(from);
+        }
+        self.dispatch(fx);
+    }
+
+    /// Puts tasks of a lost node back at the head of the queue; says whether there were any.
+    fn requeue(&mut self, node: ActorId, only: Option<TaskId>) -> bool {
+        let waiting = self.queue.len();
+        for (job, placed) in self.jobs.iter_mut() {
+            for index in 0..placed.open.spec.tasks {
+                let slot = &mut placed.nodes[index as usize];
+                let task = job.task(index);
+                if *slot == Some(node) && only.is_none_or(|o| o == task) && !placed.open.is_done(index) {
+                    *slot = None;
+                    self.queue.push_front(task.copy(placed.open.attempts(1)));
+                }
+            }
+        }
+        self.queue.len() > waiting
+    }
+}
+
+impl Machine for Scheduler {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+                Message::Launch(Launch::Completed { copy }) => self.completed(from, copy.task, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Undelivered { to, msg } => match msg {
+                Message::Launch(Launch::Row(row)) => {
+                    // The core is believed free again and tried last, so that a cut-off node does not spin.
+                    if self.requeue(to, Some(row.copy(0).task)) {
+                        self.free.push_back(to);
+                        self.dispatch(fx);
+                    }
+                }
+                Message::Job(finished) => fx.recover(to, finished),
+                _ => {}
+            },
+            Input::Down { actor } => {
+                self.free.retain(|&node| node != actor);
+                let _ = self.requeue(actor, None);
+                self.dispatch(fx);
+            }
+            Input::Up { actor } => {
+                if let Role::Node(node) = fx.layout().role(actor) {
+                    self.free.retain(|&n| n != actor);
+                    self.free.extend((0..fx.layout().cores(node)).map(|_| actor));
+                    self.dispatch(fx);
+                }
+            }
+            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+        }
+    }
+}

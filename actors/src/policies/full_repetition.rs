@@ -1,0 +1,54 @@
+//! Full repetition: the latin square without the stagger.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, latin_square};
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::redundant::{Design, Drops, Redundant};
+
+/// Parameters of full repetition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FullRepetition {
+    /// Tasks of a branch, and servers it runs on, as in the latin square.
+    pub order: u32,
+    /// When copies are dropped.
+    pub preempt: Preempt,
+}
+
+/// When copies are dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preempt {
+    /// What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
+    #[default]
+    Branch,
+    /// Copies of a task when one finishes: isolates the effect of the stagger.
+    Task,
+}
+
+impl Default for FullRepetition {
+    fn default() -> Self {
+        Self { order: 2, preempt: Preempt::Branch }
+    }
+}
+
+impl Policy for FullRepetition {
+    const ABOUT: &'static str = "Full repetition (simulator of the latin-square paper)\n\
+        Every server of a branch runs all its tasks, in the same order; the rest is stopped when the branch \
+        ends. The non-staggered counterpart of the latin square.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        latin_square::check_order(self.order, layout)
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        let drops = match self.preempt {
+            Preempt::Branch => Drops::PerGroup,
+            Preempt::Task => Drops::PerTask,
+        };
+        Box::new(Redundant::new(Design { order: self.order, staggered: false, drops }, seat.layout))
+    }
+}

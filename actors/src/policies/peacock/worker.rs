@@ -1,0 +1,281 @@
+//! A worker node of Peacock: cores, the elastic queue, and the ring.
+
+use super::queue::{ElasticQueue, Waiting};
+use super::{Form, Peacock};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Launch, Message, Probe, Ring, Visitor};
+use crate::policies::Seat;
+
+/// What a core does.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Idle,
+    /// Held while a scheduler is asked for the task of a probe.
+    Claiming(Waiting),
+    Running {
+        copy: CopyId,
+        from: ActorId,
+        /// When it should end by its estimate.
+        expected: Time,
+    },
+}
+
+/// Cluster-wide state as last heard of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Global {
+    limit: u8,
+    load: Span,
+    at: Time,
+    /// When it was last passed on.
+    sent: Time,
+}
+
+/// A node manager on the ring.
+#[derive(Debug)]
+pub(super) struct Node {
+    form: Form,
+    interval: Span,
+    node: u32,
+    slots: Box<[Slot]>,
+    queue: ElasticQueue,
+    global: Global,
+    /// Probes to be passed on at the next interval.
+    rotating: Vec<Waiting>,
+    ticking: bool,
+    /// Neighbours that could not be reached are skipped.
+    hop: u32,
+}
+
+impl Node {
+    pub(super) fn new(config: &Peacock, seat: Seat<'_>) -> Self {
+        Self {
+            form: config.form,
+            interval: config.interval,
+            node: seat.index,
+            slots: vec![Slot::Idle; seat.layout.cores(seat.index) as usize].into(),
+            queue: ElasticQueue::default(),
+            global: Global::default(),
+            rotating: Vec::new(),
+            ticking: false,
+            hop: 1,
+        }
+    }
+
+    fn visit(&mut self, visitor: Visitor, fx: &mut Effects<'_>) {
+        let entered = fx.catalog().job(visitor.task.job).arrival;
+        let new = Waiting { visitor, estimate: fx.catalog().estimate(visitor.task), entered };
+        if self.form == Form::Threshold {
+            self.queue.push_shortest_first(new);
+        } else {
+            self.learn(visitor.limit, visitor.max_wait, entered);
+            if let Some(rotated) = self.queue.place(new, self.ahead(fx.now()), fx.now()) {
+                self.rotating.push(rotated);
+            }
+        }
+        self.settle(fx);
+    }
+
+    fn learn(&mut self, limit: u8, load: Span, at: Time) {
+        if at > self.global.at || self.global.at == Time::ZERO {
+            self.global = Global { limit, load, at, sent: self.global.sent };
+        }
+    }
+
+    /// What the cores still have to do before the queue's head is served, by the estimates.
+    fn ahead(&self, now: Time) -> Span {
+        let busy = |slot: &Slot| match slot {
+            Slot::Idle => Span::ZERO,
+            Slot::Claiming(waiting) => waiting.estimate,
+            Slot::Running { expected, .. } => expected.since(now),
+        };
+        self.slots.iter().map(busy).min().unwrap_or(Span::ZERO)
+    }
+
+    /// Serves idle cores, then passes on what does not fit here.
+    fn settle(&mut self, fx: &mut Effects<'_>) {
+        while let Some(core) = self.slots.iter().position(|slot| matches!(slot, Slot::Idle)) {
+            let Some(next) = self.queue.pop() else { break };
+            let scheduler = fx.layout().scheduler(u32::from(next.visitor.scheduler));
+            let task = next.visitor.task;
+            fx.send(scheduler, Probe::Claim { job: task.job, group: task.index });
+            self.slots[core] = Slot::Claiming(next);
+        }
+        let ahead = self.ahead(fx.now());
+        let alone = fx.layout().nodes() == 1;
+        match self.form {
+            Form::Threshold if !alone => {
+                let mut late = Vec::new();
+                self.queue.take_late(ahead, fx.now(), fx.layout().nodes(), &mut late);
+                for waiting in late {
+                    self.forward(waiting.visitor, fx);
+                }
+            }
+            Form::Elastic if !alone => {
+                let idle = self.slots.iter().filter(|slot| matches!(slot, Slot::Idle)).count();
+                let limit = usize::from(self.global.limit) * self.slots.len() + idle;
+                self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
+                self.keep_ticking(fx);
+            }
+            // A ring of one keeps everything.
+            Form::Threshold => {}
+            Form::Elastic => {
+                for waiting in std::mem::take(&mut self.rotating) {
+                    self.queue.push_shortest_first(waiting);
+                }
+            }
+        }
+    }
+
+    fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
+        if !self.ticking && !self.rotating.is_empty() {
+            self.ticking = true;
+            // Ticks lie on a grid of this node's own, so that idle nodes need none.
+            let phase = self.interval.0 / u64::from(fx.layout().nodes()) * u64::from(self.node);
+            let since = (fx.now().0 + self.interval.0 - phase % self.interval.0) % self.interval.0;
+            fx.arm(Timer::Tick(0), Span(self.interval.0 - since));
+        }
+    }
+
+    fn successor(&self, fx: &Effects<'_>) -> ActorId {
+        let layout = fx.layout();
+        let step = self.hop.min(layout.nodes().saturating_sub(1)).max(1);
+        layout.node((self.node + step) % layout.nodes())
+    }
+
+    fn rotate(&mut self, fx: &mut Effects<'_>) {
+        self.ticking = false;
+        let successor = self.successor(fx);
+        if self.global.at > self.global.sent {
+            self.global.sent = self.global.at;
+            let Global { limit, load, at, .. } = self.global;
+            fx.send(successor, Ring::State { limit: u32::from(limit), load, at });
+        }
+        for waiting in std::mem::take(&mut self.rotating) {
+            self.forward(waiting.visitor, fx);
+        }
+    }
+
+    /// Passes a probe on to the successor.
+    fn forward(&self, mut visitor: Visitor, fx: &mut Effects<'_>) {
+        visitor.hops = visitor.hops.saturating_add(1);
+        fx.send(self.successor(fx), Ring::Visit(visitor));
+    }
+
+    fn claiming(&self, job: JobId, index: u32) -> Option<usize> {
+        let asked = |slot: &Slot| match slot {
+            Slot::Claiming(waiting) => waiting.visitor.task == job.task(index),
+            Slot::Idle | Slot::Running { .. } => false,
+        };
+        self.slots.iter().position(asked)
+    }
+
+    fn run(&mut self, from: ActorId, copy: CopyId, core: usize, fx: &mut Effects<'_>) {
+        let expected = fx.now() + fx.catalog().estimate(copy.task);
+        self.slots[core] = Slot::Running { copy, from, expected };
+        fx.send(fx.layout().worker(self.node, core as u32), Core::Run { copy });
+    }
+
+    fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
+        match probe {
+            Probe::Grant { row, .. } => {
+                let copy = row.copy(0);
+                let core = self
+                    .claiming(copy.task.job, copy.task.index)
+                    .or_else(|| self.slots.iter().position(|slot| matches!(slot, Slot::Idle)));
+                match core {
+                    Some(core) => self.run(from, copy, core, fx),
+                    // The claim was given up and every core is taken: the scheduler must place it again.
+                    None => fx.unexpected(&probe.into()),
+                }
+            }
+            Probe::Nothing { job, group } => self.release(job, group, fx),
+            _ => fx.unexpected(&probe.into()),
+        }
+    }
+
+    fn release(&mut self, job: JobId, index: u32, fx: &mut Effects<'_>) {
+        if let Some(core) = self.claiming(job, index) {
+            self.slots[core] = Slot::Idle;
+            self.settle(fx);
+        }
+    }
+
+    fn ended(&mut self, ended: CopyId, fx: &mut Effects<'_>) {
+        for slot in &mut self.slots {
+            if let Slot::Running { copy, from, .. } = *slot
+                && copy == ended
+            {
+                *slot = Slot::Idle;
+                fx.send(from, Launch::Completed { copy });
+            }
+        }
+        self.settle(fx);
+    }
+
+    fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        let Role::Scheduler(dead) = fx.layout().role(actor) else { return };
+        let of_dead = |waiting: &Waiting| u32::from(waiting.visitor.scheduler) == dead;
+        for core in 0..self.slots.len() {
+            match self.slots[core] {
+                Slot::Running { copy, from, .. } if from == actor => {
+                    fx.send(fx.layout().worker(self.node, core as u32), Core::Stop { copy });
+                    self.slots[core] = Slot::Idle;
+                }
+                Slot::Claiming(waiting) if of_dead(&waiting) => self.slots[core] = Slot::Idle,
+                Slot::Running { .. } | Slot::Claiming(_) | Slot::Idle => {}
+            }
+        }
+        self.queue.retain(|waiting| !of_dead(waiting));
+        self.rotating.retain(|waiting| !of_dead(waiting));
+        self.settle(fx);
+    }
+
+    fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+        match msg {
+            Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+            Message::Probe(Probe::Claim { job, group }) => {
+                // The scheduler cannot be reached now; the probe waits its turn again.
+                if let Some(core) = self.claiming(job, group)
+                    && let Slot::Claiming(waiting) = self.slots[core]
+                {
+                    fx.recover(to, Probe::Claim { job: waiting.visitor.task.job, group });
+                }
+            }
+            Message::Ring(Ring::Visit(visitor)) => {
+                // A dead neighbour is skipped from now on, until the whole ring was tried.
+                if to == self.successor(fx) {
+                    self.hop = self.hop % fx.layout().nodes().saturating_sub(1).max(1) + 1;
+                }
+                fx.recover(self.successor(fx), Ring::Visit(visitor));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Machine for Node {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Ring(Ring::Visit(visitor)) => self.visit(visitor, fx),
+                Message::Ring(Ring::State { limit, load, at }) => {
+                    self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at);
+                    self.settle(fx);
+                }
+                Message::Probe(probe) => self.probe(from, probe, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Tick(_)) => self.rotate(fx),
+            Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
+            Input::Down { actor } => self.forget(actor, fx),
+            Input::Start { .. }
+            | Input::Up { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! The job source of a scheduler.
+//!
+//! Client i takes the jobs whose home it is, submits each to scheduler i when it arrives, and to another one
+//! while that is down. It learns of every job's end; that is when the job's response time stops.
+
+use super::jobs::JobTable;
+use crate::base::{ActorId, JobId};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::message::{Job, Message};
+
+/// Where an open job is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Submitted to a scheduler, `round` times before.
+    Submitted { to: ActorId, round: u32 },
+    /// No scheduler is reachable; submitted as soon as one is.
+    Waiting { round: u32 },
+}
+
+/// A job source.
+#[derive(Debug)]
+pub struct Client {
+    index: u32,
+    open: JobTable<State>,
+    /// Schedulers known to be down.
+    down: Vec<ActorId>,
+}
+
+impl Client {
+    /// The client of scheduler number `index`.
+    #[must_use]
+    pub fn new(index: u32) -> Self {
+        Self { index, open: JobTable::default(), down: Vec::new() }
+    }
+
+    fn arm_next(&self, from: u32, fx: &mut Effects<'_>) {
+        let catalog = fx.catalog();
+        let mine = (from..catalog.jobs()).map(JobId).find(|&job| catalog.job(job).client == self.index);
+        if let Some(job) = mine {
+            fx.arm(Timer::Arrival(job), catalog.job(job).arrival.since(fx.now()));
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
+        let state = match self.choose(avoid, fx) {
+            Some(to) => {
+                if round == 0 {
+                    fx.send(to, Job::Submit { job, round });
+                } else {
+                    fx.recover(to, Job::Submit { job, round });
+                    fx.note(Note::Resubmitted { job });
+                }
+                State::Submitted { to, round }
+            }
+            None => State::Waiting { round },
+        };
+        self.open.open(job, state);
+    }
+
+    /// Our own scheduler, or a random one that is up; one to `avoid` only if there is no other.
+    fn choose(&self, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
+        let layout = fx.layout();
+        let own = layout.scheduler(self.index);
+        if avoid != Some(own) && !self.down.contains(&own) {
+            return Some(own);
+        }
+        let up: Vec<_> = (0..layout.schedulers())
+            .map(|i| layout.scheduler(i))
+            .filter(|s| !self.down.contains(s))
+            .collect();
+        let preferred: Vec<_> = up.iter().copied().filter(|s| avoid != Some(*s)).collect();
+        let pool = if preferred.is_empty() { &up } else { &preferred };
+        (!pool.is_empty()).then(|| pool[fx.rng().below(pool.len() as u32) as usize])
+    }
+
+    /// Submits again every open job for which `state` says so.
+    fn resubmit(&mut self, lost: impl Fn(State) -> bool, fx: &mut Effects<'_>) {
+        let again: Vec<_> =
+            self.open.iter_mut().filter(|(_, s)| lost(**s)).map(|(job, s)| (job, *s)).collect();
+        for (job, state) in again {
+            let round = match state {
+                State::Submitted { round, .. } => round + 1,
+                State::Waiting { round } => round,
+            };
+            self.submit(job, round, None, fx);
+        }
+    }
+
+    fn is_scheduler(actor: ActorId, layout: &Layout) -> bool {
+        matches!(layout.role(actor), Role::Scheduler(_))
+    }
+}
+
+impl Machine for Client {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Start { .. } => self.arm_next(0, fx),
+            Input::Fire(Timer::Arrival(job)) => {
+                fx.note(Note::Arrived { job });
+                self.submit(job, 0, None, fx);
+                self.arm_next(job.0 + 1, fx);
+            }
+            Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
+                // A second report of the same job comes from a scheduler that was cut off: the first counts.
+                if self.open.close(job).is_some() {
+                    fx.note(Note::Finished { job });
+                }
+            }
+            Input::Undelivered { to, msg: Message::Job(Job::Submit { job, round }) } => {
+                if self.open.get_mut(job) == Some(&mut State::Submitted { to, round }) {
+                    self.submit(job, round + 1, Some(to), fx);
+                }
+            }
+            Input::Down { actor } if Self::is_scheduler(actor, fx.layout()) => {
+                if !self.down.contains(&actor) {
+                    self.down.push(actor);
+                }
+                self.resubmit(|state| matches!(state, State::Submitted { to, .. } if to == actor), fx);
+            }
+            Input::Up { actor } if Self::is_scheduler(actor, fx.layout()) => {
+                self.down.retain(|&s| s != actor);
+                self.resubmit(|state| matches!(state, State::Waiting { .. }), fx);
+            }
+            Input::Deliver { ref msg, .. } => fx.unexpected(msg),
+            // Nodes come and go without the client's concern.
+            Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! One core: runs at most one copy, and tells its node manager what became of it.
+
+use crate::base::{ActorId, CopyId};
+use crate::machine::{Effects, Input, Machine, Note};
+use crate::message::{Core, Message};
+
+/// What becomes of a copy that is being halted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Halting {
+    No,
+    Stop,
+    Suspend,
+}
+
+/// A core of a node.
+#[derive(Debug)]
+pub struct Worker {
+    node: ActorId,
+    running: Option<CopyId>,
+    halting: Halting,
+}
+
+impl Worker {
+    /// A core that answers to `node`.
+    #[must_use]
+    pub const fn new(node: ActorId) -> Self {
+        Self { node, running: None, halting: Halting::No }
+    }
+
+    fn order(&mut self, order: Core, fx: &mut Effects<'_>) {
+        match order {
+            Core::Run { copy } => {
+                assert!(self.running.is_none(), "a core runs one copy at a time");
+                self.running = Some(copy);
+                fx.run(copy, None);
+                fx.note(Note::Started { copy, resumed: false });
+            }
+            Core::Resume { copy, left } => {
+                assert!(self.running.is_none(), "a core runs one copy at a time");
+                self.running = Some(copy);
+                fx.run(copy, Some(left));
+                fx.note(Note::Started { copy, resumed: true });
+            }
+            Core::Stop { copy } => self.halt(copy, Halting::Stop, fx),
+            Core::Suspend { copy } => self.halt(copy, Halting::Suspend, fx),
+            Core::Ended { .. } | Core::Suspended { .. } => fx.unexpected(&order.into()),
+        }
+    }
+
+    fn halt(&mut self, copy: CopyId, how: Halting, fx: &mut Effects<'_>) {
+        if self.running == Some(copy) {
+            self.running = None;
+            self.halting = how;
+            fx.halt(copy);
+        }
+    }
+}
+
+impl Machine for Worker {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { msg: Message::Core(order), .. } => self.order(order, fx),
+            Input::Done { copy } => {
+                assert_eq!(self.running, Some(copy), "the core finished what it was not running");
+                self.running = None;
+                fx.note(Note::Completed { copy });
+                fx.send(self.node, Core::Ended { copy });
+            }
+            Input::Halted { copy, left } => match std::mem::replace(&mut self.halting, Halting::No) {
+                Halting::Suspend => {
+                    fx.note(Note::Suspended { copy });
+                    fx.send(self.node, Core::Suspended { copy, left });
+                }
+                Halting::Stop => fx.note(Note::Preempted { copy }),
+                Halting::No => unreachable!("halted without having asked"),
+            },
+            Input::Deliver { ref msg, .. } => fx.unexpected(msg),
+            // A worker has no peers beyond its node and shares its fate.
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Undelivered { .. }
+            | Input::Down { .. }
+            | Input::Up { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Table-driven step tests: inputs in, effects out.
+
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
+use crate::catalog::{Catalog, JobSpec};
+use crate::layout::Layout;
+use crate::machine::{Effect, Effects, Input, Machine};
+use crate::message::{Core, Message};
+
+/// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds.
+pub(crate) struct Jobs {
+    pub tasks: u32,
+}
+
+impl Catalog for Jobs {
+    fn jobs(&self) -> u32 {
+        1000
+    }
+    fn job(&self, job: JobId) -> JobSpec {
+        let arrival = Time(u64::from(job.0) * 1_000_000_000);
+        JobSpec { arrival, tasks: self.tasks, client: 0, class: 0, deadline: None }
+    }
+    fn estimate(&self, task: TaskId) -> Span {
+        Span::from_secs(u64::from(task.index) + 1)
+    }
+    fn job_estimate(&self, _: JobId) -> Span {
+        Span::from_secs(1)
+    }
+}
+
+/// One machine under test.
+pub(crate) struct Bench {
+    pub layout: Layout,
+    pub me: ActorId,
+    pub now: Time,
+    jobs: Jobs,
+    rng: Rng,
+    machine: Box<dyn Machine>,
+}
+
+impl Bench {
+    pub(crate) fn new(layout: Layout, me: ActorId, tasks: u32, machine: Box<dyn Machine>) -> Self {
+        Self { layout, me, now: Time::ZERO, jobs: Jobs { tasks }, rng: Rng::new(1, me.0, 0), machine }
+    }
+
+    /// Steps the machine and returns what it asked for.
+    pub(crate) fn step(&mut self, input: Input) -> Vec<Effect> {
+        let mut out = Vec::new();
+        let mut fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
+        self.machine.step(input, &mut fx);
+        out
+    }
+
+    /// A message arrives; what is sent in answer.
+    pub(crate) fn hear(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
+        sends(&self.step(Input::Deliver { from, msg: msg.into() }))
+    }
+
+    /// A worker of this node reports that a copy ended; what is sent in answer.
+    pub(crate) fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
+        self.hear(self.me, Core::Ended { copy })
+    }
+}
+
+/// The messages among effects.
+pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
+    effects
+        .iter()
+        .filter_map(|effect| match *effect {
+            Effect::Send { to, msg, .. } => Some((to, msg)),
+            Effect::Arm { .. } | Effect::Run { .. } | Effect::Halt { .. } | Effect::Note(_) => None,
+        })
+        .collect()
+}

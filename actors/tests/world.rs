@@ -1,0 +1,226 @@
+//! Every policy in the smallest world that can run it: a heap, constant delays, nothing lost. Independent of
+//! the emulator, so a disagreement points at one of the two.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+
+use volary_actors::base::{ActorId, Address, CopyId, JobId, Purpose, Rng, Span, TaskId, Time};
+use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
+use volary_actors::policies::{
+    FullRepetition, LatinSquare, Peacock, PeacockForm, PolicySpec, Seat, Sparrow, SparrowForm,
+};
+use volary_actors::roles::{Client, Worker};
+
+/// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
+struct Load {
+    jobs: u32,
+    tasks: u32,
+    schedulers: u32,
+    gap: f64,
+    arrivals: Vec<Time>,
+}
+
+impl Load {
+    fn new(jobs: u32, tasks: u32, schedulers: u32, gap: f64) -> Self {
+        let mut now = 0.0;
+        let draw = |job: u32| -(1.0 - Address::new(5, Purpose::Arrival).at(u64::from(job)).unit()).ln();
+        let arrivals = (0..jobs)
+            .map(|job| {
+                now += gap * draw(job);
+                Time::ZERO + Span::from_secs_f64(now)
+            })
+            .collect();
+        Self { jobs, tasks, schedulers, gap, arrivals }
+    }
+
+    fn work(&self, copy: CopyId) -> Span {
+        let at = Address::new(5, Purpose::Work).at(u64::from(copy.task.job.0)).at(u64::from(copy.task.index));
+        Span::from_secs_f64(-(1.0 - at.at(u64::from(copy.attempt)).unit()).ln())
+    }
+}
+
+impl Catalog for Load {
+    fn jobs(&self) -> u32 {
+        self.jobs
+    }
+    fn job(&self, job: JobId) -> JobSpec {
+        let arrival = self.arrivals[job.index()];
+        JobSpec { arrival, tasks: self.tasks, client: job.0 % self.schedulers, class: 0, deadline: None }
+    }
+    fn estimate(&self, _: TaskId) -> Span {
+        Span::from_secs(1)
+    }
+    fn job_estimate(&self, _: JobId) -> Span {
+        Span::from_secs(1)
+    }
+}
+
+type Queue = BinaryHeap<Reverse<(Time, u64, u32, u32)>>;
+
+struct World<'a> {
+    layout: &'a Layout,
+    load: &'a Load,
+    delay: Span,
+    machines: Vec<Box<dyn Machine>>,
+    rngs: Vec<Rng>,
+    queue: Queue,
+    inputs: Vec<Option<Input>>,
+    /// Work and end of what each core runs, with the generation of the run.
+    cores: Vec<(Time, u32)>,
+    now: Time,
+    finished: BTreeSet<JobId>,
+    completed: BTreeSet<TaskId>,
+    response_s: f64,
+}
+
+impl<'a> World<'a> {
+    fn new(policy: &PolicySpec, layout: &'a Layout, load: &'a Load, delay: Span) -> Self {
+        let seat = |me, index| Seat { me, index, layout, lossy: false };
+        let machine = |me: ActorId| -> Box<dyn Machine> {
+            match layout.role(me) {
+                Role::Client(i) => Box::new(Client::new(i)),
+                Role::Scheduler(i) => policy.scheduler(seat(me, i)),
+                Role::Node(i) => policy.node(seat(me, i)),
+                Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
+                Role::Extra(_) => unreachable!(),
+            }
+        };
+        Self {
+            layout,
+            load,
+            delay,
+            machines: (0..layout.actors()).map(|id| machine(ActorId(id))).collect(),
+            rngs: (0..layout.actors()).map(|id| Rng::new(9, id, 0)).collect(),
+            queue: Queue::new(),
+            inputs: Vec::new(),
+            cores: vec![(Time::ZERO, 0); layout.workers() as usize],
+            now: Time::ZERO,
+            finished: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            response_s: 0.0,
+        }
+    }
+
+    fn push(&mut self, due: Time, to: ActorId, stamp: u32, input: Input) {
+        let n = self.inputs.len() as u64;
+        self.inputs.push(Some(input));
+        self.queue.push(Reverse((due, n, to.0, stamp)));
+    }
+
+    fn dispatch(&mut self, to: ActorId, input: Input) {
+        let mut lane = VecDeque::from([(to, input)]);
+        while let Some((me, input)) = lane.pop_front() {
+            let mut out = Vec::new();
+            let rng = &mut self.rngs[me.index()];
+            let mut fx = Effects::new(self.now, me, rng, &mut out, self.load, self.layout);
+            self.machines[me.index()].step(input, &mut fx);
+            for effect in out {
+                self.carry_out(me, effect, &mut lane);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, me: ActorId, effect: Effect, lane: &mut VecDeque<(ActorId, Input)>) {
+        match effect {
+            Effect::Send { to, msg, recovery } => {
+                assert!(!recovery, "nothing is lost in this world, yet {msg:?} repairs something");
+                let input = Input::Deliver { from: me, msg };
+                if self.layout.local(me, to) {
+                    lane.push_back((to, input));
+                } else {
+                    self.push(self.now + self.delay, to, 0, input);
+                }
+            }
+            Effect::Arm { timer, after } => self.push(self.now + after, me, 0, Input::Fire(timer)),
+            Effect::Run { copy, left } => {
+                let core = self.layout.core_index(me) as usize;
+                let end = self.now + left.unwrap_or_else(|| self.load.work(copy));
+                self.cores[core].0 = end;
+                self.push(end, me, self.cores[core].1, Input::Done { copy });
+            }
+            Effect::Halt { copy } => {
+                let core = &mut self.cores[self.layout.core_index(me) as usize];
+                core.1 += 1;
+                lane.push_front((me, Input::Halted { copy, left: core.0.since(self.now) }));
+            }
+            Effect::Note(Note::Finished { job }) => {
+                assert!(self.finished.insert(job), "{job:?} finished twice");
+                for task in 0..self.load.tasks {
+                    assert!(self.completed.contains(&job.task(task)), "{job:?} finished without task {task}");
+                }
+                self.response_s += self.now.since(self.load.arrivals[job.index()]).as_secs_f64();
+            }
+            Effect::Note(Note::Completed { copy }) => {
+                self.completed.insert(copy.task);
+            }
+            Effect::Note(Note::Unexpected { kind }) => panic!("unexpected message of kind {kind}"),
+            Effect::Note(_) => {}
+        }
+    }
+
+    /// Runs until every job has finished; the mean response time in seconds.
+    fn run(mut self) -> f64 {
+        for id in 0..self.layout.actors() {
+            self.dispatch(ActorId(id), Input::Start { epoch: 0 });
+        }
+        while self.finished.len() < self.load.jobs as usize {
+            let Some(Reverse((due, n, to, stamp))) = self.queue.pop() else {
+                panic!("{} of {} jobs finished", self.finished.len(), self.load.jobs)
+            };
+            let to = ActorId(to);
+            self.now = due;
+            let input = self.inputs[n as usize].take().unwrap();
+            let void = matches!(input, Input::Done { .. })
+                && self.cores[self.layout.core_index(to) as usize].1 != stamp;
+            if !void {
+                self.dispatch(to, input);
+            }
+        }
+        self.response_s / f64::from(self.load.jobs)
+    }
+}
+
+/// Every registered policy, and the forms its defaults do not use.
+fn policies() -> Vec<PolicySpec> {
+    let mut all = PolicySpec::defaults();
+    all.extend([
+        PolicySpec::LatinSquare(LatinSquare { order: 5, preemption: true }),
+        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false }),
+        PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
+        PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
+        PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
+        PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
+        PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
+    ]);
+    all
+}
+
+#[test]
+fn every_policy_finishes_every_job_exactly_once() {
+    for (nodes, cores, tasks, delay_ms) in [(6, 1, 4, 0), (5, 3, 7, 10), (40, 1, 11, 50)] {
+        for policy in policies() {
+            for schedulers in [1, 3] {
+                let layout = Layout::new(schedulers, 0, vec![cores; nodes]);
+                if policy.check(&layout).is_err() {
+                    continue;
+                }
+                let gap = 1.8 * f64::from(tasks) / (nodes as u32 * cores) as f64;
+                let load = Load::new(150, tasks, schedulers, gap);
+                let mean = World::new(&policy, &layout, &load, Span::from_millis(delay_ms)).run();
+                assert!(mean > 0.2, "{policy:?}: mean response {mean}");
+            }
+        }
+    }
+}
+
+/// Random on single-core nodes is one M/M/1 queue per node: E[D] = 1 / (1 − ρ).
+#[test]
+fn random_is_many_m_m_1_queues() {
+    let layout = Layout::new(1, 0, vec![1; 10]);
+    let load = Load::new(60_000, 1, 1, 0.2);
+    assert!((load.gap - 0.2).abs() < 1e-9);
+    let mean = World::new(&PolicySpec::defaults()[2], &layout, &load, Span::ZERO).run();
+    assert!((mean - 2.0).abs() < 0.1, "mean response {mean}, M/M/1 at one half gives 2");
+}

@@ -1,0 +1,168 @@
+//! Distributions of response times: how many jobs were done by then, and how long the last ones took.
+
+use super::line::{Axis, Plot, Series};
+use super::scale::{Spread, Unit};
+use crate::record::cell::Sketch;
+use crate::report::stats::{Interval, dkw, wilson};
+
+/// Points drawn of a curve at most.
+const POINTS: usize = 400;
+
+/// The distributions of one policy, one a replication.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve<'a> {
+    /// Name in the legend.
+    pub label: &'a str,
+    /// Number of its colour.
+    pub colour: usize,
+    /// One sketch a replication, with the number of jobs submitted.
+    pub runs: Vec<(&'a Sketch, u64)>,
+}
+
+/// Share of submitted jobs that were done within a time; logarithmic time.
+///
+/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz; with several the curve is the mean
+/// of their quantiles, and the band its 95 % interval over replications. A curve that stops short of 100 % left
+/// jobs unfinished.
+#[must_use]
+pub fn distribution(
+    title: &str,
+    x_label: &str,
+    unit: Unit,
+    curves: &[Curve<'_>],
+    size: (f64, f64),
+) -> String {
+    let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
+    let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };
+    let y = Axis {
+        label: "share of jobs".into(),
+        spread: Spread::Linear,
+        unit: Unit::Share,
+        range: Some((0.0, 1.0)),
+    };
+    Plot { title: title.into(), x, y, series, size, legend: true }.svg()
+}
+
+/// Share of submitted jobs that took longer than a time; both axes logarithmic, so that the tail is seen.
+///
+/// With one replication the band is Wilson's for each point, since a band for the whole function says nothing
+/// about the last per cent.
+#[must_use]
+pub fn tail(title: &str, x_label: &str, unit: Unit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
+    let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
+    let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
+    let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
+    let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };
+    let y = Axis {
+        label: "jobs slower than".into(),
+        spread: Spread::Log,
+        unit: Unit::Share,
+        range: Some((least, 1.0)),
+    };
+    Plot { title: title.into(), x, y, series, size, legend: true }.svg()
+}
+
+/// What is drawn of a share of jobs done, and its band with so many jobs.
+struct Shape {
+    drawn: fn(f64) -> f64,
+    band: fn(f64, u64) -> (f64, f64),
+}
+
+const BODY: Shape = Shape {
+    drawn: |share| share,
+    band: |share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0)),
+};
+
+/// A share of nothing has no logarithm: it is drawn at the lower edge.
+const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: wilson };
+
+/// A curve and its band.
+fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
+    let mut series = Series { label: curve.label.to_owned(), colour: curve.colour, ..Series::default() };
+    if let [(sketch, submitted)] = curve.runs[..] {
+        let finished = sketch.count as f64 / submitted.max(1) as f64;
+        series.steps = sketch.count < POINTS as u64 / 2;
+        for (value, share) in sampled(sketch) {
+            let share = share * finished;
+            let (low, high) = (shape.band)(share, submitted);
+            series.points.push((value, (shape.drawn)(share)));
+            series.band.low.push((value, (shape.drawn)(low)));
+            series.band.high.push((value, (shape.drawn)(high)));
+        }
+        return series;
+    }
+    for level in levels() {
+        let values: Vec<f64> = curve.runs.iter().filter_map(|(sketch, _)| sketch.quantile(level)).collect();
+        let finished: Vec<f64> =
+            curve.runs.iter().map(|(s, jobs)| s.count as f64 / (*jobs).max(1) as f64).collect();
+        let (Some(interval), Some(finished)) = (Interval::new(&values), Interval::new(&finished)) else {
+            continue;
+        };
+        let share = (shape.drawn)(level * finished.mean);
+        series.points.push((interval.mean, share));
+        if let Some(half) = interval.half_width {
+            // An edge at or below zero cannot be drawn on a logarithmic axis: it goes to the far left.
+            series.band.low.push(((interval.mean - half).max(interval.mean / 1e3), share));
+            series.band.high.push((interval.mean + half, share));
+        }
+    }
+    series
+}
+
+/// (value, share of finished jobs at or below it) of a sketch, thinned to what is drawn.
+fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
+    let every = sketch.rank.len().div_ceil(POINTS).max(1);
+    let last = sketch.rank.len().saturating_sub(1);
+    let points = sketch.rank.iter().zip(&sketch.value).enumerate();
+    let kept = points.filter(move |(i, _)| i % every == 0 || *i == last);
+    kept.map(|(_, (&rank, &value))| (value, (rank + 1) as f64 / sketch.count as f64))
+}
+
+/// Shares at which quantiles are averaged: even in the body, crowded towards 1.
+fn levels() -> impl Iterator<Item = f64> {
+    let body = (0..100).map(|i| f64::from(i) * 0.009);
+    body.chain((0..=60).map(|i| 1.0 - 0.1 * 10f64.powf(-f64::from(i) * 0.05))).chain([1.0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_run_is_drawn_as_it_is() {
+        let sketch = Sketch::new((1..=10).map(f64::from).collect());
+        let series = trace(&Curve { label: "a", colour: 0, runs: vec![(&sketch, 20)] }, &BODY);
+        assert!(series.steps);
+        assert_eq!(series.points[0], (1.0, 0.05));
+        assert_eq!(series.points[9], (10.0, 0.5), "half of the jobs never finished");
+        assert!((series.band.high[0].1 - (0.05 + dkw(20))).abs() < 1e-12);
+    }
+
+    #[test]
+    fn replications_are_averaged_by_quantile() {
+        let runs = [1.0, 2.0, 3.0]
+            .map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
+        let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let series = trace(&curve, &BODY);
+        let (value, share) = series.points[50];
+        assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
+        // Standard deviation 46, t(2) = 4.3027.
+        assert!((series.band.high[50].0 - value - 4.302_65 * 46.0 / 3f64.sqrt()).abs() < 0.01);
+    }
+
+    #[test]
+    fn large_sketches_are_thinned() {
+        let sketch = Sketch::new((0..1_000_000).map(f64::from).collect());
+        let points: Vec<(f64, f64)> = sampled(&sketch).collect();
+        assert!(points.len() <= POINTS + 1 && points.len() > POINTS / 2, "{}", points.len());
+        assert_eq!(points.last(), Some(&(999_999.0, 1.0)));
+        let svg = distribution(
+            "t",
+            "response",
+            Unit::Seconds,
+            &[Curve { label: "a", colour: 0, runs: vec![(&sketch, 1_000_000)] }],
+            (460.0, 280.0),
+        );
+        assert!(svg.len() < 20_000, "{}", svg.len());
+    }
+}

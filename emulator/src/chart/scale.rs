@@ -1,0 +1,185 @@
+//! Axes: where a value lies, and which values get a tick.
+
+use crate::report::number;
+
+/// How values are spread over an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spread {
+    /// Evenly.
+    Linear,
+    /// By their logarithm; values must be positive.
+    Log,
+}
+
+/// How ticks read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// Seconds, in the unit that fits.
+    Seconds,
+    /// A share, as per cent.
+    Share,
+    /// A plain number.
+    Number,
+}
+
+impl Unit {
+    /// `value` in words, three digits.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Self::Seconds => number::seconds(value),
+            Self::Share => number::percent(value),
+            Self::Number => number::short(value),
+        }
+    }
+
+    /// `value` as a tick, without needless digits.
+    #[must_use]
+    pub fn tick(self, value: f64) -> String {
+        let text = self.text(value);
+        let (digits, unit) = text.split_once('\u{202f}').unwrap_or((&text, ""));
+        if unit.parse::<u64>().is_ok() || !digits.contains('.') || digits.contains('e') {
+            return text;
+        }
+        let digits = digits.trim_end_matches('0').trim_end_matches('.');
+        if unit.is_empty() { digits.to_owned() } else { format!("{digits}\u{202f}{unit}") }
+    }
+}
+
+/// Maps values to pixels.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Scale {
+    spread: Spread,
+    values: (f64, f64),
+    pixels: (f64, f64),
+}
+
+impl Scale {
+    /// From the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
+    #[must_use]
+    pub fn new(spread: Spread, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
+        let (low, high) = match spread {
+            Spread::Linear if high > low => (low, high),
+            Spread::Linear => (low - 0.5, low + 0.5),
+            Spread::Log => {
+                let high = if high > 0.0 { high } else { 1.0 };
+                let low = if low > 0.0 { low } else { high / 10.0 };
+                if high > low * 1.001 { (low, high) } else { (low / 2.0, high * 2.0) }
+            }
+        };
+        Self { spread, values: (low, high), pixels }
+    }
+
+    /// The pixel of a value; what lies outside is put on the edge.
+    #[must_use]
+    pub fn at(&self, value: f64) -> f64 {
+        let (low, high) = self.values;
+        let share = match self.spread {
+            Spread::Linear => (value - low) / (high - low),
+            Spread::Log if value <= 0.0 => 0.0,
+            Spread::Log => (value / low).ln() / (high / low).ln(),
+        };
+        self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
+    }
+
+    /// Ticks with round values: about `about` of them.
+    #[must_use]
+    pub fn ticks(&self, about: usize) -> Vec<f64> {
+        match self.spread {
+            Spread::Linear => linear_ticks(self.values, about),
+            Spread::Log => log_ticks(self.values, about),
+        }
+    }
+
+    /// Lines between the ticks of a logarithmic axis that spans few decades.
+    #[must_use]
+    pub fn minor_ticks(&self) -> Vec<f64> {
+        let (low, high) = self.values;
+        if self.spread == Spread::Linear || (high / low).log10() > 5.0 {
+            return Vec::new();
+        }
+        decades(low, high)
+            .flat_map(|power| (2..10).map(move |m| f64::from(m) * power))
+            .filter(inside(low, high))
+            .collect()
+    }
+}
+
+fn inside(low: f64, high: f64) -> impl Fn(&f64) -> bool {
+    move |&value| value >= low * (1.0 - 1e-9) && value <= high * (1.0 + 1e-9)
+}
+
+fn decades(low: f64, high: f64) -> impl Iterator<Item = f64> {
+    (low.log10().floor() as i32..=high.log10().ceil() as i32).map(|exponent| 10f64.powi(exponent))
+}
+
+/// Steps of 1, 2 or 5 times a power of ten.
+fn linear_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
+    let raw = (high - low) / about.max(1) as f64;
+    let power = 10f64.powf(raw.log10().floor());
+    let step =
+        [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= raw * 0.999).unwrap_or(raw);
+    let first = (low / step - 1e-9).ceil() as i64;
+    let last = (high / step + 1e-9).floor() as i64;
+    // Rounded: 3 × 0.1 should be 0.3.
+    (first..=last).map(|i| i as f64 * step).map(|v| (v / power * 10.0).round() * power / 10.0).collect()
+}
+
+/// Powers of ten, thinned; within few decades also 2 and 5 times.
+fn log_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
+    let span = (high / low).log10();
+    let every = (span / about.max(1) as f64).ceil().max(1.0) as i32;
+    let within: &[f64] = match span {
+        _ if span * 3.0 <= about as f64 => &[1.0, 2.0, 5.0],
+        _ if span * 2.0 <= about as f64 => &[1.0, 3.0],
+        _ => &[1.0],
+    };
+    let powers = decades(low, high).filter(|power| (power.log10().round() as i32).rem_euclid(every) == 0);
+    let ticks: Vec<f64> =
+        powers.flat_map(|power| within.iter().map(move |m| m * power)).filter(inside(low, high)).collect();
+    if ticks.len() >= 2 { ticks } else { linear_ticks((low, high), about) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round() {
+        for (spread, range, about, expected) in [
+            (Spread::Linear, (0.0, 1.0), 5, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+            (Spread::Linear, (0.0, 0.3), 3, vec![0.0, 0.1, 0.2, 0.3]),
+            (Spread::Linear, (-3.0, 17.0), 4, vec![0.0, 5.0, 10.0, 15.0]),
+            (Spread::Log, (0.9, 1_100.0), 4, vec![1.0, 10.0, 100.0, 1_000.0]),
+            (Spread::Log, (1.0, 10.0), 5, vec![1.0, 2.0, 5.0, 10.0]),
+            (Spread::Log, (1e-6, 1e6), 4, vec![1e-6, 1e-3, 1.0, 1e3, 1e6]),
+            (Spread::Log, (3.1, 3.9), 4, vec![3.2, 3.4, 3.6, 3.8]),
+        ] {
+            let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(about);
+            assert_eq!(ticks.len(), expected.len(), "{range:?}: {ticks:?}");
+            for (tick, expected) in ticks.iter().zip(&expected) {
+                assert!((tick - expected).abs() <= 1e-9 * expected.abs().max(1e-9), "{range:?}: {ticks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_land_on_pixels() {
+        let log = Scale::new(Spread::Log, (1.0, 100.0), (0.0, 200.0));
+        assert!((log.at(10.0) - 100.0).abs() < 1e-9);
+        assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "the edges hold what lies outside");
+        let down = Scale::new(Spread::Linear, (0.0, 1.0), (90.0, 10.0));
+        assert!((down.at(0.25) - 70.0).abs() < 1e-9);
+        let empty = Scale::new(Spread::Linear, (5.0, 5.0), (0.0, 10.0));
+        assert!((empty.at(5.0) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn ticks_read_well() {
+        assert_eq!(Unit::Seconds.tick(0.01), "10\u{202f}ms");
+        assert_eq!(Unit::Share.tick(0.999), "99.9\u{202f}%");
+        assert_eq!(Unit::Number.tick(2.0), "2");
+        assert_eq!(Unit::Number.tick(20_000.0), "20\u{202f}000");
+        assert_eq!(Unit::Number.tick(100.0), "100");
+    }
+}

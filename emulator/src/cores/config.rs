@@ -1,0 +1,215 @@
+//! The `[interference]` table and profile files: what slows cores down, as people write it.
+//!
+//! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys
+//! themselves mean the same. Exactly one process is named; [`Interference::load`](super::load) checks that
+//! and reads the files it refers to.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use volary_actors::base::{Law, Span};
+
+/// Performance interference: x_i(t) = 1 while unit i is degraded. A degraded core keeps working at 1 / σ of
+/// its speed, it doesn't stop (latin-square paper, section I, fig. 1 and table I).
+///
+/// Exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted` and `trace` is given. What is
+/// written beside `profile` overrides the same key of the file.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interference {
+    /// A file with these same keys, relative to the file that names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<PathBuf>,
+    /// Each slot is degraded independently of all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bernoulli: Option<Bernoulli>,
+    /// A two-state chain that moves once per slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markov: Option<Markov>,
+    /// Gaps and bursts in turn, each of a random length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renewal: Option<Renewal>,
+    /// A table of slots, written out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scripted: Option<Scripted>,
+    /// Observed bursts, from a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
+    /// Which cores share one process; default `core`: none do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
+    /// No core is degraded before this time; default 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Span>,
+    /// No core is degraded from this time on; default: never ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Span>,
+    /// Probability that a unit takes part at all, drawn once per unit; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_probability")]
+    pub affected: Option<f64>,
+}
+
+/// Which cores share one interference process: the unit i of x_i(t).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// Each core has its own.
+    #[default]
+    Core,
+    /// All cores of a node slow down together.
+    Node,
+    /// All cores of a rack slow down together.
+    Rack,
+}
+
+/// Independent slots: x_{i,k} = 1 with `probability`. Slot k covers [k · slot, (k + 1) · slot).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bernoulli {
+    /// Length of a slot.
+    #[serde(deserialize_with = "slot_length")]
+    pub slot: Span,
+    /// Probability that a slot is degraded.
+    #[serde(deserialize_with = "probability")]
+    pub probability: f64,
+    /// σ, drawn for each degraded slot; samples below 1 count as 1.
+    #[serde(deserialize_with = "slowdown")]
+    pub slowdown: Law<f64>,
+}
+
+/// A two-state Markov chain over slots, started in its stationary law: runs of healthy slots have mean
+/// 1 / `p_on` slots, bursts 1 / `p_off`, and the share of degraded slots is p_on / (p_on + p_off).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Markov {
+    /// Length of a slot.
+    #[serde(deserialize_with = "slot_length")]
+    pub slot: Span,
+    /// Probability per slot that a healthy unit becomes degraded in the next.
+    #[serde(deserialize_with = "probability")]
+    pub p_on: f64,
+    /// Probability per slot that a degraded unit becomes healthy in the next.
+    #[serde(deserialize_with = "probability")]
+    pub p_off: f64,
+    /// σ, drawn once for each burst (run of degraded slots); samples below 1 count as 1.
+    #[serde(deserialize_with = "slowdown")]
+    pub slowdown: Law<f64>,
+}
+
+/// Gaps and bursts in turn, all independent. Time 0 starts a gap, so every unit is healthy at first.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Renewal {
+    /// Length of a healthy gap. With `exponential` gaps of mean 1 / α and bursts of mean 1 / β the share of
+    /// degraded time tends to α / (α + β).
+    pub gap: Law<Span>,
+    /// Length of a burst.
+    pub burst: Law<Span>,
+    /// σ, drawn once for each burst; samples below 1 count as 1.
+    #[serde(deserialize_with = "slowdown")]
+    pub slowdown: Law<f64>,
+}
+
+/// Slots written out: `rows[i][k]` is x_{i,k}. Units without a row are healthy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scripted {
+    /// Length of a slot.
+    #[serde(deserialize_with = "slot_length")]
+    pub slot: Span,
+    /// One row per unit, one 0 (healthy) or 1 (degraded) per slot; rows may differ in length.
+    #[serde(deserialize_with = "bits")]
+    pub rows: Vec<Vec<u8>>,
+    /// σ, drawn for each degraded slot; samples below 1 count as 1.
+    #[serde(deserialize_with = "slowdown")]
+    pub slowdown: Law<f64>,
+    /// After its last slot a row starts again; otherwise the unit is healthy from then on.
+    #[serde(default)]
+    pub repeat: bool,
+}
+
+/// Observed bursts. Time that no row covers is healthy.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// A text file of lines `unit start_s end_s slowdown`, separated by blanks or commas; `#` starts a
+    /// comment. Relative to the file that names it; read into `rows`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// The bursts themselves, instead of a file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<TraceRow>,
+}
+
+/// One observed burst of one unit.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceRow {
+    /// Which core, node or rack, by the scope.
+    pub unit: u32,
+    /// When it begins, since the run's start.
+    pub start: Span,
+    /// When it is over.
+    pub end: Span,
+    /// σ ≥ 1.
+    pub slowdown: f64,
+}
+
+fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    let slot = Span::deserialize(deserializer)?;
+    if slot == Span::ZERO {
+        return Err(D::Error::custom("a slot must be longer than zero, for example \"100ms\""));
+    }
+    Ok(slot)
+}
+
+fn probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let p = f64::deserialize(deserializer)?;
+    if !(0.0..=1.0).contains(&p) {
+        return Err(D::Error::custom(format!("{p} is not a probability; give a number from 0 to 1")));
+    }
+    Ok(p)
+}
+
+fn some_probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
+    probability(deserializer).map(Some)
+}
+
+fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::Error> {
+    let law = Law::<f64>::deserialize(deserializer)?;
+    // Laws that reach below 1 only in part are cut there; those that say so outright are a mistake.
+    let low = match &law {
+        Law::Constant(value) => *value,
+        Law::Uniform(p) => p.low,
+        Law::Pareto(p) => p.scale,
+        Law::Empirical(p) => p.values.iter().copied().fold(f64::INFINITY, f64::min),
+        Law::Normal(_)
+        | Law::Lognormal(_)
+        | Law::Exponential(_)
+        | Law::Gamma(_)
+        | Law::Erlang(_)
+        | Law::Weibull(_)
+        | Law::Hyperexponential(_) => f64::INFINITY,
+    };
+    if low < 1.0 {
+        return Err(D::Error::custom(format!(
+            "a slowdown of {low} would speed the core up; give at least 1 (2 halves its speed)"
+        )));
+    }
+    Ok(law)
+}
+
+fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<u8>>, D::Error> {
+    let rows = Vec::<Vec<u8>>::deserialize(deserializer)?;
+    for (i, row) in rows.iter().enumerate() {
+        if let Some(k) = row.iter().position(|&x| x > 1) {
+            return Err(D::Error::custom(format!(
+                "row {i}, slot {k} is {}; write 0 (healthy) or 1 (degraded)",
+                row[k]
+            )));
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,183 @@
+//! A profile under a seed: the interference every core meets, stretch by stretch.
+
+use volary_actors::base::{Address, Purpose, Span, Time};
+
+use super::config::{Bernoulli, Renewal, Scope, Scripted};
+use super::load::{self, Profile};
+use super::process::{Bursts, Cursor, Process, Runs, Unit};
+use super::table::CoreTable;
+use super::work::{Leg, Pace};
+
+/// Slots and bursts are numbered from zero; what concerns a unit as a whole is drawn here.
+const WHOLE_UNIT: u64 = u64::MAX;
+
+/// The interference of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Course {
+    kind: Kind,
+    base: Address,
+    scope: Scope,
+    from: u64,
+    until: u64,
+    affected: f64,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Kind {
+    Bernoulli(Bernoulli),
+    Markov(Runs),
+    Renewal(Renewal),
+    Scripted(Scripted),
+    Trace(Bursts),
+}
+
+/// Does the same with whichever process it is; each arm is compiled for its own process, so that the loop
+/// over slots inside has no branch on the kind.
+macro_rules! with {
+    ($kind:expr, $process:ident => $body:expr) => {
+        match $kind {
+            Kind::Bernoulli($process) => $body,
+            Kind::Markov($process) => $body,
+            Kind::Renewal($process) => $body,
+            Kind::Scripted($process) => $body,
+            Kind::Trace($process) => $body,
+        }
+    };
+}
+
+impl Course {
+    pub(super) fn new(profile: &Profile, seed: u64) -> Self {
+        let kind = match profile.process.clone() {
+            load::Process::Bernoulli(p) => Kind::Bernoulli(p),
+            load::Process::Markov(p) => Kind::Markov(Runs::new(p)),
+            load::Process::Renewal(p) => Kind::Renewal(p),
+            load::Process::Scripted(p) => Kind::Scripted(p),
+            load::Process::Trace(rows) => Kind::Trace(Bursts(rows)),
+        };
+        Self {
+            kind,
+            base: Address::new(seed, Purpose::Interference),
+            scope: profile.scope,
+            from: profile.from.0,
+            until: profile.until.0,
+            affected: profile.affected,
+        }
+    }
+
+    /// Whether cursors are worth keeping.
+    pub(super) const fn remembers(&self) -> bool {
+        const fn ask<P: Process>(_: &P) -> bool {
+            P::REMEMBERS
+        }
+        with!(&self.kind, process => ask(process))
+    }
+
+    /// The unit whose process a core follows; none if it takes no part.
+    pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<Unit> {
+        let id = match self.scope {
+            Scope::Core => core,
+            Scope::Node => table.node(core),
+            Scope::Rack => table.rack(core),
+        };
+        let address = self.base.at(u64::from(id));
+        let takes_part = self.affected >= 1.0 || address.at(WHOLE_UNIT).unit() < self.affected;
+        takes_part.then_some(Unit { id, address })
+    }
+
+    /// The stretch of the process at `at` or, outside the window, at the edge of it. `known` as in
+    /// [`Process::locate`].
+    pub(super) fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor {
+        with!(&self.kind, process => process.locate(unit, at.clamp(self.from, self.until), known))
+    }
+
+    /// Works on `leg` at the pace of a core until `limit` or until nothing is left. `cursor` is the process
+    /// where the leg begins or before, and comes back as it stands when the leg ends.
+    pub(super) fn work(&self, unit: Unit, cursor: &mut Cursor, pace: Pace, leg: &mut Leg, limit: u64) {
+        let opens = self.from.min(limit);
+        if leg.at < opens {
+            leg.work(pace.healthy, opens);
+        }
+        let closes = self.until.min(limit);
+        with!(&self.kind, process => {
+            if cursor.end <= leg.at {
+                *cursor = process.locate(unit, leg.at, *cursor); // a pause lies between
+            }
+            while !leg.done() && leg.at < closes {
+                if cursor.end <= leg.at {
+                    process.stride(unit, cursor, pace, leg, closes);
+                    *cursor = process.follow(unit, cursor);
+                }
+                leg.work(pace.slowed(cursor.slowdown), cursor.end.clamp(leg.at, closes));
+            }
+        });
+        if !leg.done() && leg.at < limit {
+            leg.work(pace.healthy, limit);
+        }
+    }
+
+    /// The slowdown of a unit at `at`: σ ≥ 1, or 1.
+    pub(super) fn slowdown(&self, unit: Unit, at: u64, known: Cursor) -> f64 {
+        if (self.from..self.until).contains(&at) { self.locate(unit, at, known).slowdown } else { 1.0 }
+    }
+
+    /// The bursts of a unit that overlap [from, to), cut to it.
+    pub(super) fn bursts(&self, unit: Unit, from: Time, to: Time) -> BurstIter<'_> {
+        let (at, to) = (from.0.max(self.from), to.0.min(self.until));
+        let cursor = if at < to { Some(self.locate(unit, at, Cursor::NOWHERE)) } else { None };
+        BurstIter { course: self, unit, at, to, cursor }
+    }
+}
+
+/// A time in which a core is degraded.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Burst {
+    /// When it begins.
+    pub start: Time,
+    /// When it is over.
+    pub end: Time,
+    /// σ: the core works at 1 / σ of its speed.
+    pub slowdown: f64,
+}
+
+impl Burst {
+    /// How long it lasts.
+    #[must_use]
+    pub fn length(&self) -> Span {
+        self.end - self.start
+    }
+}
+
+/// Bursts in order of time, neighbours of equal slowdown joined.
+#[derive(Clone, Debug)]
+pub(super) struct BurstIter<'a> {
+    course: &'a Course,
+    unit: Unit,
+    at: u64,
+    to: u64,
+    /// The stretch at `at`; none at the end.
+    cursor: Option<Cursor>,
+}
+
+impl Iterator for BurstIter<'_> {
+    type Item = Burst;
+
+    fn next(&mut self) -> Option<Burst> {
+        let mut found: Option<Burst> = None;
+        while let Some(cursor) = self.cursor {
+            let joins = found.is_none_or(|burst| burst.slowdown == cursor.slowdown);
+            if found.is_some() && !joins {
+                break;
+            }
+            let end = cursor.end.min(self.to);
+            if cursor.slowdown > 1.0 && end > self.at {
+                let start = found.map_or(Time(self.at), |burst| burst.start);
+                found = Some(Burst { start, end: Time(end), slowdown: cursor.slowdown });
+            }
+            self.at = end.max(self.at);
+            let ended = cursor.end >= self.to || cursor.end == u64::MAX;
+            self.cursor =
+                (!ended).then(|| with!(&self.course.kind, process => process.follow(self.unit, &cursor)));
+        }
+        found
+    }
+}

@@ -1,0 +1,149 @@
+//! Which core is where and how fast, for a million equal cores in a few bytes.
+
+use volary_actors::layout::Layout;
+
+/// The fastest core a table accepts, in units of the reference core; it keeps the arithmetic of work inside
+/// 128 bits.
+pub const MAX_SPEED: f64 = 10_000.0;
+
+/// Node, rack and speed of every core. Cores are numbered densely, node by node, as
+/// [`Layout::core_index`] does.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CoreTable {
+    nodes: Nodes,
+    /// Rack of each node; empty: all in rack 0.
+    racks: Vec<u32>,
+    /// Speed of each core; empty: all 1.
+    speeds: Vec<f64>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Nodes {
+    /// So many cores on every node.
+    Equal { nodes: u32, cores: u32 },
+    /// Node of each core.
+    Listed { nodes: u32, node: Vec<u32> },
+}
+
+impl CoreTable {
+    /// `nodes` nodes of `cores` reference cores each, in one rack.
+    ///
+    /// # Panics
+    /// When the cores do not fit 32-bit ids.
+    #[must_use]
+    pub fn equal(nodes: u32, cores: u32) -> Self {
+        assert!(nodes.checked_mul(cores).is_some(), "{nodes} nodes of {cores} cores do not fit 32-bit ids");
+        Self { nodes: Nodes::Equal { nodes, cores }, racks: Vec::new(), speeds: Vec::new() }
+    }
+
+    /// The cores of a layout: speed 1, one rack.
+    #[must_use]
+    pub fn of(layout: &Layout) -> Self {
+        let first = if layout.nodes() == 0 { 0 } else { layout.cores(0) };
+        if (0..layout.nodes()).all(|node| layout.cores(node) == first) {
+            return Self::equal(layout.nodes(), first);
+        }
+        let node = (0..layout.nodes())
+            .flat_map(|node| std::iter::repeat_n(node, layout.cores(node) as usize))
+            .collect();
+        let nodes = Nodes::Listed { nodes: layout.nodes(), node };
+        Self { nodes, racks: Vec::new(), speeds: Vec::new() }
+    }
+
+    /// The same cores with `racks[n]` the rack of node n.
+    ///
+    /// # Panics
+    /// When there is not one entry per node.
+    #[must_use]
+    pub fn with_racks(mut self, racks: Vec<u32>) -> Self {
+        assert_eq!(racks.len(), self.nodes() as usize, "one rack per node");
+        self.racks = racks;
+        self
+    }
+
+    /// The same cores with `speeds[i]` the speed of core i: work done per second, the reference core doing 1.
+    ///
+    /// # Panics
+    /// When there is not one entry per core, or a speed is not above 0 and at most [`MAX_SPEED`].
+    #[must_use]
+    pub fn with_speeds(mut self, speeds: Vec<f64>) -> Self {
+        assert_eq!(speeds.len(), self.cores() as usize, "one speed per core");
+        assert!(
+            speeds.iter().all(|&s| s > 0.0 && s <= MAX_SPEED),
+            "speeds must be above 0 and at most {MAX_SPEED}"
+        );
+        self.speeds = if speeds.iter().all(|&s| s == 1.0) { Vec::new() } else { speeds };
+        self
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub const fn nodes(&self) -> u32 {
+        match &self.nodes {
+            Nodes::Equal { nodes, .. } | Nodes::Listed { nodes, .. } => *nodes,
+        }
+    }
+
+    /// Number of cores.
+    #[must_use]
+    pub const fn cores(&self) -> u32 {
+        match &self.nodes {
+            Nodes::Equal { nodes, cores } => *nodes * *cores,
+            Nodes::Listed { node, .. } => node.len() as u32,
+        }
+    }
+
+    /// The node a core belongs to.
+    #[must_use]
+    pub fn node(&self, core: u32) -> u32 {
+        match &self.nodes {
+            Nodes::Equal { cores: 1, .. } => core,
+            Nodes::Equal { cores, .. } => core / cores,
+            Nodes::Listed { node, .. } => node[core as usize],
+        }
+    }
+
+    /// The rack a core belongs to.
+    #[must_use]
+    pub fn rack(&self, core: u32) -> u32 {
+        self.racks.get(self.node(core) as usize).copied().unwrap_or(0)
+    }
+
+    /// Work a healthy core does per second, in units of the reference core.
+    #[must_use]
+    pub fn speed(&self, core: u32) -> f64 {
+        self.speeds.get(core as usize).copied().unwrap_or(1.0)
+    }
+
+    /// Whether every core is a reference core.
+    #[must_use]
+    pub const fn is_uniform(&self) -> bool {
+        self.speeds.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_and_listed_tables_agree_with_the_layout() {
+        for cores in [vec![1, 1, 1], vec![4, 4], vec![1, 3, 2], vec![]] {
+            let layout = Layout::new(1, 0, cores);
+            let table = CoreTable::of(&layout);
+            assert_eq!((table.nodes(), table.cores()), (layout.nodes(), layout.workers()));
+            for core in 0..table.cores() {
+                assert_eq!(table.node(core), layout.node_of_core(core));
+                assert_eq!((table.rack(core), table.speed(core)), (0, 1.0));
+            }
+        }
+    }
+
+    #[test]
+    fn racks_and_speeds_are_looked_up_per_node_and_core() {
+        let table =
+            CoreTable::equal(3, 2).with_racks(vec![7, 8, 7]).with_speeds(vec![1.0, 2.0, 1.0, 0.5, 1.0, 1.0]);
+        assert_eq!((0..6).map(|c| table.rack(c)).collect::<Vec<_>>(), [7, 7, 8, 8, 7, 7]);
+        assert_eq!((table.speed(1), table.speed(3)), (2.0, 0.5));
+    }
+}

@@ -1,0 +1,129 @@
+//! Work and rates in exact arithmetic.
+//!
+//! Work is counted in units of 2⁻⁴⁸ ns of the reference core, in 128 bits. Adding it up over any stretches in
+//! any order gives the same sum, so the time at which a copy finishes and the work left when it is stopped
+//! before cannot contradict each other.
+
+use volary_actors::base::Span;
+
+const FRACTION: u32 = 48;
+
+/// Work done per nanosecond, in units of 2⁻⁴⁸ ns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Rate(u64);
+
+/// What a core does with its time: its speed when healthy, as a number and as a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    speed: f64,
+    pub(super) healthy: Rate,
+}
+
+/// How far a copy is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Leg {
+    /// Up to when its work is counted.
+    pub(super) at: u64,
+    /// Work left then, in units of 2⁻⁴⁸ ns.
+    left: u128,
+}
+
+impl Rate {
+    /// Of a healthy reference core.
+    pub(super) const ONE: Self = Self(1 << FRACTION);
+
+    /// Of a core of this speed; rounded up, so that work which takes a whole number of nanoseconds takes
+    /// exactly that. Never zero: only a pause stops a core.
+    pub(super) fn of(speed: f64) -> Self {
+        Self(((speed * (1u64 << FRACTION) as f64).ceil() as u64).max(1))
+    }
+}
+
+impl Pace {
+    pub(super) fn of(speed: f64) -> Self {
+        Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
+    }
+
+    /// Degraded by σ.
+    pub(super) fn slowed(self, slowdown: f64) -> Rate {
+        if slowdown == 1.0 { self.healthy } else { Rate::of(self.speed / slowdown) }
+    }
+}
+
+impl Leg {
+    /// All of `work` is left at `at`.
+    pub(super) const fn new(at: u64, work: Span) -> Self {
+        Self { at, left: (work.0 as u128) << FRACTION }
+    }
+
+    /// Whether nothing is left.
+    pub(super) const fn done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Work left, rounded up: never zero before the finish.
+    pub(super) fn left(&self) -> Span {
+        Span(self.left.div_ceil(1 << FRACTION) as u64)
+    }
+
+    /// Works at `rate` until `end` or, rounded up to the nanosecond, until nothing is left.
+    pub(super) fn work(&mut self, rate: Rate, end: u64) {
+        let rate = u128::from(rate.0);
+        let possible = u128::from(end - self.at) * rate;
+        if possible >= self.left {
+            // Fits: the quotient is at most `end - at`.
+            self.at += self.left.div_ceil(rate) as u64;
+            self.left = 0;
+        } else {
+            self.left -= possible;
+            self.at = end;
+        }
+    }
+
+    /// How many stretches of `length` ns certainly end before the work does, even all at `rate`; maybe a few
+    /// too few.
+    pub(super) fn fit(&self, length: u64, rate: Rate) -> u64 {
+        let most = (u128::from(length) * u128::from(rate.0)) >> FRACTION;
+        ((self.left >> FRACTION) as u64) / u64::try_from(most + 1).unwrap_or(u64::MAX)
+    }
+
+    /// Works for `count` stretches of `length` ns each, `slow` of them at the second rate, in whatever order.
+    /// No more than [`fit`](Self::fit).
+    pub(super) fn stride(&mut self, length: u64, (count, rate): (u64, Rate), (slow, slow_rate): (u64, Rate)) {
+        let done = u128::from(count - slow) * u128::from(rate.0) + u128::from(slow) * u128::from(slow_rate.0);
+        self.left -= done * u128::from(length);
+        self.at += count * length;
+    }
+
+    /// Does nothing until `end`.
+    pub(super) fn rest(&mut self, end: u64) {
+        self.at = self.at.max(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_nanoseconds_stay_whole() {
+        for sigma in [1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 1.5, 100.0] {
+            let mut leg = Leg::new(5, Span::from_secs(1));
+            leg.work(Rate::of(1.0 / sigma), u64::MAX);
+            assert_eq!((leg.at, leg.done()), (5 + (1e9 * sigma) as u64, true), "slowdown {sigma}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_done_in_time_is_left() {
+        let mut leg = Leg::new(0, Span(10));
+        leg.work(Rate::of(0.5), 9);
+        assert_eq!((leg.at, leg.left(), leg.done()), (9, Span(6), false), "5.5 ns are left");
+        leg.rest(20);
+        leg.work(Rate::ONE, u64::MAX);
+        assert_eq!((leg.at, leg.left(), leg.done()), (26, Span(0), true));
+        let mut endless = Leg::new(1, Span::MAX);
+        endless.work(Rate::of(1e-9), u64::MAX);
+        assert_eq!((endless.at, endless.done()), (u64::MAX, false), "longer than time itself");
+    }
+}

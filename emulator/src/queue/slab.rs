@@ -1,0 +1,91 @@
+//! Payloads of pending events, in one vector with a free list.
+
+use volary_actors::base::{ActorId, Time};
+
+use super::Key;
+
+/// Source and count of an event in one word, ordered as the pair is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Order(u64);
+
+impl Order {
+    pub(super) const fn new(source: ActorId, count: u32) -> Self {
+        Self((source.0 as u64) << 32 | count as u64)
+    }
+
+    /// The full key of an event due at `due`.
+    pub(super) const fn key(self, due: u64) -> Key {
+        Key { due: Time(due), source: ActorId((self.0 >> 32) as u32), count: self.0 as u32 }
+    }
+}
+
+/// No slot: the end of the free list.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+enum Slot<T> {
+    Full { order: Order, value: T },
+    Free { next: u32 },
+}
+
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    slots: Vec<Slot<T>>,
+    free: u32,
+    len: usize,
+}
+
+impl<T> Slab<T> {
+    pub(super) const fn new() -> Self {
+        Self { slots: Vec::new(), free: NONE, len: 0 }
+    }
+
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Number of slots ever needed at once.
+    #[cfg(test)]
+    pub(super) const fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Stores a value and returns its slot. The slot freed last is used first: it is still in the cache.
+    pub(super) fn insert(&mut self, order: Order, value: T) -> u32 {
+        self.len += 1;
+        let full = Slot::Full { order, value };
+        if self.free == NONE {
+            let slot = self.slots.len();
+            assert!(slot < NONE as usize, "more events pending than 32-bit slots");
+            self.slots.push(full);
+            return slot as u32;
+        }
+        let slot = self.free;
+        let place = &mut self.slots[slot as usize];
+        let Slot::Free { next } = place else { unreachable!("slot {slot} is listed as free but full") };
+        self.free = *next;
+        *place = full;
+        slot
+    }
+
+    /// Tie-break of a stored event.
+    pub(super) fn order(&self, slot: u32) -> Order {
+        match &self.slots[slot as usize] {
+            Slot::Full { order, .. } => *order,
+            Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
+        }
+    }
+
+    /// Takes a value out and frees its slot.
+    pub(super) fn remove(&mut self, slot: u32) -> (Order, T) {
+        let free = Slot::Free { next: self.free };
+        match std::mem::replace(&mut self.slots[slot as usize], free) {
+            Slot::Full { order, value } => {
+                self.free = slot;
+                self.len -= 1;
+                (order, value)
+            }
+            Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
+        }
+    }
+}

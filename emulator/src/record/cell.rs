@@ -1,0 +1,211 @@
+//! What is kept of one cell: its summary, and enough of its shape to draw every picture without a rerun.
+
+use serde::{Deserialize, Serialize};
+
+use crate::results::{CopyEnd, CopyRow, Measured, Summary};
+
+/// Points kept of a distribution at most.
+pub const SKETCH_POINTS: usize = 2_000;
+
+/// Executions of the timeline kept at most; what is longer is cut at the end and says so.
+pub const TIMELINE_ROWS: usize = 10_000;
+
+/// Degraded intervals kept at most.
+pub const BURST_ROWS: usize = 10_000;
+
+/// One cell, policy and seed as it lies in `cells/<id>.json`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CellRecord {
+    /// Hash of what the cell depends on.
+    pub id: String,
+    /// The summary line.
+    pub summary: Summary,
+    /// Response times of finished jobs, s.
+    pub response: Sketch,
+    /// Response time over the work of the job's longest task, of finished jobs.
+    pub slowdown: Sketch,
+    /// Executions on the first few cores, in order of core and start.
+    pub timeline: Vec<Slice>,
+    /// Degraded intervals of these cores: (core, start s, end s, slowdown factor).
+    pub bursts: Vec<(u32, f64, f64, f64)>,
+    /// Whether executions or intervals were left out to stay small.
+    pub cut: bool,
+    /// One job in how many is sampled into `tasks.parquet`.
+    pub sampled_one_in: u32,
+    /// Free notes.
+    pub notes: Vec<String>,
+}
+
+impl CellRecord {
+    /// Keeps of `measured` what pictures need.
+    #[must_use]
+    pub fn new(id: &str, measured: &Measured) -> Self {
+        let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
+        let slowdown = finished().filter(|job| job.longest > 0.0).map(|job| job.response / job.longest);
+        let mut timeline: Vec<Slice> = measured.timeline.iter().copied().map(Slice).collect();
+        timeline.sort_by(|a, b| a.0.start.total_cmp(&b.0.start));
+        let mut bursts = measured.bursts.clone();
+        bursts.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let cut = timeline.len() > TIMELINE_ROWS || bursts.len() > BURST_ROWS;
+        timeline.truncate(TIMELINE_ROWS);
+        bursts.truncate(BURST_ROWS);
+        timeline.sort_by(|a, b| (a.0.core).cmp(&b.0.core).then(a.0.start.total_cmp(&b.0.start)));
+        bursts.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        Self {
+            id: id.to_owned(),
+            summary: measured.summary.clone(),
+            response: Sketch::new(finished().map(|job| job.response).collect()),
+            slowdown: Sketch::new(slowdown.collect()),
+            timeline,
+            bursts,
+            cut,
+            sampled_one_in: measured.sampled_one_in,
+            notes: measured.notes.clone(),
+        }
+    }
+}
+
+/// A distribution as at most [`SKETCH_POINTS`] of its order statistics.
+///
+/// All of them when there are few; otherwise half evenly spread and half crowded towards the maximum, where
+/// the schedulers differ. A kept point is exact: nothing is averaged.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Sketch {
+    /// Number of values it stands for.
+    pub count: u64,
+    /// Zero-based ranks that were kept, rising.
+    pub rank: Vec<u64>,
+    /// The values of these ranks.
+    pub value: Vec<f64>,
+}
+
+impl Sketch {
+    /// Of any values, in any order; they must not be NaN.
+    #[must_use]
+    pub fn new(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let rank = ranks(values.len());
+        let value = rank.iter().map(|&rank| values[rank as usize]).collect();
+        Self { count: values.len() as u64, rank, value }
+    }
+
+    /// Value below which a share `p` lies, interpolated between kept ranks; `None` if empty.
+    ///
+    /// Exact (linear interpolation between order statistics) where neighbouring ranks were kept.
+    #[must_use]
+    pub fn quantile(&self, p: f64) -> Option<f64> {
+        let (&first, &last) = (self.value.first()?, self.value.last()?);
+        let at = p.clamp(0.0, 1.0) * self.count.saturating_sub(1) as f64;
+        let upper = self.rank.partition_point(|&rank| (rank as f64) < at);
+        if upper == 0 {
+            return Some(first);
+        }
+        if upper == self.rank.len() {
+            return Some(last);
+        }
+        let (low, high) = (self.rank[upper - 1] as f64, self.rank[upper] as f64);
+        let share = (at - low) / (high - low);
+        Some(self.value[upper - 1] + share * (self.value[upper] - self.value[upper - 1]))
+    }
+}
+
+/// Which ranks of `count` sorted values are kept.
+fn ranks(count: usize) -> Vec<u64> {
+    if count <= SKETCH_POINTS {
+        return (0..count as u64).collect();
+    }
+    let last = (count - 1) as f64;
+    let half = SKETCH_POINTS / 2;
+    let even = (0..half).map(|i| last * i as f64 / (half - 1) as f64);
+    // Distance from the maximum grows from 1 to `last` by a constant factor.
+    let crowded = (0..half).map(|i| last - last.powf(i as f64 / (half - 1) as f64));
+    let mut ranks: Vec<u64> = even.chain(crowded).map(|rank| rank.round().max(0.0) as u64).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
+}
+
+/// An execution, as a short JSON array: job, task, attempt, core, start s, end s, how it ended.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "Tuple", into = "Tuple")]
+pub struct Slice(pub CopyRow);
+
+type Tuple = (u32, u32, u32, u32, f64, f64, CopyEnd);
+
+impl From<Tuple> for Slice {
+    fn from((job, task, attempt, core, start, end, end_kind): Tuple) -> Self {
+        Self(CopyRow { job, task, attempt, core, start, end, end_kind })
+    }
+}
+
+impl From<Slice> for Tuple {
+    fn from(Slice(row): Slice) -> Self {
+        (row.job, row.task, row.attempt, row.core, row.start, row.end, row.end_kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{Draws, measured, quantile};
+
+    #[test]
+    fn few_values_have_exact_quantiles() {
+        let sketch = Sketch::new(vec![4.0, 1.0, 3.0, 2.0]);
+        for (p, expected) in [(0.0, 1.0), (0.5, 2.5), (0.9, 3.7), (1.0, 4.0)] {
+            assert!((sketch.quantile(p).unwrap() - expected).abs() < 1e-12, "{p}");
+        }
+        assert_eq!(Sketch::new(Vec::new()).quantile(0.5), None);
+        assert_eq!(Sketch::new(vec![7.0]).quantile(0.99), Some(7.0));
+    }
+
+    #[test]
+    fn many_values_keep_the_tail_exact() {
+        let mut draws = Draws::new(5);
+        let mut values: Vec<f64> = (0..200_000).map(|_| -(1.0 - draws.next()).ln()).collect();
+        let sketch = Sketch::new(values.clone());
+        values.sort_by(f64::total_cmp);
+        assert!(sketch.rank.len() <= SKETCH_POINTS && sketch.count == 200_000);
+        assert_eq!(sketch.quantile(1.0), values.last().copied());
+        for p in [0.01, 0.5, 0.9, 0.99, 0.999, 0.999_9] {
+            let (kept, exact) = (sketch.quantile(p).unwrap(), quantile(&values, p));
+            assert!((kept - exact).abs() < 0.005 * exact, "{p}: {kept} for {exact}");
+        }
+        let last: Vec<u64> = sketch.rank.iter().rev().take(20).copied().collect();
+        assert_eq!(
+            last,
+            (0..20).map(|i| 199_999 - i).collect::<Vec<u64>>(),
+            "every one of the slowest is kept"
+        );
+    }
+
+    #[test]
+    fn a_record_survives_json() {
+        let mut cell = measured("a", &[], 3, 1.0, 3_000);
+        cell.jobs[5].response = f64::NAN;
+        cell.summary.wait_s.p99 = f64::NAN;
+        let record = CellRecord::new("id", &cell);
+        assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
+        let json = serde_json::to_string(&record).unwrap();
+        let mut back: CellRecord = serde_json::from_str(&json).unwrap();
+        assert!(back.summary.wait_s.p99.is_nan(), "what was not measured stays so");
+        back.summary.wait_s.p99 = 0.0;
+        let mut record = record;
+        record.summary.wait_s.p99 = 0.0;
+        assert_eq!(back, record);
+    }
+
+    #[test]
+    fn long_timelines_keep_their_beginning_on_every_core() {
+        let mut cell = measured("a", &[], 3, 1.0, 10);
+        let slice = |core: u32, start: f64| CopyRow { core, start, end: start + 1.0, ..cell.timeline[0] };
+        cell.timeline = (0..4)
+            .flat_map(|core| (0..10_000).map(move |i| (core, f64::from(i))))
+            .map(|(c, s)| slice(c, s))
+            .collect();
+        let record = CellRecord::new("id", &cell);
+        assert!(record.cut && record.timeline.len() == TIMELINE_ROWS);
+        let of_core = |core| record.timeline.iter().filter(|slice| slice.0.core == core).count();
+        assert_eq!((of_core(0), of_core(3)), (2_500, 2_500));
+    }
+}

@@ -1,0 +1,418 @@
+//! Folds notes into the results of one run, and keeps its books.
+//!
+//! The books are checked as they are written: a job that finishes twice, or with a task that no copy
+//! finished, is a bug in a policy and stops the run with its seed.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
+use volary_actors::catalog::Catalog;
+use volary_actors::layout::Layout;
+use volary_actors::machine::Note;
+use volary_actors::message::KINDS;
+use volary_actors::roles::jobs::Bits;
+
+use crate::results::{
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, TaskCounts, percentile,
+};
+use crate::workload::Workload;
+
+/// How much is kept beyond the summary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Executions to sample over the whole run, about.
+    pub copies: u32,
+    /// Sample one job in this many instead; 0 samples none.
+    pub one_in: Option<u32>,
+    /// Cores drawn on the timeline.
+    pub timeline_cores: u32,
+    /// How much of the run, from its start, is drawn.
+    pub timeline: Span,
+    /// Executions kept for the timeline at most.
+    pub timeline_copies: u32,
+}
+
+/// A job's progress.
+#[derive(Debug)]
+enum Job {
+    Pending,
+    Open { done: Bits, left: u32 },
+    Finished(Time),
+}
+
+/// What a core runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    copy: CopyId,
+    since: Time,
+}
+
+/// A copy that was suspended: when it first started, and the core time spent on it.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    core: u32,
+    first: Time,
+    spent: f64,
+}
+
+/// The books of one run.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    layout: &'a Layout,
+    workload: &'a Workload,
+    limits: Limits,
+    jobs: Vec<Job>,
+    counts: JobCounts,
+    tasks: TaskCounts,
+    copies: CopyCounts,
+    running: Vec<Option<Running>>,
+    busy: u32,
+    suspended: BTreeMap<CopyId, Suspended>,
+    busy_s: f64,
+    /// Task waits in microseconds.
+    waits: Histogram<u64>,
+    first_arrival: Option<Time>,
+    last_finish: Time,
+    resubmitted: u64,
+    unexpected: BTreeMap<&'static str, u64>,
+    sampled_one_in: u32,
+    sample: Vec<CopyRow>,
+    timeline: Vec<CopyRow>,
+    progress: Time,
+}
+
+impl<'a> Recorder<'a> {
+    /// Empty books.
+    #[must_use]
+    pub fn new(layout: &'a Layout, workload: &'a Workload, limits: Limits) -> Self {
+        let jobs = workload.jobs();
+        let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
+        // Policies run about two copies a task at most; the sample may run over a little.
+        let few = (2 * tasks).div_ceil(u64::from(limits.copies.max(1))).max(1) as u32;
+        let sampled_one_in = limits.one_in.unwrap_or(few);
+        let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
+        Self {
+            layout,
+            workload,
+            limits,
+            jobs: (0..jobs).map(|_| Job::Pending).collect(),
+            counts: JobCounts::default(),
+            tasks: TaskCounts::default(),
+            copies: CopyCounts::default(),
+            running: vec![None; layout.workers() as usize],
+            busy: 0,
+            suspended: BTreeMap::new(),
+            busy_s: 0.0,
+            waits,
+            first_arrival: None,
+            last_finish: Time::ZERO,
+            resubmitted: 0,
+            unexpected: BTreeMap::new(),
+            sampled_one_in,
+            sample: Vec::new(),
+            timeline: Vec::new(),
+            progress: Time::ZERO,
+        }
+    }
+
+    /// Books one observation of actor `who`.
+    pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        match note {
+            Note::Arrived { job } => self.arrived(now, job),
+            Note::Resubmitted { .. } => self.resubmitted += 1,
+            Note::Finished { job } => self.finished(now, job),
+            Note::Started { copy, resumed } => {
+                self.progress = now;
+                self.copies.started += u64::from(!resumed);
+                let slot = &mut self.running[self.layout.core_index(who) as usize];
+                assert!(slot.is_none(), "{copy} started on a busy core");
+                *slot = Some(Running { copy, since: now });
+                self.busy += 1;
+            }
+            Note::Completed { copy } => {
+                self.progress = now;
+                self.completed(now, self.layout.core_index(who), copy);
+            }
+            Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
+            Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
+            Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
+        }
+    }
+
+    fn arrived(&mut self, now: Time, job: JobId) {
+        self.progress = now;
+        let tasks = self.workload.job(job).tasks;
+        assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
+        self.jobs[job.index()] = Job::Open { done: Bits::new(tasks), left: tasks };
+        self.counts.submitted += 1;
+        self.tasks.submitted += u64::from(tasks);
+        self.first_arrival.get_or_insert(now);
+    }
+
+    fn finished(&mut self, now: Time, job: JobId) {
+        let was = std::mem::replace(&mut self.jobs[job.index()], Job::Finished(now));
+        let Job::Open { left, .. } = was else {
+            panic!("job {} finished twice, or before it arrived", job.0)
+        };
+        assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
+        self.counts.finished += 1;
+        self.last_finish = now;
+        self.progress = now;
+    }
+
+    fn completed(&mut self, now: Time, core: u32, copy: CopyId) {
+        let first = match &mut self.jobs[copy.task.job.index()] {
+            Job::Open { done, left } => {
+                let first = done.add(copy.task.index);
+                *left -= u32::from(first);
+                first
+            }
+            Job::Finished(_) => false,
+            Job::Pending => panic!("{copy} finished before its job arrived"),
+        };
+        self.ended(now, core, if first { CopyEnd::First } else { CopyEnd::Second });
+    }
+
+    /// Books the end of what a core ran.
+    fn ended(&mut self, now: Time, core: u32, how: CopyEnd) {
+        let Some(Running { copy, since }) = self.running[core as usize].take() else {
+            panic!("core {core} ended what it was not running")
+        };
+        let stretch = now.since(since).as_secs_f64();
+        self.busy -= 1;
+        self.busy_s += stretch;
+        let earlier = self.suspended.remove(&copy);
+        let spent = stretch + earlier.map_or(0.0, |s| s.spent);
+        match how {
+            CopyEnd::First => {
+                self.copies.finished += 1;
+                self.tasks.finished += 1;
+                let start = earlier.map_or(since, |s| s.first);
+                let wait = start.since(self.workload.job(copy.task.job).arrival);
+                self.waits.saturating_record(wait.0 / 1000);
+            }
+            CopyEnd::Second => self.copies.finished += 1,
+            CopyEnd::Preempted => self.copies.preempted += 1,
+            CopyEnd::Lost => self.copies.lost += 1,
+            CopyEnd::Suspended => unreachable!("a suspended copy has not ended"),
+        }
+        if how != CopyEnd::First {
+            self.copies.wasted_work_s += spent;
+        }
+        self.keep(core, copy, since, now, how);
+    }
+
+    fn suspend(&mut self, now: Time, core: u32) {
+        let Some(Running { copy, since }) = self.running[core as usize].take() else {
+            panic!("core {core} suspended what it was not running")
+        };
+        let stretch = now.since(since).as_secs_f64();
+        self.busy -= 1;
+        self.busy_s += stretch;
+        let entry = self.suspended.entry(copy).or_insert(Suspended { core, first: since, spent: 0.0 });
+        entry.spent += stretch;
+        self.keep(core, copy, since, now, CopyEnd::Suspended);
+    }
+
+    fn keep(&mut self, core: u32, copy: CopyId, start: Time, end: Time, end_kind: CopyEnd) {
+        let sampled = self.sampled_one_in > 0 && copy.task.job.0.is_multiple_of(self.sampled_one_in);
+        let drawn = core < self.limits.timeline_cores
+            && start < Time::ZERO + self.limits.timeline
+            && self.timeline.len() < self.limits.timeline_copies as usize;
+        if !sampled && !drawn {
+            return;
+        }
+        let row = CopyRow {
+            job: copy.task.job.0,
+            task: copy.task.index,
+            attempt: copy.attempt,
+            core,
+            start: start.as_secs_f64(),
+            end: end.as_secs_f64(),
+            end_kind,
+        };
+        if sampled {
+            self.sample.push(row);
+        }
+        if drawn {
+            self.timeline.push(row);
+        }
+    }
+
+    /// A core's node crashed: what it ran is lost.
+    pub fn crashed(&mut self, now: Time, core: u32) {
+        self.progress = now;
+        if self.running[core as usize].is_some() {
+            self.ended(now, core, CopyEnd::Lost);
+        }
+        let gone: Vec<_> =
+            self.suspended.iter().filter(|(_, s)| s.core == core).map(|(copy, _)| *copy).collect();
+        for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
+            self.copies.lost += 1;
+            self.copies.wasted_work_s += suspended.spent;
+        }
+    }
+
+    /// Whether every job has ended.
+    #[must_use]
+    pub const fn all_finished(&self) -> bool {
+        self.counts.finished == self.jobs.len() as u64
+    }
+
+    /// Jobs finished so far.
+    #[must_use]
+    pub const fn finished_jobs(&self) -> u64 {
+        self.counts.finished
+    }
+
+    /// Whether jobs are still to come, or copies run.
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
+    }
+
+    /// When something last arrived, started, ended or crashed.
+    #[must_use]
+    pub const fn last_progress(&self) -> Time {
+        self.progress
+    }
+
+    /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
+    #[must_use]
+    pub fn close(mut self, now: Time) -> Books {
+        for core in 0..self.running.len() as u32 {
+            if self.running[core as usize].is_some() {
+                self.ended(now, core, CopyEnd::Preempted);
+            }
+        }
+        for (_, suspended) in std::mem::take(&mut self.suspended) {
+            self.copies.preempted += 1;
+            self.copies.wasted_work_s += suspended.spent;
+        }
+        self.counts.unfinished = self.counts.submitted - self.counts.finished;
+        let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
+        assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
+        let end = if self.all_finished() { self.last_finish } else { now };
+        let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
+        let rows = self.job_rows();
+        Books {
+            jobs: self.counts,
+            tasks: self.tasks,
+            copies: self.copies,
+            response: Distribution::of(rows.iter().filter(|r| !r.response.is_nan()).map(|r| r.response)),
+            wait: brief_of_histogram(&self.waits),
+            slowdown: slowdown(&rows),
+            makespan,
+            utilization: if makespan > 0.0 {
+                self.busy_s / (self.running.len() as f64 * makespan)
+            } else {
+                0.0
+            },
+            notes: self.notes(),
+            rows,
+            sample: self.sample,
+            sampled_one_in: self.sampled_one_in,
+            timeline: self.timeline,
+        }
+    }
+
+    fn job_rows(&self) -> Vec<JobRow> {
+        let row = |(id, job): (usize, &Job)| {
+            let id = JobId(id as u32);
+            let spec = self.workload.job(id);
+            let response = match job {
+                Job::Pending => return None,
+                Job::Open { .. } => f64::NAN,
+                Job::Finished(at) => at.since(spec.arrival).as_secs_f64(),
+            };
+            Some(JobRow {
+                job: id.0,
+                arrival: spec.arrival.as_secs_f64(),
+                response,
+                longest: self.workload.longest(id).as_secs_f64(),
+                tasks: spec.tasks,
+                class: spec.class,
+            })
+        };
+        self.jobs.iter().enumerate().filter_map(row).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.resubmitted > 0 {
+            notes.push(format!(
+                "{} submissions were repeated because a scheduler was down or cut off",
+                self.resubmitted
+            ));
+        }
+        let pending = self.jobs.len() as u64 - self.counts.submitted;
+        if pending > 0 {
+            notes.push(format!("{pending} jobs had not arrived when the run ended"));
+        }
+        for (kind, count) in &self.unexpected {
+            notes.push(format!("{count} `{kind}` messages met a machine that had no use for them"));
+        }
+        notes
+    }
+}
+
+/// Closed books.
+#[derive(Debug)]
+pub struct Books {
+    /// Jobs.
+    pub jobs: JobCounts,
+    /// Tasks.
+    pub tasks: TaskCounts,
+    /// Copies.
+    pub copies: CopyCounts,
+    /// Response times, s.
+    pub response: Distribution,
+    /// Task waits, s.
+    pub wait: Brief,
+    /// Response over longest task.
+    pub slowdown: Brief,
+    /// First arrival to last completion, s.
+    pub makespan: f64,
+    /// Busy share of the cores.
+    pub utilization: f64,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Every job that arrived.
+    pub rows: Vec<JobRow>,
+    /// Sampled executions.
+    pub sample: Vec<CopyRow>,
+    /// One job in how many is sampled.
+    pub sampled_one_in: u32,
+    /// Executions on the timeline's cores.
+    pub timeline: Vec<CopyRow>,
+}
+
+fn brief_of_histogram(waits: &Histogram<u64>) -> Brief {
+    if waits.is_empty() {
+        return Brief::default();
+    }
+    let seconds = |us: u64| us as f64 * 1e-6;
+    Brief {
+        mean: waits.mean() * 1e-6,
+        p50: seconds(waits.value_at_quantile(0.5)),
+        p99: seconds(waits.value_at_quantile(0.99)),
+    }
+}
+
+fn slowdown(rows: &[JobRow]) -> Brief {
+    let mut ratios: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.response.is_nan() && row.longest > 0.0)
+        .map(|row| row.response / row.longest)
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    if ratios.is_empty() {
+        return Brief::default();
+    }
+    Brief {
+        mean: ratios.iter().sum::<f64>() / ratios.len() as f64,
+        p50: percentile(&ratios, 0.5),
+        p99: percentile(&ratios, 0.99),
+    }
+}

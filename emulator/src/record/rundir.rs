@@ -1,0 +1,460 @@
+//! The run directory: one folder that a run owns, fills cell by cell, and can take up again.
+//!
+//! ```text
+//! manifest.json               what is run, and how far it came
+//! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
+//! cells/<id>.json             one finished cell; its presence says that the cell is complete
+//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet): parts of the files below
+//! cells/<id>.failed.json      a cell that could not finish, with its log
+//! jobs.parquet tasks.parquet timeline.perfetto-trace report.html     written at the end, from the cells
+//! .lock                       locked while a run owns the folder
+//! ```
+//!
+//! Every file but `summary.jsonl` appears under a temporary name and is renamed, so whatever is there is whole.
+//! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
+//! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::cell::CellRecord;
+use super::manifest::{Failure, Manifest, State, utc_now};
+use super::{parquet, perfetto};
+use crate::report::{self, Study};
+use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
+
+/// Name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the summary lines.
+pub const SUMMARY: &str = "summary.jsonl";
+/// Name of the report.
+pub const REPORT: &str = "report.html";
+/// Name of the timeline.
+pub const TIMELINE: &str = "timeline.perfetto-trace";
+const CELLS: &str = "cells";
+
+/// Why a run directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The folder already holds a run.
+    #[error("{} already holds a {state} run of `{experiment}`; add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// Its experiment.
+        experiment: String,
+        /// How far it came, in a word.
+        state: String,
+    },
+    /// Another process is running in the folder.
+    #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The other's process id, as far as known.
+        pid: String,
+    },
+    /// The folder holds no run.
+    #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file does not parse.
+    #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// Written by another version.
+    #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
+    Schema {
+        /// The folder.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// Rows could not be written or merged.
+    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Several directories do not make one experiment.
+    #[error(transparent)]
+    Merge(#[from] report::MergeError),
+}
+
+/// A run directory that this process owns. May be shared between threads.
+#[derive(Debug)]
+pub struct RunDir {
+    root: PathBuf,
+    manifest: Mutex<Manifest>,
+    /// Held open and locked for as long as the run lasts; its writes are the running summary.
+    summary: Mutex<File>,
+    _lock: File,
+}
+
+impl RunDir {
+    /// Takes a folder that holds no run yet; it is made if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Occupied`], [`Error::Locked`], or the folder cannot be written.
+    pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
+        let lock = lock(root)?;
+        if root.join(MANIFEST).exists() {
+            let old: Manifest = read(&root.join(MANIFEST))?;
+            let state = serde_json::to_value(old.state).ok();
+            let state = state.as_ref().and_then(Value::as_str).unwrap_or("earlier").to_owned();
+            return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
+        }
+        Self::take(root, manifest, lock)
+    }
+
+    /// Takes a folder to go on with what it holds, or [`create`](Self::create)s it.
+    ///
+    /// Cells that finished are kept whatever the manifest says: their ids are hashes of what they depend on.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or written.
+    pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
+        let lock = lock(root)?;
+        if root.join(MANIFEST).exists() {
+            let old = load_manifest(root)?;
+            manifest.started = old.started;
+        }
+        Self::take(root, manifest, lock)
+    }
+
+    fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
+        let cells = root.join(CELLS);
+        fs::create_dir_all(&cells).map_err(io("create", &cells))?;
+        manifest.state = State::Running;
+        manifest.ended = None;
+        write_json(&root.join(MANIFEST), &manifest)?;
+        let lines = lines(&manifest.cells, |id| summary_of(&record_path(root, id)))?;
+        let path = root.join(SUMMARY);
+        write(&path, lines.as_bytes())?;
+        let summary = OpenOptions::new().append(true).open(&path).map_err(io("open", &path))?;
+        let (manifest, summary) = (Mutex::new(manifest), Mutex::new(summary));
+        Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the cell is there, finished and readable.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        let path = record_path(&self.root, id);
+        path.exists() && load_record(&path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
+    }
+
+    /// The record of a cell that is there.
+    ///
+    /// # Errors
+    /// It is missing or damaged.
+    pub fn record(&self, id: &str) -> Result<CellRecord, Error> {
+        load_record(&record_path(&self.root, id))
+    }
+
+    /// Adds cells to those to run, as a stopping rule asks for more replications.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn expect<I: IntoIterator<Item = String>>(&self, ids: I) -> Result<(), Error> {
+        let mut manifest = guard(&self.manifest);
+        for id in ids {
+            if !manifest.cells.contains(&id) {
+                manifest.cells.push(id);
+            }
+        }
+        write_json(&self.root.join(MANIFEST), &*manifest)
+    }
+
+    /// Keeps a finished cell. What it had left behind when it failed before is removed.
+    ///
+    /// # Errors
+    /// The folder cannot be written; the cell then counts as missing.
+    pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
+        let labels = parquet::Labels::new(id, &measured.summary);
+        for kind in parquet::Rows::ALL {
+            let path = part_path(&self.root, id, kind);
+            replace(&path, |file| kind.write(file, &labels, measured))
+                .map_err(io("create", &path))?
+                .map_err(|source| Error::Rows { path, source })?;
+        }
+        let record = CellRecord::new(id, measured);
+        write_json(&record_path(&self.root, id), &record)?;
+        remove(&failure_path(&self.root, id))?;
+        let mut line = serde_json::to_string(&record.summary).map_err(damaged(&self.root.join(SUMMARY)))?;
+        line.push('\n');
+        let path = self.root.join(SUMMARY);
+        guard(&self.summary).write_all(line.as_bytes()).map_err(io("write", &path))
+    }
+
+    /// Keeps the log of a cell that could not finish.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
+        write_json(&failure_path(&self.root, &failure.id), failure)
+    }
+
+    /// Makes the final files from all cells that are there, and closes the manifest.
+    ///
+    /// A run that ends early is closed as well: every file is then made of what had finished.
+    ///
+    /// # Errors
+    /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
+    pub fn finish(&self, state: State, claims: &[ClaimResult]) -> Result<Study, Error> {
+        let mut manifest = guard(&self.manifest).clone();
+        manifest.state = state;
+        manifest.ended = Some(utc_now());
+        write_json(&self.root.join(MANIFEST), &manifest)?;
+        *guard(&self.manifest) = manifest;
+        let mut study = Study::load(&self.root)?;
+        study.claims = claims.to_vec();
+        write_outputs(&self.root, &study)?;
+        Ok(study)
+    }
+}
+
+/// Writes the files that are made from cells: rows, timeline, summary and report.
+///
+/// The parts of the study's cells are looked for in the folders it was loaded from.
+///
+/// # Errors
+/// The folder cannot be written, or a part is damaged.
+pub fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
+    fs::create_dir_all(root).map_err(io("create", root))?;
+    for kind in parquet::Rows::ALL {
+        let parts = study.records().filter_map(|record| {
+            study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
+        });
+        let parts: Vec<PathBuf> = parts.collect();
+        let path = root.join(format!("{}.parquet", kind.name()));
+        replace(&path, |file| kind.merge(file, &parts))
+            .map_err(io("create", &path))?
+            .map_err(|source| Error::Rows { path, source })?;
+    }
+    let path = root.join(TIMELINE);
+    replace(&path, |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES))
+        .map_err(io("create", &path))?
+        .map_err(io("write", &path))?;
+    write(&root.join(SUMMARY), report::table::json_lines(study).as_bytes())?;
+    write(&root.join(REPORT), report::html(study).as_bytes())
+}
+
+/// The manifest of a run directory.
+///
+/// # Errors
+/// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
+pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
+    let path = root.join(MANIFEST);
+    if !path.exists() {
+        return Err(Error::NotARun { path: root.to_owned() });
+    }
+    let manifest: Manifest = read(&path)?;
+    if manifest.schema == SCHEMA {
+        Ok(manifest)
+    } else {
+        Err(Error::Schema { path: root.to_owned(), found: manifest.schema })
+    }
+}
+
+/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
+///
+/// # Errors
+/// The folder holds no run, or a cell is damaged.
+pub fn load_records(root: &Path) -> Result<Vec<CellRecord>, Error> {
+    let manifest = load_manifest(root)?;
+    let mut seen = BTreeSet::new();
+    let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
+    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| load_record(&path)).collect()
+}
+
+/// The summary lines of a run directory; lines that are not summaries (claims) are left out.
+///
+/// # Errors
+/// The folder holds no run, or a line is damaged.
+pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
+    load_manifest(root)?;
+    let (path, text) = summary_text(root)?;
+    let lines = text.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
+    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
+}
+
+/// The claims of a run directory that has finished; none if it has none.
+///
+/// # Errors
+/// The folder holds no run, or the line is damaged.
+pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
+    load_manifest(root)?;
+    let (path, text) = summary_text(root)?;
+    let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
+    let claims: report::table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
+    Ok(claims.claims)
+}
+
+/// How the line of claims begins; no summary begins so.
+const CLAIMS_LINE: &str = "{\"claims\"";
+
+fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {
+    let path = root.join(SUMMARY);
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    Ok((path, text))
+}
+
+/// The failures of a run directory's cells, in the manifest's order.
+///
+/// # Errors
+/// The folder holds no run, or a log is damaged.
+pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
+    let manifest = load_manifest(root)?;
+    let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
+    paths.map(|path| read(&path)).collect()
+}
+
+/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
+///
+/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
+#[must_use]
+pub fn cell_id(depends_on: &Value) -> String {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    for byte in depends_on.to_string().bytes() {
+        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
+}
+
+fn record_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.json"))
+}
+
+fn failure_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.failed.json"))
+}
+
+fn part_path(root: &Path, id: &str, kind: parquet::Rows) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.{}.parquet", kind.name()))
+}
+
+fn load_record(path: &Path) -> Result<CellRecord, Error> {
+    read(path)
+}
+
+/// The summary of a cell as a line, if the cell is there; a damaged one is left to be run again.
+fn summary_of(path: &Path) -> Option<Summary> {
+    path.exists()
+        .then(|| load_record(path).inspect_err(|error| tracing::warn!("{error}")).ok())?
+        .map(|r| r.summary)
+}
+
+fn lines(ids: &[String], summary: impl Fn(&str) -> Option<Summary>) -> Result<String, Error> {
+    let mut text = String::new();
+    for summary in ids.iter().filter_map(|id| summary(id)) {
+        text.push_str(&serde_json::to_string(&summary).map_err(damaged(Path::new(SUMMARY)))?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Locks the folder, making it if needed. The lock ends with the process, however it ends.
+fn lock(root: &Path) -> Result<File, Error> {
+    fs::create_dir_all(root).map_err(io("create", root))?;
+    let path = root.join(".lock");
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = opened.map_err(io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid); // only for the message
+            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
+            return Err(Error::Locked { path: root.to_owned(), pid });
+        }
+        Err(TryLockError::Error(source)) => return Err(Error::Io { doing: "lock", path, source }),
+    }
+    let written = file.set_len(0).and_then(|()| file.rewind());
+    written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
+    Ok(file)
+}
+
+/// Writes a file beside `path` and renames it to `path` if `fill` succeeds.
+fn replace<T, E>(path: &Path, fill: impl FnOnce(File) -> Result<T, E>) -> io::Result<Result<T, E>> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let filled = fill(File::create(&partial)?);
+    if filled.is_ok() {
+        fs::rename(&partial, path)?
+    } else {
+        fs::remove_file(&partial)?
+    }
+    Ok(filled)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace(path, |mut file| file.write_all(bytes)).map_err(io("create", path))?.map_err(io("write", path))
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let mut text = serde_json::to_string(value).map_err(damaged(path))?;
+    text.push('\n');
+    write(path, text.as_bytes())
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = fs::read_to_string(path).map_err(io("read", path))?;
+    serde_json::from_str(&text).map_err(damaged(path))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io("remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path, source }
+}
+
+fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Damaged { path: path.clone(), source }
+}
+
+/// A panic of another thread while it held the lock leaves the data whole: every change is one assignment.
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

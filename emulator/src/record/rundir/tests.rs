@@ -1,0 +1,189 @@
+//! Runs that end well, are interrupted, go on, and meet each other.
+
+use serde_json::json;
+
+use super::*;
+use crate::record::fixture::{manifest, measured};
+use crate::report::merge;
+use crate::results::Verdict;
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = entries.collect();
+    names.sort();
+    names
+}
+
+fn jobs(root: &Path) -> i64 {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    let file = File::open(root.join("jobs.parquet")).unwrap();
+    SerializedFileReader::new(file).unwrap().metadata().file_metadata().num_rows()
+}
+
+#[test]
+fn a_finished_run_has_every_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("deep/run");
+    let run = RunDir::create(&root, manifest(&["b", "a"])).unwrap();
+    std::thread::scope(|threads| {
+        for (id, policy) in [("a", "first"), ("b", "second")] {
+            let run = &run;
+            threads.spawn(move || run.store(id, &measured(policy, &[], 1, 1.0, 50)).unwrap());
+        }
+    });
+    let claim = ClaimResult { says: "s".into(), verdict: Verdict::Holds, measured: [].into() };
+    let study = run.finish(State::Finished, std::slice::from_ref(&claim)).unwrap();
+    assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
+    let expected = [".lock", "cells", "jobs.parquet", MANIFEST, REPORT, SUMMARY, "tasks.parquet", TIMELINE]
+        .map(str::to_owned);
+    assert_eq!(names(&root), expected);
+    assert_eq!(jobs(&root), 100);
+    assert_eq!(load_claims(&root).unwrap(), [claim]);
+    let summaries = load_summaries(&root).unwrap();
+    assert_eq!(summaries.iter().map(|s| s.policy.as_str()).collect::<Vec<_>>(), ["second", "first"]);
+    let manifest = load_manifest(&root).unwrap();
+    assert_eq!(manifest.state, State::Finished);
+    assert!(manifest.ended.is_some());
+    assert_eq!(Study::load(&root).unwrap(), study, "the report can be made again");
+    assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
+}
+
+/// A kill leaves whole cells, perhaps half of one, and a summary that may end in mid-line.
+#[test]
+fn a_killed_run_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let run = RunDir::create(root, manifest(&["a", "b", "c"])).unwrap();
+    let first = measured("first", &[], 1, 1.0, 50);
+    run.store("a", &first).unwrap();
+    drop(run);
+    fs::write(root.join("cells/b.jobs.parquet.partial"), "half").unwrap();
+    fs::write(root.join("cells/c.json"), "{\"id\":").unwrap();
+    let mut lines = OpenOptions::new().append(true).open(root.join(SUMMARY)).unwrap();
+    lines.write_all(b"{\"experiment\":\"pa").unwrap();
+    assert_eq!(load_manifest(root).unwrap().state, State::Running);
+
+    let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
+    assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
+    assert_eq!(load_summaries(root).unwrap(), std::slice::from_ref(&first.summary), "the torn line is gone");
+    assert_eq!(run.record("a").unwrap().summary, first.summary, "to the bit");
+    run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
+    run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
+    let study = run.finish(State::Finished, &[]).unwrap();
+    assert_eq!((study.missing, jobs(root)), (0, 100));
+}
+
+#[test]
+fn an_interrupted_run_is_closed_with_what_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
+    let study = run.finish(State::Interrupted, &[]).unwrap();
+    assert_eq!((study.missing, jobs(folder.path())), (1, 30));
+    assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("1 of 2 runs are missing"));
+    // A later plan adds cells and drops some: only the plan's cells are shown.
+    drop(run);
+    let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();
+    run.expect(["c".to_owned(), "b".to_owned()]).unwrap();
+    run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
+    let study = run.finish(State::Finished, &[]).unwrap();
+    assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
+}
+
+#[test]
+fn failures_keep_their_log_until_they_succeed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let cell = [("load".to_owned(), json!(0.5))].into();
+    let failure = Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into() };
+    run.fail(&failure).unwrap();
+    assert!(!run.has("a"), "a failed cell is run again");
+    let study = run.finish(State::Failed, &[]).unwrap();
+    assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
+    run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
+    assert!(load_failures(folder.path()).unwrap().is_empty());
+}
+
+#[test]
+fn two_runs_cannot_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&[])).unwrap();
+    let error = RunDir::open(folder.path(), manifest(&[])).unwrap_err();
+    let pid = std::process::id().to_string();
+    assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
+    drop(run);
+    let error = RunDir::create(folder.path(), manifest(&[])).unwrap_err();
+    assert!(error.to_string().contains("--resume") && error.to_string().contains("running"), "{error}");
+    RunDir::open(folder.path(), manifest(&[])).unwrap();
+}
+
+#[test]
+fn errors_name_the_place_and_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = load_manifest(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("is not a run directory"), "{error}");
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = RunDir::create(&file.join("run"), manifest(&[])).unwrap_err().to_string();
+    assert!(error.contains("cannot create") && error.contains("--out"), "{error}");
+    let mut old = manifest(&[]);
+    old.schema = SCHEMA + 1;
+    write_json(&folder.path().join(MANIFEST), &old).unwrap();
+    let error = RunDir::open(folder.path(), manifest(&[])).unwrap_err().to_string();
+    assert!(error.contains("another folder"), "{error}");
+    fs::write(folder.path().join(MANIFEST), "{").unwrap();
+    let error = load_manifest(folder.path()).unwrap_err().to_string();
+    assert!(error.contains(MANIFEST) && error.contains("line 1"), "{error}");
+}
+
+/// One shard of an experiment: cells `ids`, each with `jobs` jobs.
+fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
+    let ids: Vec<&str> = cells.iter().map(|cell| cell.0).collect();
+    let run = RunDir::create(root, manifest(&ids)).unwrap();
+    for (id, policy, seed) in cells {
+        run.store(id, &measured(policy, &[], *seed, 1.0, 10)).unwrap();
+    }
+    run.finish(State::Finished, claims).unwrap();
+}
+
+#[test]
+fn shards_merge_into_one_study() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, out] = ["a", "b", "out"].map(|name| folder.path().join(name));
+    let claim = |says: &str, verdict| ClaimResult { says: says.into(), verdict, measured: [].into() };
+    shard(&a, &[("1", "p", 1), ("2", "q", 1)], &[claim("x", Verdict::Holds), claim("y", Verdict::Holds)]);
+    shard(&b, &[("2", "q", 1), ("3", "p", 2)], &[claim("x", Verdict::Fails), claim("y", Verdict::NotTested)]);
+    let study = merge(&[a.clone(), b]).unwrap();
+    assert_eq!(study.records().count(), 3, "what both hold counts once");
+    assert_eq!(study.cells[0].policies[0].runs.len(), 2, "two seeds of p");
+    assert_eq!(
+        study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
+        [Verdict::Fails, Verdict::NotTested]
+    );
+    write_outputs(&out, &study).unwrap();
+    assert_eq!(jobs(&out), 30);
+    assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 4);
+
+    let c = folder.path().join("c");
+    shard(&c, &[("other", "p", 1)], &[]);
+    let error = merge(&[a.clone(), c]).unwrap_err().to_string();
+    assert!(error.contains("`p` with seed 1 under other settings"), "{error}");
+    let d = folder.path().join("d");
+    let mut local = manifest(&[]);
+    local.runtime = "local".into();
+    RunDir::create(&d, local).unwrap().finish(State::Finished, &[]).unwrap();
+    let error = merge(&[a, d]).unwrap_err().to_string();
+    assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
+    assert!(merge(&[]).is_err());
+}
+
+#[test]
+fn ids_depend_on_everything_and_on_no_order() {
+    let id = cell_id(&json!({"policy": "a", "seed": 1}));
+    assert_eq!(id, cell_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
+    assert_ne!(id, cell_id(&json!({"policy": "a", "seed": 2})));
+    assert_eq!(id.len(), 16);
+    // The hash is written into folders: it must not change. FNV-1a 128 of `1`, folded.
+    assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
+}

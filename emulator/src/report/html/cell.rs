@@ -1,0 +1,238 @@
+//! One point of the sweep: its tables and charts.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{anchor, cell_title, table, value};
+use crate::chart::bars::{Bar, stacked};
+use crate::chart::cdf::{Curve, distribution, tail};
+use crate::chart::scale::Unit;
+use crate::chart::svg::escape;
+use crate::chart::{theme, timeline};
+use crate::record::cell::{CellRecord, Sketch};
+use crate::report::number;
+use crate::report::study::{CellGroup, PolicyRuns};
+use crate::report::table::{messages_per_task, wasted_share};
+use crate::results::Summary;
+
+/// Kinds of messages drawn apart; the rest is one part.
+const KINDS: usize = 7;
+
+/// What a cell's section needs to know of its page.
+pub(super) struct View<'a> {
+    /// Its place, from zero.
+    pub(super) number: usize,
+    /// Whether it is open at first.
+    pub(super) open: bool,
+    /// All policies of the page, for their colours.
+    pub(super) policies: &'a [&'a str],
+    /// Blocks that each of its timelines may have.
+    pub(super) blocks: usize,
+}
+
+impl View<'_> {
+    fn colour(&self, policy: &str) -> usize {
+        self.policies.iter().position(|known| *known == policy).unwrap_or(0)
+    }
+}
+
+/// The section of a cell.
+pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
+    let open = if view.open { " open" } else { "" };
+    let (id, title) = (anchor(view.number), escape(&cell_title(group)));
+    let mut out = format!("<details class=\"cell\" id=\"{id}\"{open}><summary>{title}</summary>");
+    out.push_str(&table::summary(group, view.policies));
+    let mut charts = distributions(group, view);
+    charts.push(core_time(group, view) + &messages(group, view));
+    out.push_str(&cards(&charts));
+    out.push_str(&table::differences(group, view.policies));
+    out.push_str(&timelines(group, view));
+    out.push_str("<details class=\"more\"><summary>Books</summary>");
+    out.push_str(&table::books(group, view.policies));
+    out.push_str("</details>");
+    for (title, pick) in EXTRAS {
+        out.push_str(&extra(group, title, pick));
+    }
+    out.push_str(&notes(group));
+    out.push_str("</details>");
+    out
+}
+
+fn cards(charts: &[String]) -> String {
+    let cards = charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect::<String>();
+    format!("<div class=\"grid\">{cards}</div>")
+}
+
+/// Response times as a distribution and by their tail, and slowdown.
+fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
+    const SIZE: (f64, f64) = (520.0, 310.0);
+    let curves = |sketch: fn(&CellRecord) -> &Sketch| -> Vec<Curve<'_>> {
+        group.policies.iter().map(|runs| curve(runs, view, sketch)).collect()
+    };
+    let response = curves(|record| &record.response);
+    let slowdown = curves(|record| &record.slowdown);
+    vec![
+        distribution("Response time", "response time", Unit::Seconds, &response, SIZE),
+        tail("The slowest jobs", "response time", Unit::Seconds, &response, SIZE),
+        distribution(
+            "Slowdown",
+            "response time over the work of the longest task",
+            Unit::Number,
+            &slowdown,
+            SIZE,
+        ),
+    ]
+}
+
+fn curve<'a>(runs: &'a PolicyRuns, view: &View<'_>, sketch: fn(&CellRecord) -> &Sketch) -> Curve<'a> {
+    let sketches = runs.runs.iter().map(|run| (sketch(run), run.summary.jobs.submitted)).collect();
+    Curve { label: &runs.policy, colour: view.colour(&runs.policy), runs: sketches }
+}
+
+/// Mean over the replications of a policy.
+fn mean(runs: &PolicyRuns, metric: impl Fn(&Summary) -> f64) -> f64 {
+    runs.runs.iter().map(|run| metric(&run.summary)).sum::<f64>() / runs.runs.len().max(1) as f64
+}
+
+/// Useful, wasted and idle core time.
+fn core_time(group: &CellGroup, view: &View<'_>) -> String {
+    let bar = |runs: &PolicyRuns| {
+        let busy = mean(runs, |summary| summary.utilization);
+        let wasted = mean(runs, wasted_share);
+        let wasted = if wasted.is_finite() { busy * wasted } else { 0.0 };
+        let part = |class: &str, size: f64, what: &str| {
+            (class.to_owned(), size, format!("{}: {what} {}", runs.policy, number::percent(size)))
+        };
+        let parts = vec![
+            part("fill", busy - wasted, "useful"),
+            part("waste", wasted, "wasted"),
+            part("idle", 1.0 - busy, "idle"),
+        ];
+        bar(runs, view, parts, number::percent(busy))
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 520.0)
+}
+
+fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
+    let colour = view.colour(&runs.policy);
+    let class = format!("p{colour} {}", theme::series(colour));
+    Bar { label: runs.policy.clone(), class, parts, total }
+}
+
+/// Messages for each task, by kind.
+fn messages(group: &CellGroup, view: &View<'_>) -> String {
+    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
+    for runs in &group.policies {
+        for kind in runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys()) {
+            *all.entry(kind).or_default() += per_task(runs, kind);
+        }
+    }
+    let mut kinds: Vec<(&str, f64)> = all.into_iter().collect();
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
+    let shown: Vec<&str> = kinds.iter().take(KINDS).map(|kind| kind.0).collect();
+    let rest: Vec<&str> = kinds.iter().skip(KINDS).map(|kind| kind.0).collect();
+    let bars: Vec<Bar> = group
+        .policies
+        .iter()
+        .map(|runs| {
+            let part = |i: usize, size: f64, kind: &str| {
+                let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
+                (format!("fill s{}", i % theme::COLOURS), size, title)
+            };
+            let mut parts: Vec<_> =
+                shown.iter().enumerate().map(|(i, kind)| part(i, per_task(runs, kind), kind)).collect();
+            parts.push(part(KINDS, rest.iter().map(|kind| per_task(runs, kind)).sum(), "other"));
+            bar(runs, view, parts, number::short(mean(runs, messages_per_task)))
+        })
+        .collect();
+    let mut legend: Vec<(String, String)> =
+        shown.iter().enumerate().map(|(i, kind)| (format!("s{i}"), (*kind).to_owned())).collect();
+    if !rest.is_empty() {
+        legend.push((format!("s{KINDS}"), "other".to_owned()));
+    }
+    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 520.0)
+}
+
+fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
+    mean(runs, |summary| {
+        let sent = summary.messages.by_kind.get(kind).copied().unwrap_or(0);
+        sent as f64 / summary.tasks.submitted.max(1) as f64
+    })
+}
+
+/// What the first cores did, a picture a policy over the same window, of the first replication.
+fn timelines(group: &CellGroup, view: &View<'_>) -> String {
+    let first =
+        || group.policies.iter().filter_map(|runs| runs.runs.first()).filter(|run| !run.timeline.is_empty());
+    let windows = first().map(|run| timeline::window(&run.timeline, &run.bursts, view.blocks));
+    let window = windows.fold(f64::INFINITY, f64::min);
+    let charts = first().filter_map(|run| {
+        let summary = &run.summary;
+        let title = format!("{}, seed {}", summary.policy, summary.seed);
+        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, window, 1_060.0)?;
+        Some(format!(
+            "<div class=\"card p{}\" style=\"margin-top:12px\">{chart}</div>",
+            view.colour(&summary.policy)
+        ))
+    });
+    let charts = charts.collect::<String>();
+    if charts.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<details class=\"more\"{}><summary>What the cores did, and how they were slowed down</summary>{charts}<p class=\"hint\">The first {} on the first cores; <code>timeline.perfetto-trace</code> has more, for ui.perfetto.dev.</p></details>",
+        if view.number == 0 { " open" } else { "" },
+        number::seconds(window)
+    )
+}
+
+/// An optional part of a summary that is shown as it comes.
+type Extra = fn(&Summary) -> Option<&Value>;
+
+/// Their headings.
+const EXTRAS: [(&str, Extra); 2] = [
+    ("Staleness of gossip", |s| s.staleness.as_ref()),
+    ("Fidelity: asked against achieved", |s| s.fidelity.as_ref()),
+];
+
+fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let found: String = runs
+        .filter_map(|run| {
+            let json = pick(&run.summary)?;
+            let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
+            Some(format!("<div class=\"card\"><h3 style=\"margin-top:0\">{name}</h3>{}</div>", value(json)))
+        })
+        .collect();
+    if found.is_empty() {
+        return String::new();
+    }
+    format!("<details class=\"more\"><summary>{title}</summary><div class=\"grid\">{found}</div></details>")
+}
+
+/// Notes of all runs, each once, with the policies that made it.
+fn notes(group: &CellGroup) -> String {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for run in group.policies.iter().flat_map(|runs| &runs.runs) {
+        let policy = run.summary.policy.as_str();
+        for note in &run.notes {
+            match notes.iter_mut().find(|(text, _)| text == note) {
+                Some((_, by)) if by.contains(&policy) => {}
+                Some((_, by)) => by.push(policy),
+                None => notes.push((note, vec![policy])),
+            }
+        }
+    }
+    if notes.is_empty() {
+        return String::new();
+    }
+    let items = notes
+        .iter()
+        .map(|(note, by)| format!("<li>{} <small>({})</small></li>", escape(note), escape(&by.join(", "))));
+    format!(
+        "<details class=\"more\" open><summary>Notes</summary><ul>{}</ul></details>",
+        items.collect::<String>()
+    )
+}

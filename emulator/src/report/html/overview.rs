@@ -1,0 +1,241 @@
+//! What stands above the cells: warnings, verdicts, and the sweep at a glance.
+
+use serde_json::Value;
+
+use super::{anchor, short_key, value};
+use crate::chart::heat::{Heat, Row, Shade};
+use crate::chart::line::{Axis, Band, Plot, Series};
+use crate::chart::scale::{Spread, Unit};
+use crate::chart::svg::escape;
+use crate::report::number;
+use crate::report::stats::Interval;
+use crate::report::study::{CellGroup, PolicyRuns, Study, cell_name, plain};
+use crate::report::table::not_finished;
+use crate::results::{Cell, ClaimResult, Summary, Verdict};
+
+/// Charts over swept keys at most; more would hide the cells below.
+const SWEEP_CHARTS: usize = 12;
+
+/// What a reader must know before believing the numbers; nothing if there is nothing.
+pub(super) fn warnings(study: &Study) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let cells = study.manifest.cells.len();
+    if study.missing > 0 {
+        lines.push(format!(
+            "{} of {cells} runs are missing; run again with <code>--resume</code>.",
+            study.missing
+        ));
+    }
+    for failure in &study.failures {
+        let at = format!("{} {} seed {}", failure.policy, cell_name(&failure.cell), failure.seed);
+        let log = escape(&failure.log);
+        lines.push(format!(
+            "Failed: {}<details><summary>log</summary><pre>{log}</pre></details>",
+            escape(&at)
+        ));
+    }
+    let open: Vec<&Summary> = study.records().map(|r| &r.summary).filter(|s| not_finished(s) > 0).collect();
+    if !open.is_empty() {
+        let jobs: u64 = open.iter().map(|summary| not_finished(summary)).sum();
+        let (jobs, runs) = (number::count(jobs), open.len());
+        lines.push(format!(
+            "{jobs} jobs in {runs} runs did not finish: percentiles are of finished jobs, and curves that stop short of 100 % show the rest."
+        ));
+    }
+    let degraded = study.records().filter(|record| is_degraded(&record.summary)).count();
+    if degraded > 0 {
+        lines.push(format!("{degraded} runs departed from what was asked; see their fidelity."));
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let items = lines.iter().map(|line| format!("<li>{line}</li>")).collect::<String>();
+    format!(
+        "<div class=\"box warns\" role=\"note\"><strong>Before you read on</strong><ul>{items}</ul></div>"
+    )
+}
+
+fn is_degraded(summary: &Summary) -> bool {
+    let verdict = summary.fidelity.as_ref().and_then(|fidelity| fidelity.get("degraded"));
+    verdict.is_some_and(|verdict| !matches!(verdict, Value::Null | Value::Bool(false)))
+}
+
+/// The verdict box.
+pub(super) fn claims(claims: &[ClaimResult]) -> String {
+    if claims.is_empty() {
+        return String::new();
+    }
+    let tally = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
+    let (holds, fails, open) = (tally(Verdict::Holds), tally(Verdict::Fails), tally(Verdict::NotTested));
+    let mut out = format!(
+        "<section id=\"claims\"><h2>Claims</h2><p class=\"hint\">{holds} hold, {fails} fail, {open} not tested</p><div class=\"box\">"
+    );
+    for claim in claims {
+        let (class, mark, word) = match claim.verdict {
+            Verdict::Holds => ("good", "✓", "holds"),
+            Verdict::Fails => ("bad", "✗", "fails"),
+            Verdict::NotTested => ("warn", "?", "not tested"),
+        };
+        out.push_str(&format!(
+            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}</div>",
+            escape(&claim.says)
+        ));
+        if !claim.measured.is_empty() {
+            let open = if claim.verdict == Verdict::Fails { " open" } else { "" };
+            out.push_str(&format!("<details{open}><summary>the numbers</summary><table><tbody>"));
+            for (what, measured) in &claim.measured {
+                out.push_str(&format!(
+                    "<tr><th scope=\"row\">{}</th><td class=\"left\">{}</td></tr>",
+                    escape(what),
+                    value(measured)
+                ));
+            }
+            out.push_str("</tbody></table></details>");
+        }
+        out.push_str("</div>");
+    }
+    out.push_str("</div></section>");
+    out
+}
+
+/// Median and tail of every cell, shaded; and curves over keys that were swept with numbers.
+pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
+    if study.cells.len() < 2 {
+        return String::new();
+    }
+    let mut out = String::from("<section id=\"sweep\"><h2>The sweep at a glance</h2><div class=\"card\">");
+    out.push_str(&heat(study, policies));
+    out.push_str("</div><p class=\"hint\">Response times; darker is slower than the fastest policy of the cell, by the factor behind the number.</p>");
+    let charts = curves(study, policies);
+    if !charts.is_empty() {
+        let cards =
+            charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect::<String>();
+        out.push_str(&format!("<div class=\"grid\">{cards}</div>"));
+    }
+    out.push_str("</section>");
+    out
+}
+
+fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
+    Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
+}
+
+/// A number of a summary.
+type Metric = fn(&Summary) -> f64;
+
+/// What the shaded table shows of each policy.
+const SHADED: [(&str, Metric); 2] =
+    [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
+
+fn heat(study: &Study, policies: &[&str]) -> String {
+    let names: Vec<&str> = study.swept().into_keys().collect();
+    let columns = policies.iter().enumerate().map(|(i, policy)| (format!("p{i}"), (*policy).to_owned()));
+    let columns: Vec<(String, String)> = columns.collect();
+    let row = |(i, group): (usize, &CellGroup)| {
+        let value = |key: &&str| group.cell.get(*key).map(plain).unwrap_or_default();
+        let cells = SHADED.iter().flat_map(|(_, metric)| shades(group, policies, *metric)).collect();
+        Row { names: names.iter().map(value).collect(), link: anchor(i), cells }
+    };
+    Heat {
+        keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        groups: SHADED.iter().map(|(heading, _)| ((*heading).to_owned(), columns.clone())).collect(),
+        rows: study.cells.iter().enumerate().map(row).collect(),
+    }
+    .html()
+}
+
+/// One a policy.
+fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
+    let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
+    let means: Vec<Option<f64>> =
+        policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
+    let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+    means.iter().zip(policies).map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy))).collect()
+}
+
+/// Five times the best and more is the darkest.
+fn shade(mean: f64, best: f64, policy: &str) -> Shade {
+    let factor = mean / best;
+    let small = if factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
+    let depth = if factor.is_finite() { factor.ln() / 5f64.ln() } else { 0.0 };
+    let text = number::seconds(mean);
+    Shade { depth, title: format!("{policy}: {text} {small}"), text, small }
+}
+
+/// For each key swept with three numbers or more: median and tail over it, a chart for each choice of the others.
+fn curves(study: &Study, policies: &[&str]) -> Vec<String> {
+    let mut charts = Vec::new();
+    for (key, values) in study.swept() {
+        if values.len() < 3 || !values.iter().all(|value| value.is_number()) {
+            continue;
+        }
+        let rest = |group: &CellGroup| {
+            let mut rest = group.cell.clone();
+            rest.remove(key);
+            rest
+        };
+        let mut others: Vec<Cell> = Vec::new();
+        for group in &study.cells {
+            if !others.contains(&rest(group)) {
+                others.push(rest(group));
+            }
+        }
+        for other in others {
+            let cells: Vec<&CellGroup> = study.cells.iter().filter(|group| rest(group) == other).collect();
+            charts.push(curve(key, &other, &cells, policies, ("median", |s| s.response_s.p50)));
+            charts.push(curve(key, &other, &cells, policies, ("p99", |s| s.response_s.p99)));
+        }
+    }
+    charts.truncate(SWEEP_CHARTS);
+    charts
+}
+
+fn curve(
+    key: &str,
+    other: &Cell,
+    cells: &[&CellGroup],
+    policies: &[&str],
+    (name, metric): (&str, Metric),
+) -> String {
+    let series = policies.iter().enumerate().map(|(colour, policy)| {
+        let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };
+        let mut points: Vec<(f64, Interval)> = cells
+            .iter()
+            .filter_map(|group| {
+                let runs = group.policies.iter().find(|runs| runs.policy == *policy)?;
+                Some((group.cell.get(key)?.as_f64()?, mean(runs, metric)?))
+            })
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut band = Band::default();
+        for (x, interval) in points {
+            series.points.push((x, interval.mean));
+            if let Some(half) = interval.half_width {
+                band.low.push((x, (interval.mean - half).max(interval.mean / 1e3)));
+                band.high.push((x, interval.mean + half));
+            }
+        }
+        series.band = band;
+        series
+    });
+    let series: Vec<Series> = series.collect();
+    let xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
+    let (low, high) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
+    // A little air, so that the outermost dots stand free.
+    let (spread, range) = if low > 0.0 && high / low >= 20.0 {
+        (Spread::Log, (low / 1.1, high * 1.1))
+    } else {
+        (Spread::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
+    };
+    let at =
+        other.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ");
+    let title = if at.is_empty() { format!("Response, {name}") } else { format!("Response, {name} ({at})") };
+    let x = Axis { label: key.to_owned(), spread, unit: Unit::Number, range: Some(range) };
+    let y = Axis {
+        label: format!("response time, {name}"),
+        spread: Spread::Log,
+        unit: Unit::Seconds,
+        range: None,
+    };
+    Plot { title, x, y, series, size: (520.0, 300.0), legend: true }.svg()
+}

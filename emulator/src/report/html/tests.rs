@@ -1,0 +1,139 @@
+//! The page, from made-up measurements.
+
+use serde_json::json;
+
+use super::*;
+use crate::record::cell::CellRecord;
+use crate::record::fixture::{manifest, measured};
+use crate::record::manifest::Failure;
+use crate::results::{ClaimResult, Verdict};
+
+fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
+    let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
+    let mut records = Vec::new();
+    for &load in loads {
+        for correlated in [false, true] {
+            for (policy, scale) in policies {
+                for seed in 1..=seeds {
+                    let cell = [("service.correlated", json!(correlated)), ("workload.load", json!(load))];
+                    let scale = scale / (1.0 - load) * if correlated { 1.3 } else { 1.0 };
+                    let id = format!("{policy}-{correlated}-{load}-{seed}");
+                    records.push(CellRecord::new(&id, &measured(policy, &cell, seed, scale, jobs)));
+                }
+            }
+        }
+    }
+    let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
+    let mut manifest = manifest(&ids);
+    manifest.state = State::Finished;
+    manifest.ended = Some("2024-01-01T00:10:00Z".into());
+    let claim = |says: &str, verdict, measured: Value| ClaimResult {
+        says: says.into(),
+        verdict,
+        measured: [("latin-square.response_s.p50 < sparrow.response_s.p50".to_owned(), measured)].into(),
+    };
+    let claims = vec![
+        claim(
+            "latin square is shortest at every quantile",
+            Verdict::Holds,
+            json!({"left": 1.234_567, "right": 2.0}),
+        ),
+        claim("random is shortest", Verdict::Fails, json!({"left": 5.0, "right": 1.0})),
+        claim("a policy that was not run", Verdict::NotTested, json!(null)),
+    ];
+    Study::assemble(manifest, Vec::new(), records, claims, Vec::new())
+}
+
+/// Tags that open and must close, each as often.
+fn assert_balanced(page: &str) {
+    for tag in ["details", "table", "div", "section", "svg", "ul", "dl", "tr", "g", "nav", "main"] {
+        let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn many_cells_stay_small_and_whole() {
+    let page = html(&study(&[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99], 1, 5_000));
+    assert_balanced(&page);
+    assert_eq!(page.matches("<details class=\"cell\"").count(), 24);
+    assert!(page.len() < 6_000_000, "{} bytes for 24 cells of 4 policies", page.len());
+    assert!(page.contains("href=\"#cell-24\"") && page.contains("id=\"cell-24\""));
+    assert!(!page.contains("NaN") && !page.contains("inf\""));
+    for outside in ["http://", "https://", "src=", "@import", "url("] {
+        assert!(!page.contains(outside), "the page needs {outside}");
+    }
+}
+
+#[test]
+fn verdicts_intervals_and_books_are_there() {
+    let page = html(&study(&[0.5], 4, 500));
+    assert!(page.contains("1 hold, 1 fail, 1 not tested"));
+    assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
+    assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
+    assert!(page.contains("✓ balance"));
+    assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
+    assert!(page.contains("core slowed down"));
+}
+
+#[test]
+fn all_text_is_escaped() {
+    let evil = "<script>alert(1)</script>\"'&";
+    let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
+    measured.notes = vec![evil.into()];
+    measured.summary.messages.by_kind.insert(evil.into(), 7);
+    measured.summary.staleness = Some(json!({ evil: [evil] }));
+    measured.summary.engine.order_hash = evil.into();
+    let record = CellRecord::new("x", &measured);
+    let mut manifest = manifest(&["x", "y"]);
+    manifest.title = evil.into();
+    manifest.source = Some(evil.into());
+    manifest.experiment = evil.into();
+    manifest.argv = vec![evil.into()];
+    manifest.spec = json!({ evil: evil });
+    manifest.hosts = Some(json!({ evil: evil }));
+    let cell = [(evil.to_owned(), json!(evil))].into();
+    let failure = Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into() };
+    let measured = [(evil.to_owned(), json!(evil))].into();
+    let claim = ClaimResult { says: evil.into(), verdict: Verdict::Fails, measured };
+    let page = html(&Study::assemble(manifest, Vec::new(), vec![record], vec![claim], vec![failure]));
+    assert_eq!(page.matches("<script>").count(), 1, "the page's own");
+    assert!(page.matches("&lt;script&gt;").count() > 15);
+    assert_balanced(&page);
+}
+
+#[test]
+fn what_went_wrong_is_said_first() {
+    let mut study = study(&[0.5], 1, 100);
+    study.missing = 3;
+    study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
+    study.cells[0].policies[1].runs[0].summary.fidelity = Some(json!({"degraded": "CPU saturated"}));
+    let page = html(&study);
+    assert!(
+        page.contains("3 of 8 runs are missing") && page.contains("7 jobs in 1 runs did not finish"),
+        "{}",
+        &page[..9_000]
+    );
+    assert!(page.contains("1 runs departed") && page.contains("✗ do not"));
+    assert!(page.find("Before you read on") < page.find("id=\"claims\""));
+}
+
+#[test]
+fn nothing_measured_is_still_a_page() {
+    let page = html(&Study::assemble(manifest(&[]), Vec::new(), Vec::new(), Vec::new(), Vec::new()));
+    assert_balanced(&page);
+    let none = CellRecord::new("x", &measured("idle", &[], 1, 1.0, 0));
+    let page = html(&Study::assemble(manifest(&["x"]), Vec::new(), vec![none], Vec::new(), Vec::new()));
+    assert!(!page.contains("NaN"));
+}
+
+/// Writes pages to look at; `cargo test -p volary -- --ignored pages_to_look_at`.
+#[test]
+#[ignore = "for the eye"]
+fn pages_to_look_at() {
+    let folder = std::env::temp_dir().join("volary-pages");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("few.html"), html(&study(&[0.5], 5, 5_000))).unwrap();
+    let loads = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+    std::fs::write(folder.join("many.html"), html(&study(&loads, 1, 20_000))).unwrap();
+}

@@ -1,0 +1,275 @@
+//! The table at the end of a run, and the JSON lines.
+
+use std::fmt::Write;
+
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use serde::{Deserialize, Serialize};
+
+use super::number;
+use super::stats::Interval;
+use super::study::{CellGroup, PolicyRuns, Study, cell_name};
+use crate::results::{ClaimResult, Summary, Verdict};
+
+/// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ClaimsLine {
+    /// Every claim with its verdict.
+    pub claims: Vec<ClaimResult>,
+}
+
+/// Whether verdicts may use colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// Colours and bold for a terminal.
+    Terminal,
+    /// Letters only.
+    Plain,
+}
+
+/// A column: heading, the number, how it reads, and whether little is good (for the mark of the best).
+struct Column {
+    heading: &'static str,
+    value: fn(&Summary) -> f64,
+    text: fn(f64) -> String,
+    marked: bool,
+}
+
+const COLUMNS: [Column; 8] = [
+    Column { heading: "p50", value: |s| s.response_s.p50, text: number::seconds, marked: true },
+    Column { heading: "p99", value: |s| s.response_s.p99, text: number::seconds, marked: true },
+    Column { heading: "mean", value: |s| s.response_s.mean, text: number::seconds, marked: true },
+    Column { heading: "slowdown p50", value: |s| s.slowdown.p50, text: number::short, marked: true },
+    Column { heading: "utilization", value: |s| s.utilization, text: number::percent, marked: false },
+    Column { heading: "wasted", value: wasted_share, text: number::percent, marked: true },
+    Column { heading: "msgs/task", value: messages_per_task, text: number::short, marked: true },
+    Column { heading: "unfinished", value: |s| not_finished(s) as f64, text: whole, marked: false },
+];
+
+/// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
+#[must_use]
+pub fn wasted_share(summary: &Summary) -> f64 {
+    let copies = &summary.copies;
+    if copies.busy_s > 0.0 { copies.wasted_work_s / copies.busy_s } else { f64::NAN }
+}
+
+/// The policy's own messages per submitted task.
+#[must_use]
+pub fn messages_per_task(summary: &Summary) -> f64 {
+    summary.messages.total as f64 / summary.tasks.submitted as f64
+}
+
+/// Jobs that failed or were still open at the end.
+#[must_use]
+pub const fn not_finished(summary: &Summary) -> u64 {
+    summary.jobs.failed + summary.jobs.unfinished
+}
+
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
+///
+/// Replications are shown as their mean ± the 95 % half-width.
+#[must_use]
+pub fn text(study: &Study, style: Style) -> String {
+    let mut out = String::new();
+    for group in &study.cells {
+        if !group.cell.is_empty() {
+            let _ = writeln!(out, "{}", group.name());
+        }
+        let _ = writeln!(out, "{}", cell_table(group));
+    }
+    for failure in &study.failures {
+        let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];
+        let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "failed: {at}: {}", failure.log.lines().next().unwrap_or("no log"));
+    }
+    if study.missing > 0 {
+        let _ = writeln!(out, "{} of {} runs are missing", study.missing, study.manifest.cells.len());
+    }
+    out.push_str(&claims_text(&study.claims, style));
+    out
+}
+
+fn cell_table(group: &CellGroup) -> Table {
+    let shown: Vec<&Column> = COLUMNS.iter().filter(|column| is_worth(column, group)).collect();
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(std::iter::once("policy").chain(shown.iter().map(|column| column.heading)));
+    let best: Vec<Option<f64>> = shown.iter().map(|column| best(column, group)).collect();
+    for runs in &group.policies {
+        let mut row = vec![Cell::new(&runs.policy)];
+        for (column, best) in shown.iter().zip(&best) {
+            row.push(entry(column, runs, *best));
+        }
+        table.add_row(row);
+    }
+    table
+}
+
+/// Columns that say nothing (no job was left open) are left out.
+fn is_worth(column: &Column, group: &CellGroup) -> bool {
+    let mut values =
+        group.policies.iter().flat_map(|runs| &runs.runs).map(|run| (column.value)(&run.summary));
+    if column.heading == "unfinished" { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
+}
+
+fn interval(column: &Column, runs: &PolicyRuns) -> Option<Interval> {
+    Interval::new(&runs.runs.iter().map(|run| (column.value)(&run.summary)).collect::<Vec<_>>())
+}
+
+/// Smallest mean of a marked column, if there is something to compare.
+fn best(column: &Column, group: &CellGroup) -> Option<f64> {
+    let means = group.policies.iter().filter_map(|runs| interval(column, runs)).map(|interval| interval.mean);
+    let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+    (column.marked && least < most).then_some(least)
+}
+
+fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
+    let Some(interval) = interval(column, runs) else {
+        return Cell::new("–").set_alignment(CellAlignment::Right);
+    };
+    let mut text = (column.text)(interval.mean);
+    if let Some(half) = interval.half_width {
+        text = format!("{text} ± {}", (column.text)(half));
+    }
+    let is_best = best == Some(interval.mean);
+    let text = if is_best {
+        format!("{text} *")
+    } else if best.is_some() {
+        format!("{text}  ")
+    } else {
+        text
+    };
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+/// A line a claim, with its mark and, unless it holds, the numbers.
+#[must_use]
+pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
+    let mut out = String::new();
+    for claim in claims {
+        let (mark, colour) = match claim.verdict {
+            Verdict::Holds => ("✓ holds     ", "32"),
+            Verdict::Fails => ("✗ fails     ", "31"),
+            Verdict::NotTested => ("? not tested", "33"),
+        };
+        let mark =
+            if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
+        let _ = writeln!(out, "{mark}  {}", claim.says);
+        if claim.verdict != Verdict::Holds {
+            for (what, value) in &claim.measured {
+                let _ = writeln!(out, "                {what}: {value}");
+            }
+        }
+    }
+    out
+}
+
+/// The JSON lines of a study: a summary a line, then the claims if there are any.
+#[must_use]
+pub fn json_lines(study: &Study) -> String {
+    let mut out = String::new();
+    for record in study.records() {
+        push_line(&mut out, &record.summary);
+    }
+    if !study.claims.is_empty() {
+        push_line(&mut out, &ClaimsLine { claims: study.claims.clone() });
+    }
+    out
+}
+
+/// Only maps with keys that are not strings fail to serialize, and the results have none.
+fn push_line<T: Serialize>(out: &mut String, value: &T) {
+    if let Ok(line) = serde_json::to_string(value) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::cell::CellRecord;
+    use crate::record::fixture::{manifest, measured};
+    use crate::record::manifest::Failure;
+
+    fn study(seeds: u64) -> Study {
+        let cell = [("load", json!(0.8))];
+        let runs = [("slow", 2.0), ("fast", 1.0)]
+            .into_iter()
+            .flat_map(|run| (0..seeds).map(move |seed| (run, seed)));
+        let record = |((policy, scale), seed)| {
+            CellRecord::new(&format!("{policy}{seed}"), &measured(policy, &cell, seed, scale, 100))
+        };
+        Study::assemble(manifest(&[]), Vec::new(), runs.map(record).collect(), Vec::new(), Vec::new())
+    }
+
+    fn line<'a>(text: &'a str, of: &str) -> &'a str {
+        text.lines().find(|line| line.contains(of)).unwrap()
+    }
+
+    #[test]
+    fn the_best_is_starred() {
+        let text = text(&study(1), Style::Plain);
+        assert!(text.starts_with("load = 0.8\n"), "{text}");
+        assert_eq!(line(&text, "fast").matches('*').count(), 3, "p50, p99 and mean: {text}");
+        assert_eq!(line(&text, "slow").matches('*').count(), 0, "{text}");
+        assert!(line(&text, "fast").contains("9.09") && line(&text, "fast").contains("6.40"), "{text}");
+        assert!(!text.contains("unfinished") && !text.contains('±'), "{text}");
+    }
+
+    #[test]
+    fn replications_have_intervals_and_open_jobs_a_column() {
+        let mut study = study(3);
+        study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
+        let text = text(&study, Style::Plain);
+        assert!(line(&text, "fast").contains('±') && text.contains("unfinished"), "{text}");
+    }
+
+    #[test]
+    fn failures_missing_runs_and_claims_follow() {
+        let mut study = study(1);
+        study.missing = 2;
+        let cell = crate::results::Cell::new();
+        let log = "out of memory\nmore".to_owned();
+        study.failures.push(Failure { id: "x".into(), policy: "slow".into(), cell, seed: 7, log });
+        let claim = |says: &str, verdict| ClaimResult {
+            says: says.into(),
+            verdict,
+            measured: [("a < b".to_owned(), json!([1, 2]))].into(),
+        };
+        study.claims = vec![
+            claim("one", Verdict::Holds),
+            claim("two", Verdict::Fails),
+            claim("three", Verdict::NotTested),
+        ];
+        let plain = text(&study, Style::Plain);
+        assert!(
+            plain.contains("failed: slow, seed 7: out of memory\n")
+                && plain.contains("2 of 0 runs are missing")
+        );
+        assert!(
+            plain.contains("✓ holds       one\n✗ fails       two\n                a < b: [1,2]\n"),
+            "{plain}"
+        );
+        assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+    }
+
+    #[test]
+    fn json_lines_parse_one_by_one() {
+        let mut study = study(2);
+        study.claims =
+            vec![ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured: [].into() }];
+        let lines = json_lines(&study);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), 5);
+        let first: Summary = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(first, study.cells[0].policies[0].runs[0].summary);
+        assert_eq!(lines[4], r#"{"claims":[{"says":"s","verdict":"not-tested","measured":{}}]}"#);
+    }
+}

@@ -1,0 +1,19 @@
+//! What a run costs the machine it runs on.
+
+use std::fs;
+
+/// CPU time of the calling thread in seconds.
+#[must_use]
+pub fn thread_cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
+/// Peak resident memory of the process in bytes; 0 where the system does not say.
+#[must_use]
+pub fn peak_rss_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|rest| rest.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

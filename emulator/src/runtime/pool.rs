@@ -1,0 +1,156 @@
+//! Many runs on a few threads: each run has one thread, its shard and its memory; nothing is shared but the
+//! traces.
+
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use volary_actors::catalog::Catalog;
+
+use super::RunOptions;
+use super::virtual_time::{UnitError, measure};
+use crate::record::manifest::Failure;
+use crate::record::rundir::{self, RunDir};
+use crate::spec::{Experiment, Unit};
+use crate::workload::{Traces, Workload};
+
+/// What a run shares with whoever watches it.
+#[derive(Debug)]
+pub struct Watch {
+    /// Set to stop every run as soon as possible.
+    pub stop: AtomicBool,
+    /// Counts finished jobs.
+    pub bar: ProgressBar,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { stop: AtomicBool::new(false), bar: ProgressBar::hidden() }
+    }
+}
+
+impl Watch {
+    /// With a bar on standard error, if that is a terminal.
+    #[must_use]
+    pub fn on_terminal() -> Self {
+        let bar = ProgressBar::new(0);
+        let style =
+            "{bar:32.cyan} {percent:>3}%  {human_pos} of {human_len} jobs  {per_sec}  {eta} left  {msg}";
+        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar, ..Self::default() }
+    }
+
+    /// Whether runs should stop.
+    #[must_use]
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What the threads share.
+struct Crew<'a> {
+    experiment: &'a Experiment,
+    folder: &'a RunDir,
+    watch: &'a Watch,
+    traces: Traces,
+    failures: Mutex<Vec<Failure>>,
+    trouble: Mutex<Option<rundir::Error>>,
+}
+
+/// Runs the units that the folder lacks and stores each as it finishes; returns those that failed.
+pub(super) fn run(
+    experiment: &Experiment,
+    units: &[Unit],
+    options: &RunOptions,
+    folder: &RunDir,
+    watch: &Watch,
+) -> Result<Vec<Failure>, rundir::Error> {
+    let (send, receive) = crossbeam_channel::unbounded();
+    for unit in units.iter().filter(|unit| !folder.has(&unit.id)) {
+        // Cannot fail: the receiver is below.
+        let _ = send.send(unit);
+    }
+    drop(send);
+    let crew = Crew {
+        experiment,
+        folder,
+        watch,
+        traces: Traces::beside(experiment.folder()),
+        failures: Mutex::default(),
+        trouble: Mutex::default(),
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = options.threads.unwrap_or(cores).clamp(1, receive.len().max(1));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                receive.iter().take_while(|_| !crew.watch.stopped()).for_each(|unit| crew.unit(unit))
+            });
+        }
+    });
+    watch.bar.finish_and_clear();
+    match crew.trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(crew.failures.into_inner().unwrap_or_else(PoisonError::into_inner)),
+    }
+}
+
+impl Crew<'_> {
+    fn unit(&self, unit: &Unit) {
+        // A bug in one run must not take the others with it.
+        let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(unit))) {
+            Ok(stored) => stored,
+            Err(panic) => self.fail(unit, panic_text(panic.as_ref())),
+        };
+        if let Err(error) = stored {
+            // Nothing can be kept any more: everyone stops.
+            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            self.watch.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
+        let point = &self.experiment.points[unit.point];
+        let resolved = &point.resolved;
+        let schedulers = resolved.cluster.schedulers;
+        let built =
+            Workload::build(&resolved.workload, &resolved.service, unit.seed, schedulers, &self.traces);
+        let workload = match built {
+            Ok(workload) => workload,
+            Err(error) => return self.fail(unit, error.to_string()),
+        };
+        self.watch.bar.inc_length(u64::from(workload.jobs()));
+        self.watch.bar.set_message(point.label.clone());
+        let name = &self.experiment.name;
+        match measure(name, point, unit.seed, &self.experiment.run, &workload, self.watch) {
+            Ok(measured) => self.folder.store(&unit.id, &measured),
+            Err(UnitError::Interrupted) => Ok(()),
+            Err(UnitError::Refused(why)) => self.fail(unit, why),
+        }
+    }
+
+    fn fail(&self, unit: &Unit, log: String) -> Result<(), rundir::Error> {
+        let point = &self.experiment.points[unit.point];
+        let failure = Failure {
+            id: unit.id.clone(),
+            policy: point.label.clone(),
+            cell: point.cell.clone(),
+            seed: unit.seed,
+            log,
+        };
+        self.folder.fail(&failure)?;
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+        Ok(())
+    }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    format!("a bug in volary stopped this run: {text}")
+}

@@ -1,0 +1,170 @@
+//! Names in checks: policies, numbers of the results, swept keys.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use super::{Metric, ParseError};
+use crate::results::{
+    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Summary, TaskCounts,
+};
+use crate::spec::error::{listed, nearest};
+
+impl Metric {
+    /// Checks every name.
+    pub(super) fn resolve(
+        &self,
+        labels: &[&str],
+        axes: &BTreeMap<String, Vec<Value>>,
+    ) -> Result<(), ParseError> {
+        let at = |from: usize, len: usize| self.span.start + from..self.span.start + from + len;
+        if !labels.contains(&self.label.as_str()) {
+            return Err(unknown("policy", &self.label, at(0, self.label.len()), labels.iter().copied()));
+        }
+        let (template, mut offset) = (template(), self.label.len() + 1);
+        let mut value = &template;
+        for part in &self.path {
+            let found = match value {
+                Value::Object(map) if map.is_empty() => return Ok(()), // open: named by what was sent
+                Value::Null => return Ok(()),                          // open: differs between policies
+                Value::Object(map) => map.get(part).ok_or_else(|| {
+                    unknown("number", part, at(offset, part.len()), map.keys().map(String::as_str))
+                }),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(ParseError {
+                    at: at(offset, part.len()),
+                    message: format!("`{}` has no parts", &self.path[0]),
+                    help: format!("leave out `.{part}`"),
+                }),
+            };
+            value = found?;
+            offset += part.len() + 1;
+        }
+        if let Value::Object(map) = value
+            && !map.is_empty()
+        {
+            return Err(ParseError {
+                at: self.span.clone(),
+                message: format!("`{}` is not a number", self.path.join(".")),
+                help: format!("add one of {}", listed(map.keys().map(String::as_str))),
+            });
+        }
+        if value.is_string() {
+            return Err(ParseError {
+                at: self.span.clone(),
+                message: format!("`{}` is not a number", self.path.join(".")),
+                help: "compare numbers of the results, such as response_s.p50".into(),
+            });
+        }
+        self.at.iter().try_for_each(|(key, text)| self.known(key, text, axes))
+    }
+
+    fn known(&self, key: &str, text: &str, axes: &BTreeMap<String, Vec<Value>>) -> Result<(), ParseError> {
+        let span = self.span.end..self.span.end + 1;
+        let values = axes.get(key).ok_or_else(|| unknown_key(key, span.clone(), axes))?;
+        if values.iter().any(|value| written(value) == text) {
+            return Ok(());
+        }
+        let values: Vec<String> = values.iter().map(written).collect();
+        Err(unknown(&format!("value of {key}"), text, span, values.iter().map(String::as_str)))
+    }
+
+    /// The cell it is taken from when the check looks at `cell`.
+    pub(super) fn place<'a>(&self, cell: &Cell, cells: &'a [Cell]) -> Option<&'a Cell> {
+        cells.iter().find(|other| {
+            other.iter().all(|(key, value)| match self.at.iter().find(|(named, _)| named == key) {
+                Some((_, text)) => written(value) == *text,
+                None => cell.get(key) == Some(value),
+            })
+        })
+    }
+}
+
+/// A value as a check writes it.
+fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// An unknown swept key.
+pub(super) fn unknown_key(key: &str, at: Range<usize>, axes: &BTreeMap<String, Vec<Value>>) -> ParseError {
+    unknown("swept key", key, at, axes.keys().map(String::as_str))
+}
+
+fn unknown<'a>(
+    what: &str,
+    name: &str,
+    at: Range<usize>,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> ParseError {
+    let help = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.clone().next().is_none() => "nothing is swept here".to_owned(),
+        None => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
+    };
+    ParseError { at, message: format!("unknown {what} `{name}`"), help }
+}
+
+/// A line of results with every fixed key in it; open parts are null or empty.
+fn template() -> Value {
+    let summary = Summary {
+        experiment: String::new(),
+        policy: String::new(),
+        cell: Cell::new(),
+        runtime: String::new(),
+        seed: 0,
+        jobs: JobCounts::default(),
+        tasks: TaskCounts::default(),
+        copies: CopyCounts::default(),
+        response_s: Distribution::default(),
+        wait_s: Brief::default(),
+        slowdown: Brief::default(),
+        makespan_s: 0.0,
+        utilization: 0.0,
+        messages: Messages::default(),
+        staleness: None,
+        fidelity: None,
+        engine: Engine::default(),
+    };
+    let mut value = serde_json::to_value(summary).unwrap_or_default();
+    // These say which line it is; nobody compares them.
+    for key in ["experiment", "policy", "cell", "runtime", "seed"] {
+        value.as_object_mut().and_then(|map| map.remove(key));
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::claims::Check;
+
+    #[test]
+    fn names_are_checked() {
+        let axes = BTreeMap::from([("service.correlated".to_owned(), vec![Value::Bool(true)])]);
+        let resolve = |text: &str| Check::parse(text).unwrap().resolve(&["latin-square", "sparrow"], &axes);
+        for text in [
+            "sparrow.response_s.p50 < 1",
+            "sparrow.messages.by_kind.anything < 1",
+            "sparrow.staleness.p50 < 1",
+            "sparrow.makespan_s[service.correlated=true] < 1",
+            "sparrow.makespan_s rises with service.correlated",
+        ] {
+            assert_eq!(resolve(text), Ok(()), "{text}");
+        }
+        for (text, at, words) in [
+            ("sparow.makespan_s < 1", 0..6, "did you mean `sparrow`?"),
+            ("1 < sparrow.respons_s.p50", 12..21, "did you mean `response_s`?"),
+            ("sparrow.response_s.p5 < 1", 19..21, "did you mean `p50`?"),
+            ("sparrow.response_s < 1", 0..18, "add one of"),
+            ("sparrow.makespan_s.x < 1", 19..20, "leave out `.x`"),
+            ("sparrow.engine.order_hash < 1", 0..25, "compare numbers"),
+            ("sparrow.seed < 1", 8..12, "unknown number"),
+            ("sparrow.makespan_s[service.corelated=true] < 1", 18..19, "did you mean `service.correlated`?"),
+            ("sparrow.makespan_s[service.correlated=false] < 1", 18..19, "known: true"),
+            ("sparrow.makespan_s rises with service.x", 30..39, "did you mean `service.correlated`?"),
+        ] {
+            let error = resolve(text).unwrap_err();
+            assert!(error.at == at && error.to_string().contains(words), "{text}: {error:?}");
+        }
+    }
+}

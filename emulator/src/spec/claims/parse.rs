@@ -1,0 +1,329 @@
+//! The grammar of checks, by recursive descent.
+
+use std::ops::Range;
+
+use volary_actors::base::Span;
+
+use super::{Arithmetic, Form, Metric, Op, Side};
+
+/// What is wrong in a check, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{message}; {help}")]
+pub struct ParseError {
+    /// Bytes of the check.
+    pub at: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What to write.
+    pub help: String,
+}
+
+const EXAMPLE: &str = "write for example \"a.response_s.p50 < 0.8 * b.response_s.p50\"";
+/// Parentheses deeper than this are nobody's claim; the bound keeps the stack safe.
+const DEEPEST: usize = 32;
+
+/// Parses a whole check.
+pub(super) fn check(text: &str) -> Result<Form, ParseError> {
+    let mut parser = Parser { text, at: 0, depth: 0 };
+    let left = parser.side()?;
+    let form = if let Some(op) = parser.op() {
+        Form::Compare { left, op, right: parser.side()? }
+    } else if parser.word("within") {
+        let percent = parser.number()?.ok_or_else(|| parser.error("a percentage is missing"))?;
+        if !parser.sign('%') || !parser.word("of") {
+            return Err(parser
+                .error("`within` needs a percentage and `of`")
+                .help("write \"a.x within 5% of b.x\""));
+        }
+        Form::Within { left, percent, right: parser.side()? }
+    } else if parser.word("rises") {
+        Form::Trend { side: left, rises: true, key: parser.swept_key()? }
+    } else if parser.word("falls") {
+        Form::Trend { side: left, rises: false, key: parser.swept_key()? }
+    } else {
+        return Err(parser.error("a comparison is missing: <, <=, >, >=, ==, `within 5% of`, `rises with`"));
+    };
+    parser.skip();
+    if parser.at < text.len() {
+        return Err(parser.error("the check should end here"));
+    }
+    Ok(form)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl ParseError {
+    fn help(mut self, help: &str) -> Self {
+        help.clone_into(&mut self.help);
+        self
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    fn error(&self, message: impl Into<String>) -> ParseError {
+        let width = self.rest().chars().next().map_or(0, char::len_utf8);
+        ParseError { at: self.at..self.at + width, message: message.into(), help: EXAMPLE.into() }
+    }
+
+    fn sign(&mut self, sign: char) -> bool {
+        self.skip();
+        let found = self.rest().starts_with(sign);
+        if found {
+            self.at += sign.len_utf8();
+        }
+        found
+    }
+
+    fn word(&mut self, word: &str) -> bool {
+        self.skip();
+        let Some(after) = self.rest().strip_prefix(word) else { return false };
+        let whole = !after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        if whole {
+            self.at += word.len();
+        }
+        whole
+    }
+
+    fn op(&mut self) -> Option<Op> {
+        self.skip();
+        let ops = [
+            ("<=", Op::LessOrEqual),
+            (">=", Op::GreaterOrEqual),
+            ("==", Op::Equal),
+            ("<", Op::Less),
+            (">", Op::Greater),
+        ];
+        let (sign, op) = ops.into_iter().find(|(sign, _)| self.rest().starts_with(sign))?;
+        self.at += sign.len();
+        Some(op)
+    }
+
+    fn side(&mut self) -> Result<Side, ParseError> {
+        let mut left = self.term()?;
+        loop {
+            let op = match () {
+                () if self.sign('+') => Arithmetic::Add,
+                () if self.sign('-') => Arithmetic::Subtract,
+                () => return Ok(left),
+            };
+            left = Side::Binary(Box::new(left), op, Box::new(self.term()?));
+        }
+    }
+
+    fn term(&mut self) -> Result<Side, ParseError> {
+        let mut left = self.factor()?;
+        loop {
+            let op = match () {
+                () if self.sign('*') => Arithmetic::Multiply,
+                () if self.sign('/') => Arithmetic::Divide,
+                () => return Ok(left),
+            };
+            left = Side::Binary(Box::new(left), op, Box::new(self.factor()?));
+        }
+    }
+
+    fn factor(&mut self) -> Result<Side, ParseError> {
+        if self.sign('(') {
+            self.depth += 1;
+            if self.depth > DEEPEST {
+                return Err(self.error("too many parentheses"));
+            }
+            let side = self.side()?;
+            if !self.sign(')') {
+                return Err(self.error("a closing parenthesis is missing"));
+            }
+            self.depth -= 1;
+            return Ok(side);
+        }
+        if let Some(number) = self.number()? {
+            return Ok(Side::Number(number));
+        }
+        self.metric().map(Side::Metric)
+    }
+
+    /// A number, with a unit of time or without; `None` if there is no digit.
+    fn number(&mut self) -> Result<Option<f64>, ParseError> {
+        self.skip();
+        let rest = self.rest();
+        if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return Ok(None);
+        }
+        let bytes = rest.as_bytes();
+        let part = |i: usize| {
+            let exponent_sign = |i: usize| i > 0 && matches!(bytes[i - 1], b'e' | b'E');
+            match bytes[i] {
+                b'.' | b'_' => true,
+                b'+' | b'-' => exponent_sign(i),
+                other => other.is_ascii_alphanumeric() || !other.is_ascii(),
+            }
+        };
+        let end = (0..bytes.len()).find(|&i| !part(i)).unwrap_or(bytes.len());
+        let word = &rest[..end];
+        let value = word.replace('_', "").parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = value.or_else(|| word.parse::<Span>().ok().map(Span::as_secs_f64));
+        let Some(value) = value else {
+            return Err(ParseError {
+                at: self.at..self.at + end,
+                message: format!("`{word}` is neither a number nor a duration"),
+                help: "write for example 0.8 or 250ms".into(),
+            });
+        };
+        self.at += end;
+        Ok(Some(value))
+    }
+
+    /// Letters, digits, `_` and `-`, beginning with a letter or `_`.
+    fn name(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        let rest = self.rest();
+        let inner = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let end = rest.find(|c| !inner(c)).unwrap_or(rest.len());
+        if end == 0 || !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(self.error(format!("{what} is missing")));
+        }
+        self.at += end;
+        Ok(&rest[..end])
+    }
+
+    fn metric(&mut self) -> Result<Metric, ParseError> {
+        self.skip();
+        let start = self.at;
+        let label = self.name("a number or the label of a policy")?.to_owned();
+        let mut path = Vec::new();
+        while self.rest().starts_with('.') {
+            self.at += 1;
+            path.push(self.name("the name of a number in the results")?.to_owned());
+        }
+        if path.is_empty() {
+            return Err(ParseError {
+                at: start..self.at,
+                message: format!("`{label}` needs the name of a number"),
+                help: format!("write for example {label}.response_s.p50"),
+            });
+        }
+        let span = start..self.at;
+        let at = if self.rest().starts_with('[') { self.values()? } else { Vec::new() };
+        Ok(Metric { label, path, at, span })
+    }
+
+    /// `[key=value, key=value]`
+    fn values(&mut self) -> Result<Vec<(String, String)>, ParseError> {
+        let close = self.rest().find(']').ok_or_else(|| {
+            self.error("a closing bracket is missing").help("write [service.correlated=true]")
+        })?;
+        let inner = &self.rest()[1..close];
+        let pairs = inner.split(',').map(|pair| {
+            let (key, value) = pair.split_once('=')?;
+            let (key, value) = (key.trim().trim_matches('"'), value.trim().trim_matches('"'));
+            (!key.is_empty() && !value.is_empty()).then(|| (key.to_owned(), value.to_owned()))
+        });
+        let pairs = pairs.collect::<Option<Vec<_>>>().ok_or_else(|| {
+            self.error("values of swept keys are written key=value").help("write [service.correlated=true]")
+        })?;
+        self.at += close + 1;
+        Ok(pairs)
+    }
+
+    fn swept_key(&mut self) -> Result<String, ParseError> {
+        if !self.word("with") {
+            return Err(self
+                .error("`with` and a swept key are missing")
+                .help("write \"a.x rises with network.loss\""));
+        }
+        self.skip();
+        let rest = self.rest();
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.error("the swept key is missing").help("write \"a.x rises with network.loss\""));
+        }
+        self.at += end;
+        Ok(rest[..end].trim_matches('"').to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metric(label: &str, path: &[&str]) -> Side {
+        let path = path.iter().map(|s| (*s).to_owned()).collect();
+        Side::Metric(Metric { label: label.into(), path, at: Vec::new(), span: 0..0 })
+    }
+
+    /// The side with places left out, so that it can be compared.
+    fn plain(side: Side) -> Side {
+        match side {
+            Side::Metric(m) => Side::Metric(Metric { span: 0..0, ..m }),
+            Side::Binary(l, op, r) => Side::Binary(Box::new(plain(*l)), op, Box::new(plain(*r))),
+            Side::Number(x) => Side::Number(x),
+        }
+    }
+
+    #[test]
+    fn precedence_and_names() {
+        let Form::Compare { left, op, right } =
+            check("latin-square.response_s.p50 <= 0.8*(b.wait_s.mean - 250ms) / 2 + 1").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!((plain(left), op), (metric("latin-square", &["response_s", "p50"]), Op::LessOrEqual));
+        let bracket = Side::Binary(
+            Box::new(metric("b", &["wait_s", "mean"])),
+            Arithmetic::Subtract,
+            Box::new(Side::Number(0.25)),
+        );
+        let product = Side::Binary(Box::new(Side::Number(0.8)), Arithmetic::Multiply, Box::new(bracket));
+        let half = Side::Binary(Box::new(product), Arithmetic::Divide, Box::new(Side::Number(2.0)));
+        let whole = Side::Binary(Box::new(half), Arithmetic::Add, Box::new(Side::Number(1.0)));
+        assert_eq!(plain(right), whole);
+    }
+
+    #[test]
+    fn other_forms() {
+        assert!(matches!(check("a.x within 5 % of 1e-3").unwrap(), Form::Within { percent: 5.0, .. }));
+        let Form::Trend { rises, key, .. } = check("a.x falls with policy.a.order").unwrap() else {
+            panic!()
+        };
+        assert_eq!((rises, key.as_str()), (false, "policy.a.order"));
+        let Form::Compare { left: Side::Metric(m), .. } = check("a.x[k.l=true, m=\"2 s\"] > 1").unwrap()
+        else {
+            panic!()
+        };
+        assert_eq!(m.at, [("k.l".to_owned(), "true".to_owned()), ("m".to_owned(), "2 s".to_owned())]);
+    }
+
+    #[test]
+    fn mistakes_point_at_their_place() {
+        for (text, at, words) in [
+            ("a.x", 3, "a comparison is missing"),
+            ("a < 1", 0, "needs the name"),
+            ("a.x = 1", 4, "a comparison is missing"),
+            ("a.x < ", 6, "a number or the label"),
+            ("a.x < 1 2", 8, "should end here"),
+            ("a.x < (1", 8, "closing parenthesis"),
+            ("a.x < 1parsec", 6, "neither a number nor a duration"),
+            ("a.x within 5 of 2", 13, "percentage and `of`"),
+            ("a.x[k] < 1", 3, "key=value"),
+            ("a.x[k=1 < 1", 3, "closing bracket"),
+            ("a.x rises by 2", 10, "`with`"),
+            ("a..x < 1", 2, "name of a number"),
+            ("", 0, "a number or the label"),
+            ("ä.x < 1", 0, "a number or the label"),
+        ] {
+            let error = check(text).unwrap_err();
+            assert!(error.at.start == at && error.message.contains(words), "{text}: {error:?}");
+        }
+        assert!(check(&"(".repeat(100_000)).unwrap_err().message.contains("too many"));
+    }
+}

@@ -1,0 +1,240 @@
+//! What is wrong with an input, where, and what to do about it.
+
+use std::fmt::{self, Write as _};
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// Why an experiment, or a file it names, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {why}\n  = help: {help}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+        /// What to do.
+        help: String,
+    },
+    /// Something is wrong at a place in a file, or in a `--set`.
+    #[error("{0}")]
+    At(Box<Diagnostic>),
+    /// Something is wrong with an option of the command line.
+    #[error("{option}: {message}\n  = help: {help}")]
+    Option {
+        /// The option, such as `--policy`.
+        option: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        help: String,
+    },
+}
+
+impl SpecError {
+    /// Adds a remedy to a located error; other kinds carry theirs already.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        if let Self::At(diagnostic) = &mut self {
+            diagnostic.help.push(help.into());
+        }
+        self
+    }
+
+    /// Says beside the caret what was expected there.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        if let Self::At(diagnostic) = &mut self {
+            diagnostic.label = label.into();
+        }
+        self
+    }
+
+    /// Adds that the error shows in a cell of the sweep.
+    #[must_use]
+    pub fn note(self, note: impl Into<String>) -> Self {
+        match self {
+            Self::At(mut diagnostic) => {
+                diagnostic.notes.push(note.into());
+                Self::At(diagnostic)
+            }
+            other @ (Self::Read { .. } | Self::Option { .. }) => other,
+        }
+    }
+
+    /// The located form, if this error has a place.
+    #[must_use]
+    pub fn diagnostic(&self) -> Option<&Diagnostic> {
+        match self {
+            Self::At(diagnostic) => Some(diagnostic),
+            Self::Read { .. } | Self::Option { .. } => None,
+        }
+    }
+}
+
+/// An error with its place, rendered with an excerpt and a caret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// What is wrong, in one line.
+    pub message: String,
+    /// File, or `--set`.
+    pub origin: String,
+    /// Line, from one.
+    pub line: usize,
+    /// Column in characters, from one.
+    pub column: usize,
+    /// Dotted key it concerns, empty at the top level.
+    pub key: String,
+    /// The line of text.
+    pub excerpt: String,
+    /// How many characters the caret spans, at least one.
+    pub width: usize,
+    /// What was expected there; may be empty.
+    pub label: String,
+    /// Where it came from, beyond its place.
+    pub notes: Vec<String>,
+    /// What to do.
+    pub help: Vec<String>,
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        // A tab moves the caret further than one column; keep what stands before it.
+        let indent: String =
+            self.excerpt.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let caret = "^".repeat(self.width);
+        writeln!(f, "{}", self.message)?;
+        writeln!(f, "{gutter}--> {}:{}:{}", self.origin, self.line, self.column)?;
+        writeln!(f, "{gutter} |")?;
+        writeln!(f, "{number} | {}", self.excerpt)?;
+        write!(f, "{gutter} | {indent}{caret}")?;
+        if !self.label.is_empty() {
+            write!(f, " {}", self.label)?;
+        }
+        for note in &self.notes {
+            write!(f, "\n{gutter} = note: {note}")?;
+        }
+        for help in &self.help {
+            write!(f, "\n{gutter} = help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A named text that errors point into.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Text {
+    /// File name, or `--set`.
+    pub name: String,
+    /// All of it.
+    pub text: String,
+    /// What paths in it are relative to; absent: the experiment file's folder.
+    pub folder: Option<PathBuf>,
+}
+
+impl Text {
+    /// An error at a byte range of this text.
+    #[must_use]
+    pub fn error(
+        &self,
+        range: Range<usize>,
+        key: impl Into<String>,
+        message: impl Into<String>,
+    ) -> SpecError {
+        let floor = |at: usize| (0..=at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i));
+        let start = floor(range.start).unwrap_or(0);
+        let end = floor(range.end).unwrap_or(start).max(start);
+        let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
+        let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
+        let excerpt = self.text[line_start..line_end].trim_end_matches('\r');
+        SpecError::At(Box::new(Diagnostic {
+            message: message.into(),
+            origin: self.name.clone(),
+            line: self.text[..start].matches('\n').count() + 1,
+            column: self.text[line_start..start].chars().count() + 1,
+            key: key.into(),
+            excerpt: excerpt.to_owned(),
+            width: self.text[start..end.min(line_end)].chars().count().max(1),
+            label: String::new(),
+            notes: Vec::new(),
+            help: Vec::new(),
+        }))
+    }
+}
+
+/// The candidate that `word` was probably meant to be.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |s: &str| s.to_lowercase().replace(['_', '-'], "");
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::jaro_winkler(&plain(word), &plain(candidate)), candidate))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// "`a`, `b` or `c`", cut after a dozen.
+#[must_use]
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let shown = names.len().min(12);
+    let mut out = String::new();
+    for (i, name) in names[..shown].iter().enumerate() {
+        let join = match i {
+            0 => "",
+            i if i + 1 == names.len() => " or ",
+            _ => ", ",
+        };
+        let _ = write!(out, "{join}`{name}`");
+    }
+    if names.len() > shown {
+        let _ = write!(out, " and {} more", names.len() - shown);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_counted_in_characters() {
+        let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into(), folder: None };
+        let at = text.text.find("\"ü\"").unwrap();
+        let error = text.error(at..at + 4, "µ", "bad");
+        let found = error.diagnostic().unwrap();
+        assert_eq!((found.line, found.column, found.width), (2, 5, 3));
+        assert_eq!(found.excerpt, "µ = \"ü\" # ß");
+        let past = text.error(1000..2000, "", "end");
+        assert_eq!((past.diagnostic().unwrap().line, past.diagnostic().unwrap().width), (3, 1));
+        // A range that begins inside a character must not panic.
+        let inside = text.text.find('ü').unwrap() + 1;
+        assert_eq!(text.error(inside..inside, "", "x").diagnostic().unwrap().column, 6);
+    }
+
+    #[test]
+    fn rendering_points_at_the_key() {
+        let text =
+            Text { name: "e.toml".into(), text: "[service]\n\tcorelated = true\n".into(), folder: None };
+        let error = text
+            .error(11..20, "service.corelated", "unknown key `corelated`")
+            .help("did you mean `correlated`?");
+        assert_eq!(
+            error.to_string(),
+            "unknown key `corelated`\n --> e.toml:2:2\n  |\n2 | \tcorelated = true\n  | \t^^^^^^^^^\n  = help: did you mean `correlated`?"
+        );
+    }
+
+    #[test]
+    fn the_nearest_name_ignores_separators() {
+        assert_eq!(nearest("latin_square", ["latin-square", "sparrow"]), Some("latin-square"));
+        assert_eq!(nearest("sparow", ["latin-square", "sparrow"]), Some("sparrow"));
+        assert_eq!(nearest("xyz", ["latin-square", "sparrow"]), None);
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` or `c`");
+    }
+}

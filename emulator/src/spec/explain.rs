@@ -1,0 +1,183 @@
+//! Parser and type errors in the words of the experiment file.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::error::{SpecError, Text, listed, nearest};
+use crate::cores::ProfileError;
+use crate::workload::WorkloadError;
+
+/// An error of syntax.
+#[must_use]
+pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> SpecError {
+    let span = error.span().unwrap_or(0..0);
+    let (message, label) = split(error.message());
+    let found = text.error(span, "", message);
+    let found = if label.is_empty() { found } else { found.label(label) };
+    if error.message().starts_with("duplicate key") {
+        return found.help("keep one of the two; for a sweep write a list under [sweep]");
+    }
+    found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
+}
+
+/// An error of form: a key or value does not fit its type.
+#[must_use]
+pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
+    let span = error.span().unwrap_or(0..0);
+    let message = error.message();
+    if let Some((name, rest)) = quoted_after(message, "unknown field ") {
+        return unknown(document, &span, name, rest, "key");
+    }
+    if let Some((name, rest)) = quoted_after(message, "unknown variant ") {
+        return unknown(document, &span, name, rest, "name");
+    }
+    if let Some((name, _)) = quoted_after(message, "missing field ") {
+        let key = document.key_at(&span);
+        let place = if span == (0..0) { "the file".to_owned() } else { format!("`{key}`") };
+        return document
+            .error(&span, format!("{place} lacks `{name}`"))
+            .help(format!("add `{name} = …`{}", if span == (0..0) { " at the top" } else { "" }));
+    }
+    if message.starts_with("wanted exactly 1 element") {
+        let names = document.table_at(&span).map(|t| listed(t.keys())).unwrap_or_default();
+        let what = if names.is_empty() { "nothing".to_owned() } else { names };
+        return document
+            .error(
+                &span,
+                format!("`{}` must name exactly one of its kinds, not {what}", document.key_at(&span)),
+            )
+            .help("keep one");
+    }
+    let (what, expected) = split(message);
+    let key = document.key_at(&span);
+    let what = if key.is_empty() { what } else { format!("`{key}`: {what}") };
+    let found = document.error(&span, what);
+    let found = if expected.is_empty() { found } else { found.label(expected.clone()) };
+    match remedy(message, &expected) {
+        Some(help) => found.help(help),
+        None => found.help("`volary schema experiment` lists every key with its type"),
+    }
+}
+
+/// An unknown key or name, with the nearest known one.
+fn unknown(document: &Document, span: &Range<usize>, name: &str, rest: &str, what: &str) -> SpecError {
+    let known = backticked(rest);
+    // Some errors carry the place of the table around the key.
+    let span = document
+        .table_at(span)
+        .and_then(|table| table.get(name))
+        .map_or_else(|| span.clone(), |entry| entry.at.clone());
+    let error = document.error(&span, format!("unknown {what} `{name}`"));
+    if known.is_empty() {
+        return error.label("no keys are known here").help("remove it");
+    }
+    let error = error.label(format!("expected {}", listed(known.iter().copied())));
+    match nearest(name, known.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error.help(format!("known here: {}", known.join(", "))),
+    }
+}
+
+/// What to write instead, where the message alone leaves it open.
+fn remedy(message: &str, expected: &str) -> Option<String> {
+    let has = |word: &str| message.contains(word) || expected.contains(word);
+    if has("no unit of time") || has("a duration") || has("law such as") && has("integer") {
+        return Some("write a number with its unit in quotes, such as \"10ms\", \"1.5s\" or \"2h\"".into());
+    }
+    if has("law such as") {
+        return Some("write a value, or a law such as { exponential = { mean = \"1s\" } }".into());
+    }
+    if has("integer") && has("negative") || has("expected u32") || has("expected u64") {
+        return Some("write a whole number of at least zero".into());
+    }
+    if expected.contains("boolean") {
+        return Some("write true or false, without quotes".into());
+    }
+    if expected.contains("f64") || expected.contains("floating") {
+        return Some("write a number, without quotes".into());
+    }
+    if expected.contains("a string") {
+        return Some("put it in quotes".into());
+    }
+    None
+}
+
+/// An error at a key written as `network.fault[0].crash.who`.
+pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> SpecError {
+    let parts: Vec<&str> = key.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect();
+    document.error_at(&parts, message)
+}
+
+/// What the network or a topology refuses.
+pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> SpecError {
+    match error {
+        volary_netem::Error::Invalid { key, problem, remedy } => {
+            keyed(document, key, format!("`{key}`: {problem}")).help(remedy.clone())
+        }
+        volary_netem::Error::Unknown { key, target, known } => {
+            keyed(document, key, format!("`{key}`: `{target}` names nothing here")).help(known.clone())
+        }
+    }
+}
+
+/// What the workload refuses.
+pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError {
+    let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
+    match error {
+        WorkloadError::Config { key, why } => {
+            let (why, help) = why.split_once("; ").unwrap_or((why, "see `volary schema experiment`"));
+            keyed(document, key, format!("`{key}`: {why}")).help(help)
+        }
+        WorkloadError::Missing { file, looked } => missing(document, file, looked),
+        WorkloadError::Io { .. }
+        | WorkloadError::Damaged { .. }
+        | WorkloadError::Field { .. }
+        | WorkloadError::Line { .. }
+        | WorkloadError::Empty { .. } => {
+            at_file().help("`volary trace describe FILE` looks at a trace by itself")
+        }
+    }
+}
+
+/// A trace, or a file of values, that is nowhere.
+fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
+    let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
+    document
+        .error_at(&["workload", "trace", "file"], format!("trace `{}` was not found", file.display()))
+        .note(format!("looked for {}", places.join(", ")))
+        .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
+        .help("or set `fallback = \"yahoo-like\"`, a generator that stands in")
+        .help(
+            "traces are published with the papers that use them and in the archives of Google (cluster-data), \
+             Alibaba (clusterdata) and the Parallel Workloads Archive",
+        )
+}
+
+/// What an interference profile refuses.
+pub(super) fn interference(document: &Document, error: &ProfileError) -> SpecError {
+    match error {
+        ProfileError::Keys(why) => document.error_at(&["interference"], format!("`interference`: {why}")),
+        ProfileError::Read { .. } | ProfileError::Parse { .. } | ProfileError::Line { .. } => {
+            document.error_at(&["interference", "trace", "file"], error.to_string())
+        }
+    }
+}
+
+/// "invalid x, expected y" as ("invalid x", "expected y").
+fn split(message: &str) -> (String, String) {
+    match message.split_once(", expected ") {
+        Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),
+        None => (message.trim_end().to_owned(), String::new()),
+    }
+}
+
+/// The first name in backticks after `start`, and the rest.
+fn quoted_after<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
+    message.strip_prefix(start)?.strip_prefix('`')?.split_once('`')
+}
+
+/// All names in backticks.
+fn backticked(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}

@@ -1,0 +1,177 @@
+//! The experiment file as it is written. Only form is checked here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use volary_actors::base::{Law, Span};
+use volary_netem::Network;
+
+pub use super::policy::PolicyEntry;
+pub use super::repeat::Repeat;
+use crate::cores::Interference;
+use crate::workload::{Service, WorkloadSpec};
+
+/// A whole experiment file.
+#[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "volary experiment")]
+pub struct File {
+    /// What it is about, in one line.
+    pub title: String,
+    /// The paper, section and figure it reproduces.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Seed of replication 0; replication r has seed + r.
+    #[serde(default = "first_seed")]
+    pub seed: u64,
+    /// How many replications.
+    #[serde(default)]
+    pub repeat: Repeat,
+    /// With `repeat = "auto"`: the relative half-width of the paired 95 % interval to reach.
+    #[serde(default = "five_percent")]
+    pub precision: f64,
+    /// The emulated machines.
+    pub cluster: ClusterSection,
+    /// Which jobs arrive.
+    pub workload: WorkloadSpec,
+    /// How much work a copy needs.
+    #[serde(default)]
+    pub service: Service,
+    /// What the network does to messages; absent: nothing, they arrive at once.
+    #[serde(default)]
+    pub network: Network,
+    /// What slows cores down; absent: nothing.
+    #[serde(default)]
+    pub interference: Option<Interference>,
+    /// The policies that meet this world, at least one.
+    pub policy: Vec<PolicyEntry>,
+    /// Dotted key to the values it takes; every combination, times every policy, is a cell.
+    #[serde(default)]
+    pub sweep: BTreeMap<String, Vec<Value>>,
+    /// What should come out.
+    #[serde(default)]
+    pub claim: Vec<ClaimSection>,
+    /// How to run it.
+    #[serde(default)]
+    pub run: RunSection,
+}
+
+const fn first_seed() -> u64 {
+    1
+}
+
+const fn five_percent() -> f64 {
+    0.05
+}
+
+/// `[cluster]`: equal nodes, or a topology file that says what exists.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSection {
+    /// How many nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Cores of each node; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// How many schedulers, each with its client; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedulers: Option<u32>,
+    /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<PathBuf>,
+    /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Law<f64>>,
+}
+
+/// `[[claim]]`: a statement and the comparisons that test it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimSection {
+    /// The statement, as the paper makes it.
+    pub says: String,
+    /// Only cells with these values of swept keys; a list means any of its values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub when: BTreeMap<String, Value>,
+    /// Comparisons that must all hold, such as `a.response_s.p50 < 0.8 * b.response_s.p50`.
+    pub check: Vec<String>,
+}
+
+/// Which clock moves the run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuntimeKind {
+    /// Discrete events, as fast as the processor goes.
+    #[default]
+    Virtual,
+    /// Real time × `speed`, one process.
+    Local,
+    /// Real time × `speed`, many machines.
+    Hosts,
+}
+
+impl fmt::Display for RuntimeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Virtual => "virtual",
+            Self::Local => "local",
+            Self::Hosts => "hosts",
+        })
+    }
+}
+
+/// `[run]`: how to run the experiment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunSection {
+    /// Which runtime; `--runtime` overrides.
+    pub runtime: RuntimeKind,
+    /// Emulated seconds per real second, in `local` and `hosts`.
+    pub speed: f64,
+    /// Stop at this emulated time, finished or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Span>,
+    /// What is kept beside the summaries.
+    pub record: Record,
+}
+
+impl Default for RunSection {
+    fn default() -> Self {
+        Self { runtime: RuntimeKind::Virtual, speed: 1.0, until: None, record: Record::default() }
+    }
+}
+
+/// `[run.record]`: what is kept beside the summaries.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Record {
+    /// Write `jobs.parquet`.
+    pub jobs: bool,
+    /// The executions of one job in this many go to `tasks.parquet`; 0 writes none. Absent: as many as keep
+    /// the file small.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks_one_in: Option<u32>,
+    /// How much of the run the timeline shows, from its start.
+    pub timeline: Span,
+    /// How many cores the timeline shows.
+    pub timeline_cores: u32,
+    /// Write the log of inputs that `volary replay` reads.
+    pub inputs: bool,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self {
+            jobs: true,
+            tasks_one_in: None,
+            timeline: Span::from_secs(10),
+            timeline_cores: 64,
+            inputs: false,
+        }
+    }
+}

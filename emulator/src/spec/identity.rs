@@ -1,0 +1,88 @@
+//! What a result depends on, as a hash: finished runs are recognised by it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::file::{RunSection, RuntimeKind};
+use super::plan::{Point, Resolved};
+use crate::record::rundir::cell_id;
+use crate::results::SCHEMA;
+
+/// Version of the engine's behaviour: raised whenever the same seed would give other results.
+pub const ENGINE: u32 = 1;
+
+impl Point {
+    /// The id of this point under a seed: equal for equal results, whatever the machine or the experiment's
+    /// name, and different when a key, a file's content or the engine changes.
+    #[must_use]
+    pub fn id_under(&self, seed: u64, run: &RunSection) -> String {
+        cell_id(&json!({
+            "schema": SCHEMA,
+            "engine": ENGINE,
+            "cell": self.cell,
+            "label": self.label,
+            "policy": self.policy,
+            "world": self.resolved.digest,
+            "runtime": run.runtime,
+            "speed": (run.runtime != RuntimeKind::Virtual).then_some(run.speed),
+            "until": run.until,
+            "seed": seed,
+        }))
+    }
+}
+
+impl Resolved {
+    /// Hash of the world that the policies meet; `trace` is that of the trace's content.
+    pub(super) fn digest_with(&self, trace: Option<&str>) -> String {
+        let table = self.interference.as_ref().map(|profile| &profile.table);
+        cell_id(&json!({
+            "cluster": self.cluster,
+            "workload": content_only(serde_json::to_value(&self.workload).unwrap_or_default()),
+            "trace": trace,
+            "service": self.service,
+            "network": self.network,
+            "interference": table,
+        }))
+    }
+}
+
+/// A trace counts by its content: the name under which it was found doesn't matter.
+fn content_only(mut workload: Value) -> Value {
+    if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
+        trace.remove("file");
+    }
+    workload
+}
+
+/// Hashes of files' contents, each file read once.
+#[derive(Debug, Default)]
+pub(super) struct Contents(BTreeMap<PathBuf, String>);
+
+impl Contents {
+    /// FNV-1a, 64 bits, of a file's bytes: it recognises a file, it guards against nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn of(&mut self, path: &Path) -> io::Result<&str> {
+        if !self.0.contains_key(path) {
+            let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+            let mut file = File::open(path)?;
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                let read = file.read(&mut buffer)?;
+                if read == 0 {
+                    break;
+                }
+                for &byte in &buffer[..read] {
+                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+                }
+            }
+            self.0.insert(path.to_owned(), format!("{hash:016x}"));
+        }
+        Ok(&self.0[path])
+    }
+}

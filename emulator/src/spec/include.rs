@@ -1,0 +1,149 @@
+//! Files that an experiment file refers to, put into its document before it is read into types.
+//!
+//! A profile's keys become keys of `[interference]` and keep their place, so that a mistake in a profile is
+//! reported in the profile, and a sweep reaches into it. The values of `empirical = { file = … }` laws become
+//! `values`, wherever such a law stands.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use volary_actors::base::Span;
+
+use super::document::{Document, read_text};
+use super::error::SpecError;
+use super::explain;
+use super::tree::{Entry, Kind, Node, Table};
+
+/// Replaces `interference.profile` by the keys of the file it names. Keys written beside it win.
+///
+/// # Errors
+/// When the file cannot be read, is not TOML or names a profile itself.
+pub fn profile(document: &mut Document) -> Result<(), SpecError> {
+    let named = document.find(&["interference", "profile"]);
+    let Some((_, Node { span, kind: Kind::Text(name) })) = named else { return Ok(()) };
+    let (span, name) = (span.clone(), PathBuf::from(name));
+    let text = read_text(&document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
+    let table = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
+    let base = document.add_text(text);
+    let mut node = Node { span: 0..0, kind: Kind::Table(table) };
+    node.shift(base);
+    if let Some(again) = node.as_table().and_then(|table| table.get("profile")) {
+        return Err(document
+            .error(&again.at, "a profile cannot name another profile")
+            .help("write its process here, or name the other profile in the experiment file"));
+    }
+    let Kind::Table(profile) = node.kind else { return Ok(()) };
+    let Some(section) = document.root.get_mut("interference").and_then(|e| e.value.as_table_mut()) else {
+        return Ok(());
+    };
+    section.remove("profile");
+    for mut entry in profile.0 {
+        if entry.key == "trace" {
+            rebase(&mut entry, name.parent().unwrap_or_else(|| Path::new("")));
+        }
+        merge(section, entry);
+    }
+    Ok(())
+}
+
+/// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
+fn merge(section: &mut Table, entry: Entry) {
+    match (section.get_mut(&entry.key).map(|written| &mut written.value), entry.value.kind) {
+        (Some(Node { kind: Kind::Table(written), .. }), Kind::Table(profile)) => {
+            for parameter in profile.0 {
+                if written.get(&parameter.key).is_none() {
+                    written.insert(parameter);
+                }
+            }
+        }
+        (Some(_), _) => {}
+        (None, kind) => section.insert(Entry { value: Node { kind, ..entry.value }, ..entry }),
+    }
+}
+
+/// Makes the file of a trace relative to the experiment file, as everything else in the section.
+fn rebase(trace: &mut Entry, folder: &Path) {
+    let file = trace.value.as_table_mut().and_then(|table| table.get_mut("file"));
+    if let Some(Entry { value: Node { kind: Kind::Text(path), .. }, .. }) = file {
+        *path = folder.join(&*path).display().to_string();
+    }
+}
+
+/// Reads the files of all empirical laws into their values.
+///
+/// # Errors
+/// When a file cannot be read or a line of it is no value.
+pub fn values(document: &mut Document) -> Result<(), SpecError> {
+    let mut root = Node { span: 0..0, kind: Kind::Table(std::mem::take(&mut document.root)) };
+    let done = fill(document, &mut root);
+    if let Kind::Table(table) = root.kind {
+        document.root = table;
+    }
+    done
+}
+
+fn fill(document: &Document, node: &mut Node) -> Result<(), SpecError> {
+    match &mut node.kind {
+        Kind::List(items) => items.iter_mut().try_for_each(|item| fill(document, item)),
+        Kind::Table(table) => {
+            for entry in &mut table.0 {
+                match entry.value.as_table_mut() {
+                    Some(law) if entry.key == "empirical" => load(document, law)?,
+                    Some(_) | None => fill(document, &mut entry.value)?,
+                }
+            }
+            Ok(())
+        }
+        Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) | Kind::Date(_) => Ok(()),
+    }
+}
+
+/// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
+fn load(document: &Document, law: &mut Table) -> Result<(), SpecError> {
+    let Some(Entry { value: Node { span, kind: Kind::Text(name) }, at, .. }) = law.get("file") else {
+        return Ok(());
+    };
+    if law.get("values").is_some() {
+        return Ok(());
+    }
+    let (span, at) = (span.clone(), at.clone());
+    let text = read_text(&document.folder(&span).join(name)).map_err(|e| located(document, &span, e))?;
+    let mut items = Vec::new();
+    let mut start = 0;
+    for line in text.text.split_inclusive('\n') {
+        let content = line.split('#').next().unwrap_or_default().trim();
+        if !content.is_empty() {
+            let kind = value(content).ok_or_else(|| {
+                text.error(start..start + line.trim_end().len(), "", "this line is no value of a law")
+                    .help("write one number a line, with its unit where the law is one of times")
+            })?;
+            items.push(Node { span: span.clone(), kind });
+        }
+        start += line.len();
+    }
+    if items.is_empty() {
+        return Err(document.error(&span, "the file holds no value").help("write one value a line"));
+    }
+    law.remove("file");
+    law.insert(Entry { key: "values".into(), at, value: Node { span, kind: Kind::List(items) } });
+    Ok(())
+}
+
+/// A number or a duration.
+fn value(text: &str) -> Option<Kind> {
+    if let Ok(number) = text.parse::<f64>() {
+        // Rust reads more than TOML does (`1.`, `.5`, `+1`): write it anew.
+        return number.is_finite().then(|| Kind::Number(format!("{number:?}")));
+    }
+    text.parse::<Span>().is_ok().then(|| Kind::Text(text.to_owned()))
+}
+
+/// An error about a file, at the place that names the file.
+pub(super) fn located(document: &Document, span: &Range<usize>, error: SpecError) -> SpecError {
+    match error {
+        SpecError::Read { path, why, help } => {
+            document.error(span, format!("cannot read {}: {why}", path.display())).help(help)
+        }
+        other @ (SpecError::At(_) | SpecError::Option { .. }) => other,
+    }
+}

@@ -1,0 +1,208 @@
+//! The resolved experiment: nothing in it is a default to fill in or a key to look up, and every file it needs
+//! was found.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use volary_actors::policies::PolicySpec;
+use volary_netem::Network;
+
+use super::claims::{self, Claim};
+use super::cluster::Cluster;
+use super::file::{Repeat, RunSection, RuntimeKind};
+use crate::cores::Profile;
+use crate::results::{Cell, ClaimResult, Summary};
+use crate::workload::{Service, WorkloadSpec};
+
+/// Replications that `repeat = "auto"` starts with: the fewest that say something about their spread.
+pub const FIRST_REPLICATIONS: u32 = 5;
+
+/// An experiment, ready to be run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Experiment {
+    /// Path below `experiments/` without suffix, such as `latin-square/fig6`; else the file's stem.
+    pub name: String,
+    /// The file it was read from.
+    pub file: PathBuf,
+    /// What it is about.
+    pub title: String,
+    /// The paper, section and figure it reproduces.
+    pub source: Option<String>,
+    /// Seed of replication 0; replication r has seed + r.
+    pub seed: u64,
+    /// How many replications.
+    pub repeat: Repeat,
+    /// With `repeat = "auto"`: the relative 95 % half-width to reach.
+    pub precision: f64,
+    /// Every cell times every policy, in written order, policies fastest.
+    pub points: Vec<Point>,
+    /// Swept keys in written order, with their values.
+    pub sweep: Vec<(String, Vec<Value>)>,
+    /// What should come out.
+    pub claims: Vec<Claim>,
+    /// How to run it.
+    pub run: RunSection,
+    /// What the user should know before running it.
+    pub warnings: Vec<String>,
+}
+
+/// One cell of the sweep under one policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Point {
+    /// Values of the swept keys.
+    pub cell: Cell,
+    /// The policy and its parameters.
+    pub policy: PolicySpec,
+    /// Its label in results and claims.
+    pub label: String,
+    /// Everything else it depends on; shared by the policies of a cell.
+    #[serde(serialize_with = "shared")]
+    pub resolved: Arc<Resolved>,
+    /// Hash of what the result depends on, 16 hex digits, under the experiment's seed.
+    pub id: String,
+}
+
+fn shared<S: Serializer>(resolved: &Arc<Resolved>, serializer: S) -> Result<S::Ok, S::Error> {
+    resolved.as_ref().serialize(serializer)
+}
+
+/// What the policies of a cell share: the world they meet.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Resolved {
+    /// The machines.
+    pub cluster: Cluster,
+    /// Which jobs arrive.
+    pub workload: WorkloadSpec,
+    /// Where the trace was found; absent when there is none or a generator stands in.
+    pub trace: Option<PathBuf>,
+    /// How much work they need.
+    pub service: Service,
+    /// What happens to messages.
+    pub network: Network,
+    /// What slows cores down.
+    #[serde(serialize_with = "as_table")]
+    pub interference: Option<Profile>,
+    /// Hash of all this, with the content of the trace instead of its path.
+    pub digest: String,
+}
+
+fn as_table<S: Serializer>(profile: &Option<Profile>, serializer: S) -> Result<S::Ok, S::Error> {
+    profile.as_ref().map(|profile| &profile.table).serialize(serializer)
+}
+
+/// What the command line changes about an experiment file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Overrides {
+    /// `--set key=value`, in order.
+    pub set: Vec<String>,
+    /// `--policy LABEL`: run only these; all when empty.
+    pub policies: Vec<String>,
+    /// `--seed N`.
+    pub seed: Option<u64>,
+    /// `--repeat N`.
+    pub repeat: Option<Repeat>,
+    /// `--runtime`.
+    pub runtime: Option<RuntimeKind>,
+}
+
+/// `--shard I/N`: every N-th unit, beginning with the I-th, counted from one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shard {
+    /// Which share, 1 ..= of.
+    pub index: u32,
+    /// How many shares.
+    pub of: u32,
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((index, of)) if (1..=of).contains(&index) => Ok(Self { index, of }),
+            _ => Err(format!("`{text}` is not I/N with 1 <= I <= N, such as 1/4")),
+        }
+    }
+}
+
+/// One run: a point under one seed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Unit {
+    /// Index into [`Experiment::points`].
+    pub point: usize,
+    /// Which replication, from zero.
+    pub replication: u32,
+    /// Its seed.
+    pub seed: u64,
+    /// Hash of what the result depends on, 16 hex digits.
+    pub id: String,
+}
+
+impl Experiment {
+    /// The folder that paths in the file are relative to.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.file.parent().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// How many replications are known to be needed: all, or with `"auto"` the first few.
+    #[must_use]
+    pub const fn replications(&self) -> u32 {
+        match self.repeat {
+            Repeat::Times(times) => times,
+            Repeat::Auto => FIRST_REPLICATIONS,
+        }
+    }
+
+    /// Replication number `replication` of a point.
+    #[must_use]
+    pub fn unit(&self, point: usize, replication: u32) -> Unit {
+        let seed = self.seed.wrapping_add(u64::from(replication));
+        Unit { point, replication, seed, id: self.points[point].id_under(seed, &self.run) }
+    }
+
+    /// The units of the first [`Self::replications`], in the order of points, replications fastest; of a
+    /// shard, every N-th of them.
+    #[must_use]
+    pub fn units(&self, shard: Option<Shard>) -> Vec<Unit> {
+        let all = (0..self.points.len()).flat_map(|point| (0..self.replications()).map(move |r| (point, r)));
+        let (skip, step) = shard.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
+        all.skip(skip).step_by(step).map(|(point, replication)| self.unit(point, replication)).collect()
+    }
+
+    /// The distinct cells, in order.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells: Vec<Cell> = Vec::new();
+        for point in &self.points {
+            // Points of a cell are neighbours.
+            if cells.last() != Some(&point.cell) {
+                cells.push(point.cell.clone());
+            }
+        }
+        cells
+    }
+
+    /// Labels of the policies that run, in order.
+    #[must_use]
+    pub fn labels(&self) -> Vec<&str> {
+        let first = self.points.first().map(|point| &point.cell);
+        self.points.iter().take_while(|p| Some(&p.cell) == first).map(|p| p.label.as_str()).collect()
+    }
+
+    /// Judges the experiment's claims over results.
+    #[must_use]
+    pub fn judge(&self, summaries: &[Summary]) -> Vec<ClaimResult> {
+        claims::judge(&self.claims, &self.cells(), summaries)
+    }
+
+    /// Values of every swept key.
+    #[must_use]
+    pub fn axes(&self) -> BTreeMap<String, Vec<Value>> {
+        self.sweep.iter().cloned().collect()
+    }
+}

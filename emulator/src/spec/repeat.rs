@@ -1,0 +1,89 @@
+//! How many replications: a number, or `"auto"`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// How many replications: a number, or `"auto"`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Repeat {
+    /// So many.
+    Times(u32),
+    /// As many as `precision` takes.
+    Auto,
+}
+
+impl Default for Repeat {
+    fn default() -> Self {
+        Self::Times(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Repeat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Repeat;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of replications, at least 1, or \"auto\"")
+            }
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Repeat, E> {
+                match u32::try_from(n) {
+                    Ok(n) if n > 0 => Ok(Repeat::Times(n)),
+                    Ok(_) | Err(_) => Err(E::invalid_value(de::Unexpected::Unsigned(n), &self)),
+                }
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Repeat, E> {
+                u64::try_from(n)
+                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
+                    .and_then(|n| self.visit_u64(n))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Repeat, E> {
+                text.parse().map_err(|()| E::invalid_value(de::Unexpected::Str(text), &self))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl std::str::FromStr for Repeat {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        text.parse().ok().filter(|&n| n > 0).map(Self::Times).ok_or(())
+    }
+}
+
+impl fmt::Display for Repeat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Times(n) => write!(f, "{n}"),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl Serialize for Repeat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Times(n) => serializer.serialize_u32(*n),
+            Self::Auto => serializer.serialize_str("auto"),
+        }
+    }
+}
+
+impl JsonSchema for Repeat {
+    fn schema_name() -> Cow<'static, str> {
+        "Repeat".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "number of replications, or \"auto\": as many as `precision` takes",
+            "anyOf": [{ "type": "integer", "minimum": 1 }, { "const": "auto" }]
+        })
+    }
+}

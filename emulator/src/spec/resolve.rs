@@ -1,0 +1,375 @@
+//! From a document to an [`Experiment`]: every cell is read into types, resolved and checked.
+
+use std::collections::BTreeMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use volary_actors::layout::Layout;
+use volary_netem::{Fabric, Faults};
+
+use super::claims::{Check, Claim};
+use super::cluster::Cluster;
+use super::document::{Document, read_text};
+use super::error::{SpecError, Text, listed, nearest};
+use super::file::{File, PolicyEntry, Repeat};
+use super::identity::Contents;
+use super::plan::{Experiment, Overrides, Point, Resolved};
+use super::{explain, include, sweep};
+use crate::report::cell_name;
+use crate::results::Cell;
+use crate::workload::{Traces, Workload, WorkloadSpec};
+
+/// More cells than this are a slip of the pen.
+const MOST_CELLS: usize = 100_000;
+
+impl Experiment {
+    /// Reads, resolves and checks an experiment file.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the file, with a file it names, or with an override; see [`SpecError`].
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
+        Self::plan(path, read_text(path)?, overrides)
+    }
+
+    /// Resolves and checks the text of an experiment file; paths in it are relative to the text's folder.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
+        let folder = text.folder.clone().unwrap_or_default();
+        let mut document = Document::parse(text)?;
+        sweep::set(&mut document, &overrides.set)?;
+        let axes = sweep::axes(&document)?;
+        let count = sweep::count(&axes).filter(|&count| count <= MOST_CELLS).ok_or_else(|| {
+            document
+                .error_at(&["sweep"], format!("the sweep has more than {MOST_CELLS} cells"))
+                .help("shorten its lists, or split the experiment")
+        })?;
+        let mut planner = Planner::new(&folder, overrides);
+        let mut first = None;
+        for index in 0..count {
+            let (mut document, cell) = sweep::cell(&document, &axes, index)?;
+            // What is wrong in the first cell is probably wrong in all.
+            let noted = |error: SpecError| match index {
+                0 => error,
+                _ => error.note(format!("in the cell {}", cell_name(&cell))),
+            };
+            let file = planner.cell(&mut document, &cell).map_err(noted)?;
+            if first.is_none() {
+                first = Some(file);
+            }
+        }
+        let Some(file) = first else {
+            return Err(document.error_at(&["sweep"], "the sweep has no cell").help("give each key a value"));
+        };
+        let sweep = axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect();
+        planner.finish(path, &document, file, sweep)
+    }
+}
+
+/// What is kept while cells are planned.
+struct Planner<'a> {
+    overrides: &'a Overrides,
+    traces: Traces,
+    contents: Contents,
+    /// The last world that was checked in full; most sweeps leave most of it alone.
+    checked: Option<Resolved>,
+    points: Vec<Point>,
+    /// Labels of all policies, run or not.
+    labels: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(folder: &Path, overrides: &'a Overrides) -> Self {
+        Self {
+            overrides,
+            traces: Traces::beside(folder),
+            contents: Contents::default(),
+            checked: None,
+            points: Vec::new(),
+            labels: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Resolves one cell and adds its points.
+    fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, SpecError> {
+        include::profile(document)?;
+        include::values(document)?;
+        let mut file: File = document.to()?;
+        file.seed = self.overrides.seed.unwrap_or(file.seed);
+        file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
+        file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
+        check_numbers(document, &file)?;
+        let resolved = Arc::new(self.resolve(document, &file)?);
+        let layout = resolved.cluster.layout(0);
+        self.labels = check_labels(document, &file.policy)?;
+        for (i, entry) in file.policy.iter().enumerate() {
+            check_policy(document, i, entry, &layout)?;
+            if !self.overrides.policies.is_empty()
+                && !self.overrides.policies.iter().any(|label| label == entry.label())
+            {
+                continue;
+            }
+            let mut point = Point {
+                cell: cell.clone(),
+                policy: entry.spec.clone(),
+                label: entry.label().to_owned(),
+                resolved: Arc::clone(&resolved),
+                id: String::new(),
+            };
+            point.id = point.id_under(file.seed, &file.run);
+            self.points.push(point);
+        }
+        Ok(file)
+    }
+
+    fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
+        let cluster = Cluster::new(document, &file.cluster, file.seed)?;
+        let folder = document.folder(&(0..0));
+        let interference = file.interference.as_ref().map(|table| table.load(&folder)).transpose();
+        let interference = interference.map_err(|error| explain::interference(document, &error))?;
+        let mut resolved = Resolved {
+            cluster,
+            workload: file.workload.clone(),
+            trace: self.trace(document, &file.workload)?,
+            service: file.service.clone(),
+            network: file.network.clone(),
+            interference,
+            digest: String::new(),
+        };
+        let content = match &resolved.trace {
+            Some(path) => Some(self.contents.of(path).map_err(|why| {
+                document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))
+            })?),
+            None => None,
+        };
+        resolved.digest = resolved.digest_with(content);
+        self.check_world(document, file, &resolved)?;
+        self.checked = Some(resolved.clone());
+        Ok(resolved)
+    }
+
+    /// Where the trace is; nowhere if a generator may stand in.
+    fn trace(&self, document: &Document, workload: &WorkloadSpec) -> Result<Option<PathBuf>, SpecError> {
+        let WorkloadSpec::Trace(spec) = workload else { return Ok(None) };
+        match self.traces.find(&spec.file) {
+            Ok(path) => Ok(Some(path)),
+            Err(_) if spec.fallback.is_some() => Ok(None),
+            Err(error) => Err(explain::workload(document, &error)),
+        }
+    }
+
+    /// Builds what can be refused, unless the last cell had the same.
+    fn check_world(&mut self, document: &Document, file: &File, world: &Resolved) -> Result<(), SpecError> {
+        let last = self.checked.as_ref();
+        let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
+        if !last.is_some_and(|last| same_cluster && last.network == world.network) {
+            let refused = |error| explain::netem(document, &error);
+            world.network.check().map_err(refused)?;
+            let machines = world.cluster.machines(0, file.seed);
+            let endpoints = machines.layout.endpoints();
+            let faults =
+                Faults::resolve(&world.network.fault, &machines.groups, endpoints).map_err(refused)?;
+            let hubs = 2 * world.cluster.schedulers;
+            Fabric::new(&world.network, machines.links, endpoints, hubs, faults, file.seed)
+                .map_err(refused)?;
+        }
+        let same = |last: &Resolved| last.workload == world.workload && last.service == world.service;
+        if !last.is_some_and(|last| same_cluster && same(last)) {
+            let schedulers = world.cluster.schedulers;
+            let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
+                .map_err(|error| explain::workload(document, &error))?;
+            for warning in built.warnings() {
+                if !self.warnings.contains(warning) {
+                    self.warnings.push(warning.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(
+        self,
+        path: &Path,
+        document: &Document,
+        file: File,
+        sweep: Vec<(String, Vec<serde_json::Value>)>,
+    ) -> Result<Experiment, SpecError> {
+        if let Some(unknown) = self.overrides.policies.iter().find(|label| !self.labels.contains(*label)) {
+            let known = self.labels.iter().map(String::as_str);
+            return Err(SpecError::Option {
+                option: "--policy",
+                message: format!("no policy of this experiment is labelled `{unknown}`"),
+                help: match nearest(unknown, known.clone()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("labels: {}", known.collect::<Vec<_>>().join(", ")),
+                },
+            });
+        }
+        let axes = sweep.iter().cloned().collect();
+        let claims = claims(document, &file, &self.labels, &axes)?;
+        Ok(Experiment {
+            name: name(path),
+            file: path.to_owned(),
+            title: file.title,
+            source: file.source,
+            seed: file.seed,
+            repeat: file.repeat,
+            precision: file.precision,
+            points: self.points,
+            sweep,
+            claims,
+            run: file.run,
+            warnings: self.warnings,
+        })
+    }
+}
+
+/// Plain numbers whose range their type cannot express.
+fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
+    if !(file.precision > 0.0 && file.precision < 1.0) {
+        return Err(document
+            .error_at(
+                &["precision"],
+                format!("`precision` must lie between 0 and 1, not be {}", file.precision),
+            )
+            .help("write 0.05 for a half-width of 5 %"));
+    }
+    if !(file.run.speed > 0.0 && file.run.speed.is_finite()) {
+        return Err(document
+            .error_at(&["run", "speed"], format!("`run.speed` must be above 0, not {}", file.run.speed))
+            .help("write emulated seconds per real second, such as 1.0"));
+    }
+    if file.repeat == Repeat::Times(0) {
+        return Err(document.error_at(&["repeat"], "nothing is to be run").help("write repeat = 1 or more"));
+    }
+    Ok(())
+}
+
+/// Labels are names, each given once.
+fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<String>, SpecError> {
+    if entries.is_empty() {
+        return Err(document
+            .error_at(&["policy"], "the experiment has no policy")
+            .help("add [[policy]] and below it for example sparrow = { probe_ratio = 2 }"));
+    }
+    let mut labels: Vec<String> = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let (label, index) = (entry.label(), i.to_string());
+        let key = if entry.label.is_some() { "label" } else { entry.name.as_str() };
+        let error = |message: String| document.error_at(&["policy", index.as_str(), key], message);
+        let name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if !label.starts_with(|c: char| c.is_ascii_alphabetic()) || !label.chars().all(name) {
+            return Err(error(format!("`{label}` is not a label"))
+                .help("write letters, digits, `-` and `_`, beginning with a letter: claims refer to it"));
+        }
+        if labels.iter().any(|other| other == label) {
+            return Err(error(format!("two policies are called `{label}`"))
+                .help(format!("give one of them a label, such as label = \"{label}-2\"")));
+        }
+        labels.push(label.to_owned());
+    }
+    Ok(labels)
+}
+
+/// Asks the policy whether it can run here; its answer begins with the key it is about.
+fn check_policy(
+    document: &Document,
+    i: usize,
+    entry: &PolicyEntry,
+    layout: &Layout,
+) -> Result<(), SpecError> {
+    entry.spec.check(layout).map_err(|why| {
+        let index = i.to_string();
+        let key = why.split_once(':').map_or("", |(key, _)| key);
+        let path = ["policy", index.as_str(), entry.name.as_str(), key];
+        document
+            .error_at(&path, format!("`{}`: {why}", entry.label()))
+            .help(format!("`volary policies {}` explains its parameters", entry.name))
+    })
+}
+
+/// Parses the claims and checks every name in them.
+fn claims(
+    document: &Document,
+    file: &File,
+    labels: &[String],
+    axes: &BTreeMap<String, Vec<serde_json::Value>>,
+) -> Result<Vec<Claim>, SpecError> {
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    let mut claims = Vec::new();
+    for (i, section) in file.claim.iter().enumerate() {
+        let index = i.to_string();
+        for (key, wanted) in &section.when {
+            let error = |message| document.error_at(&["claim", &index, "when", key], message);
+            let Some(values) = axes.get(key) else {
+                let error = error(format!("unknown swept key `{key}`"));
+                return Err(match nearest(key, axes.keys().map(String::as_str)) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None if axes.is_empty() => error.help("nothing is swept here; leave out `when`"),
+                    None => error.help(format!("swept are {}", listed(axes.keys().map(String::as_str)))),
+                });
+            };
+            let any = wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]);
+            if let Some(odd) = any.iter().find(|value| !values.contains(value)) {
+                let known: Vec<String> = values.iter().map(ToString::to_string).collect();
+                return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
+                    .help(format!("it takes the values {}", known.join(", "))));
+            }
+        }
+        if section.check.is_empty() {
+            return Err(document
+                .error_at(&["claim", &index, "check"], "a claim without a check says nothing")
+                .help("write for example check = [\"a.response_s.p50 < b.response_s.p50\"]"));
+        }
+        let checks = section.check.iter().enumerate().map(|(j, text)| {
+            let parsed = Check::parse(text).and_then(|check| check.resolve(&labels, axes).map(|()| check));
+            parsed.map_err(|error| {
+                let path = ["claim", &index, "check", &j.to_string()];
+                let start = document.find(&path).map_or(0..0, |(_, node)| node.span.clone());
+                // One quote stands before the text; places shift where the string has escapes.
+                let span = start.start + 1 + error.at.start..start.start + 1 + error.at.end;
+                document.error(&span, error.message).help(error.help)
+            })
+        });
+        let checks = checks.collect::<Result<_, _>>()?;
+        claims.push(Claim { says: section.says.clone(), when: section.when.clone(), checks });
+    }
+    Ok(claims)
+}
+
+/// The path below the last folder `experiments`, without suffix; else the stem.
+fn name(path: &Path) -> String {
+    let path = path.with_extension("");
+    let parts: Vec<_> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect();
+    match parts.iter().rposition(|part| part == "experiments") {
+        Some(at) if at + 1 < parts.len() => parts[at + 1..].join("/"),
+        Some(_) | None => parts.last().cloned().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_relative_to_the_experiments() {
+        for (path, expected) in [
+            ("experiments/latin-square/fig6.toml", "latin-square/fig6"),
+            ("/home/me/experiments/a/experiments/b.toml", "b"),
+            ("elsewhere/x.toml", "x"),
+            ("../experiments/q.v2.toml", "q.v2"),
+            ("", ""),
+        ] {
+            assert_eq!(name(Path::new(path)), expected);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `[workload.…]` and `[service]` of an experiment file: which jobs arrive, and how much work they need.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use volary_actors::base::{Law, Span};
+
+/// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.trace]`,
+/// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum WorkloadSpec {
+    /// Jobs drawn from laws; needs `service.demand`.
+    Synthetic(Synthetic),
+    /// Jobs read from a file.
+    Trace(TraceSpec),
+    /// Jobs with the laws of the Yahoo trace of the Hawk, Eagle, Kairos, Pigeon and Murmuration papers.
+    YahooLike(Like),
+    /// Jobs with the laws of the Cloudera-c trace of the same papers.
+    ClouderaLike(Like),
+}
+
+/// `[workload.synthetic]`: jobs drawn from laws.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Synthetic {
+    /// How many jobs arrive, at least one.
+    pub jobs: u32,
+    /// Tasks of a job, rounded, at least one.
+    pub tasks: Law<f64>,
+    /// Gap before each arrival.
+    pub interarrival: Law<Span>,
+    /// A job whose estimate (the mean over its tasks) is at least this long is of the long class; without
+    /// it all jobs are short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutoff: Option<Span>,
+    /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task
+    /// (3Sigma, section 4.3: slack of 0.2 to 0.8).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_slack: Option<Law<f64>>,
+}
+
+/// `[workload.trace]`: jobs read from a `.tr`, `.swf` or job-level `.csv` file, plain or compressed (xz,
+/// zstd, gzip).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceSpec {
+    /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`.
+    pub file: PathBuf,
+    /// Only the first so many jobs of the file; all of them if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Divides the arrival times, the redrawn ones as well: 1000 makes jobs arrive a thousand times faster.
+    #[serde(default = "one")]
+    pub speedup: f64,
+    /// Redraws the gaps between arrivals and keeps the jobs in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival: Option<Law<Span>>,
+    /// A job whose estimate is at least this long is of the long class; without it all jobs are short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutoff: Option<Span>,
+    /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_slack: Option<Law<f64>>,
+    /// Generator that stands in when the file is found nowhere; the run then says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Model>,
+}
+
+/// `[workload.yahoo-like]`, `[workload.cloudera-like]`: jobs with the laws measured on a published trace.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Like {
+    /// How many jobs arrive; as many as the published trace has if absent (24,262 Yahoo, 21,030 Cloudera).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u32>,
+    /// Divides the arrival times, the overridden ones as well.
+    #[serde(default = "one")]
+    pub speedup: f64,
+    /// Replaces the trace's almost periodic gaps between arrivals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interarrival: Option<Law<Span>>,
+    /// Replaces the trace's published boundary between short and long jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cutoff: Option<Span>,
+    /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_slack: Option<Law<f64>>,
+}
+
+/// A published trace whose laws are known well enough to generate from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// The Yahoo trace.
+    YahooLike,
+    /// The Cloudera-c trace.
+    ClouderaLike,
+}
+
+/// `[service]`: how much work a copy needs on a healthy core.
+///
+/// The four models of the latin-square paper (Tables III and IV) are the combinations of `homogeneous` and
+/// `correlated`; a number between 0 and 1 gives that share of the jobs the property, so 0.5 and 0.5 are the
+/// equal mixture of its Fig. 7.
+///
+/// | | homogeneous | heterogeneous |
+/// |---|---|---|
+/// | correlated | one draw per job | one draw per task |
+/// | uncorrelated | one draw per copy | a mean m per task, then m × (a draw per copy) / mean |
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Service {
+    /// Law of the work. A synthetic workload needs it; a trace or a trace-like generator brings the work of
+    /// its tasks along, and a law given here replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub demand: Option<Law<Span>>,
+    /// Tasks of a job are alike. Ignored where the trace says how long each task is.
+    pub homogeneous: Share,
+    /// Copies of a task are equal.
+    pub correlated: Share,
+    /// What estimate-based policies see; if absent "exact" where the work follows `demand`, "mean" where it
+    /// comes from a trace or a trace-like generator, as in the papers that use them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Estimate>,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self { demand: None, homogeneous: Share::ALL, correlated: Share::ALL, estimate: None }
+    }
+}
+
+/// What estimate-based policies believe a task needs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimate {
+    /// What can be known before a copy runs: its work if copies are equal, else its expectation (the law's
+    /// mean, or the task's own mean if tasks differ).
+    Exact,
+    /// The mean of the exact estimates of the job's tasks, or the mean that the trace states.
+    Mean,
+    /// The estimate that would be given by default, times one factor per job (Murmuration, Fig. 14: uniform
+    /// between 0.5 and 1.5).
+    Error(Law<f64>),
+}
+
+/// A share of the jobs: `true` is all, `false` none, a number from 0 to 1 that part of them.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug)]
+pub struct Share(f64);
+
+impl Share {
+    /// All jobs.
+    pub const ALL: Self = Self(1.0);
+    /// No job.
+    pub const NONE: Self = Self(0.0);
+
+    /// The share `part`, if it lies in [0, 1].
+    #[must_use]
+    pub fn new(part: f64) -> Option<Self> {
+        (0.0..=1.0).contains(&part).then_some(Self(part))
+    }
+
+    /// As a number in [0, 1].
+    #[must_use]
+    pub const fn part(self) -> f64 {
+        self.0
+    }
+
+    /// Whether it includes the job that drew `unit`, uniform in [0, 1).
+    #[must_use]
+    pub fn includes(self, unit: f64) -> bool {
+        unit < self.0
+    }
+}
+
+impl Serialize for Share {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::ALL => serializer.serialize_bool(true),
+            Self::NONE => serializer.serialize_bool(false),
+            Self(part) => serializer.serialize_f64(part),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Share {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Share;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("true, false, or the share of the jobs from 0 to 1")
+            }
+            fn visit_bool<E: de::Error>(self, all: bool) -> Result<Share, E> {
+                Ok(if all { Share::ALL } else { Share::NONE })
+            }
+            fn visit_f64<E: de::Error>(self, part: f64) -> Result<Share, E> {
+                Share::new(part).ok_or_else(|| E::invalid_value(de::Unexpected::Float(part), &self))
+            }
+            fn visit_i64<E: de::Error>(self, part: i64) -> Result<Share, E> {
+                self.visit_f64(part as f64)
+            }
+            fn visit_u64<E: de::Error>(self, part: u64) -> Result<Share, E> {
+                self.visit_f64(part as f64)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Share {
+    fn schema_name() -> Cow<'static, str> {
+        "Share".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "true (all jobs), false (none), or the share of the jobs from 0 to 1",
+            "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }]
+        })
+    }
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        workload: WorkloadSpec,
+        #[serde(default)]
+        service: Service,
+    }
+
+    fn parse(text: &str) -> Result<File, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn every_form_parses() {
+        let file = parse(
+            "[workload.synthetic]\njobs = 20_000\ntasks = 100\ninterarrival = { exponential = { mean = \"20ms\" } }\n\
+             [service]\ndemand = { exponential = { mean = \"1s\" } }\nhomogeneous = 0.5\ncorrelated = false\n\
+             estimate = \"exact\"\n",
+        )
+        .unwrap();
+        let WorkloadSpec::Synthetic(synthetic) = &file.workload else { panic!("{:?}", file.workload) };
+        assert_eq!((synthetic.jobs, &synthetic.tasks), (20_000, &Law::Constant(100.0)));
+        assert_eq!(file.service.homogeneous.part(), 0.5);
+        assert_eq!(file.service.correlated, Share::NONE);
+        assert_eq!(file.service.estimate, Some(Estimate::Exact));
+
+        let file = parse(
+            "[workload.trace]\nfile = \"yahoo.tr.xz\"\njobs = 10_000\nspeedup = 1000\nfallback = \"yahoo-like\"\n\
+             [service]\nestimate = { error = { uniform = { low = 0.5, high = 1.5 } } }\n",
+        )
+        .unwrap();
+        let WorkloadSpec::Trace(trace) = &file.workload else { panic!("{:?}", file.workload) };
+        assert_eq!((trace.speedup, trace.fallback), (1000.0, Some(Model::YahooLike)));
+        assert!(matches!(file.service.estimate, Some(Estimate::Error(_))));
+        assert_eq!(file.service.correlated, Share::ALL);
+
+        assert!(matches!(parse("[workload.yahoo-like]").unwrap().workload, WorkloadSpec::YahooLike(_)));
+        let like = parse("[workload.cloudera-like]\njobs = 5\n").unwrap().workload;
+        assert!(matches!(like, WorkloadSpec::ClouderaLike(Like { jobs: Some(5), .. })));
+    }
+
+    #[test]
+    fn mistakes_are_refused_at_their_line() {
+        for (text, line, names) in [
+            ("[workload.synthetic]\njobs = 1\ntaskz = 2\n", "line 3", "taskz"),
+            ("[workload.trace]\nfile = \"a.tr\"\nfallback = \"yahoo\"\n", "line 3", "yahoo-like"),
+            ("[workload.yahoolike]\n", "line 1", "yahoo-like"),
+            ("[workload.yahoo-like]\n[service]\ncorrelated = 1.5\n", "line 3", "share"),
+            ("[workload.yahoo-like]\n[service]\nestimate = \"perfect\"\n", "line 3", "exact"),
+        ] {
+            let error = parse(text).err().unwrap_or_else(|| panic!("{text} was accepted")).to_string();
+            assert!(error.contains(line) && error.contains(names), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn shares_keep_their_form() {
+        for text in ["true", "false", "0.25"] {
+            let share: Share = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&share).unwrap(), text);
+        }
+        assert_eq!(serde_json::from_str::<Share>("1").unwrap(), Share::ALL);
+        assert!(Share::ALL.includes(0.999_999) && !Share::NONE.includes(0.0));
+    }
+}

@@ -1,0 +1,190 @@
+//! Writes a trace as `.tr`, plain or compressed by its suffix.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use volary_actors::base::JobId;
+
+use super::error::WorkloadError;
+use super::trace::Trace;
+
+/// Compression levels: the defaults of the tools, which favour reasonable speed.
+const XZ_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+impl Trace {
+    /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. A file of that name is
+    /// replaced once everything is written.
+    ///
+    /// # Errors
+    /// When the name ends otherwise, or the file cannot be written.
+    pub fn write(&self, to: &Path) -> Result<(), WorkloadError> {
+        let packing = Packing::of(to)?;
+        let part = part_name(to);
+        let written = File::create(&part).and_then(|file| self.write_packed(BufWriter::new(file), packing));
+        let moved = written.and_then(|()| std::fs::rename(&part, to));
+        moved.map_err(|source| {
+            // Best effort: the error that is reported is the one that matters.
+            let _ = std::fs::remove_file(&part);
+            WorkloadError::Io { file: to.to_owned(), source }
+        })
+    }
+
+    fn write_packed(&self, mut out: impl Write, packing: Packing) -> io::Result<()> {
+        match packing {
+            Packing::Plain => self.write_lines(&mut out)?,
+            Packing::Xz => {
+                let mut encoder = liblzma::write::XzEncoder::new(&mut out, XZ_LEVEL);
+                self.write_lines(&mut encoder)?;
+                encoder.finish()?;
+            }
+            Packing::Zst => {
+                let mut encoder = zstd::stream::write::Encoder::new(&mut out, ZSTD_LEVEL)?;
+                self.write_lines(&mut encoder)?;
+                encoder.finish()?;
+            }
+            Packing::Gz => {
+                let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
+                self.write_lines(&mut encoder)?;
+                encoder.finish()?;
+            }
+        }
+        out.flush()
+    }
+
+    /// Writes one line a job. Arrivals and means are exact to the nanosecond up to 13 days (one may be lost beyond),
+    /// durations are what is kept of them;
+    /// reading the lines again gives the same jobs.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
+        for (index, job) in self.jobs().iter().enumerate() {
+            write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
+            match self.durations(JobId(index as u32)) {
+                Some(durations) => durations.iter().try_for_each(|duration| write!(out, " {duration}"))?,
+                None => (0..job.tasks).try_for_each(|_| write!(out, " {}", Seconds(job.mean.0)))?,
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy)]
+enum Packing {
+    Plain,
+    Xz,
+    Zst,
+    Gz,
+}
+
+impl Packing {
+    fn of(to: &Path) -> Result<Self, WorkloadError> {
+        let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        for (suffix, packing) in
+            [(".tr", Self::Plain), (".tr.xz", Self::Xz), (".tr.zst", Self::Zst), (".tr.gz", Self::Gz)]
+        {
+            if name.ends_with(suffix) {
+                return Ok(packing);
+            }
+        }
+        let why = format!("`{}` must end in .tr, .tr.xz, .tr.zst or .tr.gz", to.display());
+        Err(WorkloadError::config("output", why))
+    }
+}
+
+/// The name under which a file grows, so that a half-written one is never taken for a whole one.
+fn part_name(to: &Path) -> PathBuf {
+    let mut name = to.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// Nanoseconds as decimal seconds without trailing zeros.
+struct Seconds(u64);
+
+impl std::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (whole, part) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        write!(f, "{whole}.{}", format!("{part:09}").trim_end_matches('0'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+    use volary_actors::base::{Span, Time};
+
+    use super::super::trace::Format;
+    use super::*;
+
+    fn jobs(trace: &Trace) -> Vec<(Time, Span, Vec<u64>)> {
+        let job = |index: usize| {
+            let (id, job) = (JobId(index as u32), trace.jobs()[index]);
+            (job.arrival, job.mean, (0..job.tasks).map(|t| trace.duration(id.task(t)).0).collect())
+        };
+        (0..trace.jobs().len()).map(job).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn what_is_written_reads_back_the_same(
+            rows in prop::collection::vec(
+                (0u64..1 << 50, 0u64..1 << 50, prop::collection::vec(0f32..1e6, 1..6)), 1..20),
+        ) {
+            let mut trace = Trace::new(Path::new("a.tr"), Format::Tr);
+            for (arrival, mean, durations) in &rows {
+                trace.push(Time(*arrival), Span(*mean), durations).unwrap();
+            }
+            let trace = trace.finish();
+            let mut text = Vec::new();
+            trace.write_lines(&mut text).unwrap();
+            let again = Trace::parse(Path::new("a.tr"), Cursor::new(text), None).unwrap();
+            prop_assert_eq!(jobs(&again), jobs(&trace));
+        }
+    }
+
+    #[test]
+    fn every_packing_reads_back_and_replaces_the_file() {
+        let text = "3 2 1.5 1 2\n10.000000001 1 0.000001 0.000001\n";
+        let trace = Trace::parse(Path::new("a.tr"), Cursor::new(text), None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.tr", "b.tr.xz", "b.tr.zst", "b.tr.gz"] {
+            let to = folder.path().join(name);
+            std::fs::write(&to, "old").unwrap();
+            trace.write(&to).unwrap();
+            assert_eq!(jobs(&Trace::read(&to, None).unwrap()), jobs(&trace), "{name}");
+        }
+        assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
+    }
+
+    #[test]
+    fn rigid_jobs_are_written_task_by_task() {
+        let mut trace = Trace::new(Path::new("a.swf"), Format::Swf);
+        trace.push_rigid(Time(0), Span::from_secs(7), 3, None);
+        let mut text = Vec::new();
+        trace.write_lines(&mut text).unwrap();
+        assert_eq!(text, b"0 3 7 7 7 7\n");
+    }
+
+    #[test]
+    fn other_names_and_folders_that_do_not_exist_are_refused() {
+        let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
+        let error = trace.write(Path::new("b.swf")).unwrap_err().to_string();
+        assert!(error.contains("b.swf") && error.contains(".tr.zst"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let error = trace.write(&folder.path().join("no/b.tr")).unwrap_err().to_string();
+        assert!(error.contains("no/b.tr"), "{error}");
+    }
+}

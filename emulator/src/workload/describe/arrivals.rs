@@ -1,0 +1,197 @@
+//! How jobs arrive: gaps, whether they could be Poisson, and the hours of the day (Park's thesis, section 3.3 and
+//! 3.4).
+
+use serde::Serialize;
+
+use super::super::trace::Trace;
+use super::quantiles::Quantiles;
+
+const HOUR_NS: u64 = 3_600_000_000_000;
+
+/// How jobs arrive.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Arrivals {
+    /// From the first to the last arrival, s.
+    pub span_s: f64,
+    /// Gaps between arrivals, s.
+    pub gap_s: Quantiles,
+    /// Squared coefficient of variation of the gaps: 1 for a Poisson process, above 1 for bursts, 0 for a
+    /// metronome.
+    pub gap_cv2: f64,
+    /// Share of the gaps below one second.
+    pub sub_second: f64,
+    /// Largest distance between the distribution of the gaps and the exponential one of the same mean.
+    pub ks: f64,
+    /// Asymptotic probability of so large a distance if the gaps were exponential (Kolmogorov's law; the mean is
+    /// fitted, so it errs towards accepting).
+    pub ks_p: f64,
+    /// Jobs submitted in each hour of the trace's day, over its days.
+    pub jobs_by_hour: Vec<Hour>,
+    /// Jobs per hour over all hours.
+    pub jobs_per_hour: Quantiles,
+    /// Tasks per hour over all hours.
+    pub tasks_per_hour: Quantiles,
+}
+
+/// One hour of the day over the days of a trace.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Hour {
+    /// 0 to 23 by the trace's own clock, which need not start at midnight.
+    pub hour: u8,
+    /// First quartile of the days.
+    pub p25: f64,
+    /// Median of the days.
+    pub p50: f64,
+    /// Third quartile of the days.
+    pub p75: f64,
+}
+
+impl Arrivals {
+    pub(super) fn of(trace: &Trace) -> Self {
+        let jobs = trace.jobs();
+        let gaps: Vec<f64> =
+            jobs.windows(2).map(|pair| (pair[1].arrival - pair[0].arrival).as_secs_f64()).collect();
+        let gap_s = Quantiles::of(gaps.iter().copied());
+        let (ks, ks_p) = against_exponential(&gaps, gap_s.mean);
+        let (jobs_per_hour, tasks_per_hour) = by_hour(trace);
+        let first = jobs.first().map_or(0, |job| job.arrival.0 / HOUR_NS);
+        Self {
+            span_s: gaps.iter().sum(),
+            gap_cv2: gap_s.cov().powi(2),
+            sub_second: super::share(gaps.iter(), |&&gap| gap < 1.0),
+            gap_s,
+            ks,
+            ks_p,
+            jobs_by_hour: days(&jobs_per_hour, first),
+            jobs_per_hour: Quantiles::of(jobs_per_hour),
+            tasks_per_hour: Quantiles::of(tasks_per_hour),
+        }
+    }
+
+    /// The hours of the day with the most and the fewest jobs by median, if the trace covers every hour twice.
+    #[must_use]
+    pub fn peak_and_trough(&self) -> Option<(Hour, Hour)> {
+        let two_days = 48.0 * 3600.0;
+        let by = |a: &&Hour, b: &&Hour| a.p50.total_cmp(&b.p50);
+        let hours = || self.jobs_by_hour.iter().filter(|_| self.span_s >= two_days);
+        Some((*hours().max_by(by)?, *hours().min_by(by)?))
+    }
+}
+
+/// Longest log, in hours, that is counted hour by hour: a stray arrival must not allocate centuries.
+const MOST_HOURS: u64 = 24 * 366 * 30;
+
+/// Jobs and tasks in each hour from the first arrival's to the last's.
+fn by_hour(trace: &Trace) -> (Vec<f64>, Vec<f64>) {
+    let (Some(first), Some(last)) = (trace.jobs().first(), trace.jobs().last()) else {
+        return (Vec::new(), Vec::new());
+    };
+    let first = first.arrival.0 / HOUR_NS;
+    let hours = (last.arrival.0 / HOUR_NS - first + 1).min(MOST_HOURS) as usize;
+    let (mut jobs, mut tasks) = (vec![0.0; hours], vec![0.0; hours]);
+    for job in trace.jobs() {
+        let hour = (job.arrival.0 / HOUR_NS - first) as usize;
+        if hour < hours {
+            jobs[hour] += 1.0;
+            tasks[hour] += f64::from(job.tasks);
+        }
+    }
+    (jobs, tasks)
+}
+
+/// Quartiles of each hour of the day; `first` is the number of the first hour.
+fn days(per_hour: &[f64], first: u64) -> Vec<Hour> {
+    (0..24u8)
+        .filter_map(|hour| {
+            let start = ((24 + u64::from(hour) - first % 24) % 24) as usize;
+            let counts: Vec<f64> = per_hour.iter().skip(start).step_by(24).copied().collect();
+            let q = Quantiles::of(counts.iter().copied());
+            (!counts.is_empty()).then_some(Hour { hour, p25: q.p25, p50: q.p50, p75: q.p75 })
+        })
+        .collect()
+}
+
+/// Kolmogorov-Smirnov distance to the exponential law of this mean, and its p-value.
+fn against_exponential(gaps: &[f64], mean: f64) -> (f64, f64) {
+    if gaps.is_empty() || mean <= 0.0 {
+        return (0.0, 1.0);
+    }
+    let mut sorted = gaps.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len() as f64;
+    let distance = sorted.iter().enumerate().fold(0.0f64, |worst, (i, &x)| {
+        let law = -(-x / mean).exp_m1();
+        worst.max(law - i as f64 / n).max((i as f64 + 1.0) / n - law)
+    });
+    (distance, kolmogorov((n.sqrt() + 0.12 + 0.11 / n.sqrt()) * distance))
+}
+
+/// P(K > x) of Kolmogorov's law: an alternating series for large x, its theta transform for small.
+fn kolmogorov(x: f64) -> f64 {
+    if x < 1.18 {
+        let factor = (2.0 * std::f64::consts::PI).sqrt() / x.max(1e-9);
+        let term = |k: f64| (-(2.0 * k - 1.0).powi(2) * std::f64::consts::PI.powi(2) / (8.0 * x * x)).exp();
+        return (1.0 - factor * (term(1.0) + term(2.0) + term(3.0))).clamp(0.0, 1.0);
+    }
+    let term = |k: f64| (-2.0 * k * k * x * x).exp();
+    (2.0 * (term(1.0) - term(2.0) + term(3.0) - term(4.0))).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use volary_actors::base::{Address, Purpose, Span, Time};
+
+    use super::super::super::trace::Format;
+    use super::*;
+
+    fn arriving(times: impl IntoIterator<Item = f64>) -> Trace {
+        let mut trace = Trace::new(Path::new("a.tr"), Format::Tr);
+        for time in times {
+            trace.push_rigid(Time(Span::from_secs_f64(time).0), Span::from_secs(1), 2, None);
+        }
+        trace.finish()
+    }
+
+    #[test]
+    fn kolmogorov_has_its_tabulated_points() {
+        for (x, p) in [(1.2238, 0.10), (1.3581, 0.05), (1.6276, 0.01), (0.8276, 0.5), (0.3, 1.0)] {
+            assert!((kolmogorov(x) - p).abs() < 2e-4, "{x}: {} for {p}", kolmogorov(x));
+        }
+    }
+
+    #[test]
+    fn poisson_is_told_from_periodic_and_bursty() {
+        let unit = |k: u64| Address::new(4, Purpose::Tool).at(k).unit();
+        let sum = |gap: &dyn Fn(u64) -> f64| {
+            let step = |now: &mut f64, k| {
+                *now += gap(k);
+                Some(*now)
+            };
+            Arrivals::of(&arriving((0..20_000).scan(0.0, step)))
+        };
+        let poisson = sum(&|k| -3.0 * (1.0 - unit(k)).ln());
+        assert!(poisson.ks_p > 0.01 && (poisson.gap_cv2 - 1.0).abs() < 0.06, "{poisson:?}");
+        assert!((poisson.sub_second - 0.2835).abs() < 0.013);
+        let periodic = sum(&|k| 7.48 + 0.1 * unit(k));
+        assert!(periodic.ks_p < 1e-12 && periodic.gap_cv2 < 0.01 && periodic.sub_second == 0.0);
+        let bursty = sum(&|k| if unit(k) < 0.9 { 0.01 } else { 30.0 });
+        assert!(bursty.ks_p < 1e-12 && bursty.gap_cv2 > 5.0);
+    }
+
+    #[test]
+    fn hours_of_the_day_are_kept_apart() {
+        // Three days that begin at hour 22: ten jobs in hour 3 of each day, one in every other hour.
+        let hours = (22..22 + 72).flat_map(|hour| {
+            let jobs = if hour % 24 == 3 { 10 } else { 1 };
+            (0..jobs).map(move |k| f64::from(hour) * 3600.0 + f64::from(k))
+        });
+        let arrivals = Arrivals::of(&arriving(hours));
+        assert_eq!(arrivals.jobs_by_hour.len(), 24);
+        let (peak, trough) = arrivals.peak_and_trough().unwrap();
+        assert_eq!((peak.hour, peak.p50, trough.p50), (3, 10.0, 1.0));
+        assert_eq!((arrivals.tasks_per_hour.max, arrivals.jobs_per_hour.max), (20.0, 10.0));
+        assert_eq!(Arrivals::of(&arriving([5.0])).peak_and_trough(), None);
+    }
+}

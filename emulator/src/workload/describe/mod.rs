@@ -1,0 +1,250 @@
+//! What a trace is like: the characteristics that Park's thesis (chapter 3) compares traces by, and the facts
+//! published of the traces that papers use.
+//!
+//! A job's *duration* is that of its longest task: how long it takes when nothing makes it wait. Its *size* is its
+//! number of tasks. The thesis groups by user; where a trace has no users, the spread within jobs is given alone.
+
+mod arrivals;
+mod published;
+mod quantiles;
+mod render;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use volary_actors::base::{JobId, Span};
+
+pub use self::arrivals::{Arrivals, Hour};
+pub use self::published::{Comparison, Reference};
+pub use self::quantiles::Quantiles;
+use super::trace::{Format, Trace};
+
+/// Jobs of fewer tasks say too little about the spread within a job.
+const ENOUGH_TASKS: u32 = 15;
+
+/// The characteristics of a trace.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Description {
+    /// The file.
+    pub file: PathBuf,
+    /// Number of jobs.
+    pub jobs: usize,
+    /// Number of tasks of all jobs.
+    pub tasks: u64,
+    /// Work of all tasks, core-seconds.
+    pub work_s: f64,
+    /// Cores that the work keeps busy from the first to the last arrival: work over span. Divide it by a cluster's
+    /// cores for the load offered to that cluster.
+    pub offered_cores: f64,
+    /// Tasks per job.
+    pub fan_out: Quantiles,
+    /// Mean task duration of jobs, as the trace states it, s.
+    pub mean_s: Quantiles,
+    /// Longest task of jobs, s.
+    pub duration_s: Quantiles,
+    /// Durations of tasks, s.
+    pub task_s: Quantiles,
+    /// Work of jobs, core-seconds.
+    pub job_work_s: Quantiles,
+    /// Share of the jobs that have one task.
+    pub single_task: f64,
+    /// Share of the jobs that last less than 12 minutes.
+    pub under_12min: f64,
+    /// Share of the jobs that last less than 2 hours.
+    pub under_2h: f64,
+    /// How jobs arrive.
+    pub arrivals: Arrivals,
+    /// How tasks of a job differ, if the trace has enough jobs with durations of their own.
+    pub within_job: Option<WithinJob>,
+    /// How jobs of a user differ, if the trace names users.
+    pub users: Option<Users>,
+    /// Short and long jobs, if a boundary is known.
+    pub classes: Option<Classes>,
+    /// The published trace it is compared with.
+    pub reference: Option<Reference>,
+    /// Measured against published.
+    pub comparison: Vec<Comparison>,
+    /// Rows skipped and the like.
+    pub notes: Vec<String>,
+}
+
+/// Spread of the durations within jobs of at least fifteen tasks.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct WithinJob {
+    /// How many jobs were looked at.
+    pub jobs: usize,
+    /// Coefficient of variation of the durations of a job's tasks.
+    pub cov: Quantiles,
+    /// Standard deviation over the square root of the mean, √s: 1.41 where tasks are Gaussian with variance twice
+    /// their mean, as in the Yahoo trace.
+    pub std_over_root_mean: Quantiles,
+}
+
+/// Spread between the jobs of users with at least two jobs (thesis, Fig. 3.7 and 4.2b).
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Users {
+    /// How many such users there are.
+    pub users: usize,
+    /// Coefficient of variation of a user's fan-outs.
+    pub fan_out_cov: Quantiles,
+    /// Coefficient of variation of a user's durations.
+    pub duration_cov: Quantiles,
+    /// Share of the users whose durations vary more than exponential ones, CoV above 1.
+    pub highly_variable: f64,
+}
+
+/// Short and long jobs.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Classes {
+    /// Boundary of the mean duration: jobs at or above it are long.
+    pub cutoff: Span,
+    /// Share of the jobs that are long.
+    pub long_jobs: f64,
+    /// Their share of the tasks.
+    pub long_tasks: f64,
+    /// Their share of the work.
+    pub long_work: f64,
+}
+
+impl Trace {
+    /// Measures the trace. It is compared with `reference`, or else with the published trace that it resembles;
+    /// jobs are split in classes at `cutoff`, or else at the boundary published for that trace.
+    #[must_use]
+    pub fn describe(&self, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
+        let each = Measured::of(self);
+        let works: Vec<f64> = each.iter().map(|job| job.work).collect();
+        let arrivals = Arrivals::of(self);
+        let work_s: f64 = works.iter().sum();
+        let mut description = Description {
+            file: self.file().to_owned(),
+            jobs: self.jobs().len(),
+            tasks: self.tasks(),
+            work_s,
+            offered_cores: if arrivals.span_s > 0.0 { work_s / arrivals.span_s } else { 0.0 },
+            fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
+            mean_s: Quantiles::of(self.jobs().iter().map(|job| job.mean.as_secs_f64())),
+            duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
+            task_s: self.task_durations(),
+            job_work_s: Quantiles::of(works),
+            single_task: share(each.iter(), |job| job.tasks == 1.0),
+            under_12min: share(each.iter(), |job| job.longest < 720.0),
+            under_2h: share(each.iter(), |job| job.longest < 7200.0),
+            arrivals,
+            within_job: within_job(&each),
+            users: self.users(&each),
+            classes: None,
+            reference: None,
+            comparison: Vec::new(),
+            notes: self.notes().to_vec(),
+        };
+        // Rigid parallel jobs are none of those traces, however near their averages.
+        let recognised =
+            (self.format() != Format::Swf).then(|| Reference::resembling(&description)).flatten();
+        description.reference = reference.or(recognised);
+        let cutoff = cutoff.or_else(|| description.reference.and_then(Reference::cutoff));
+        description.classes = cutoff.map(|cutoff| self.classes(cutoff, &each));
+        description.comparison =
+            description.reference.map_or_else(Vec::new, |known| known.compare(&description));
+        description
+    }
+
+    fn task_durations(&self) -> Quantiles {
+        let of = |index: usize| {
+            let job = self.jobs()[index];
+            let own = self.durations(JobId(index as u32));
+            let rigid = own.is_none().then_some((job.mean.as_secs_f64(), job.tasks));
+            own.unwrap_or_default().iter().map(|&x| (f64::from(x), 1)).chain(rigid)
+        };
+        Quantiles::weighted((0..self.jobs().len()).flat_map(of))
+    }
+
+    fn classes(&self, cutoff: Span, each: &[Measured]) -> Classes {
+        let part = |what: &dyn Fn(&Measured) -> f64| {
+            let all: f64 = each.iter().map(what).sum();
+            let long = self.jobs().iter().zip(each).filter(|(job, _)| job.mean >= cutoff);
+            let long: f64 = long.map(|(_, measured)| what(measured)).sum();
+            if all > 0.0 { long / all } else { 0.0 }
+        };
+        Classes {
+            cutoff,
+            long_jobs: part(&|_| 1.0),
+            long_tasks: part(&|job| job.tasks),
+            long_work: part(&|job| job.work),
+        }
+    }
+
+    fn users(&self, each: &[Measured]) -> Option<Users> {
+        let mut jobs_of: BTreeMap<u32, Vec<&Measured>> = BTreeMap::new();
+        for (job, measured) in self.jobs().iter().zip(each) {
+            if let Some(user) = job.user {
+                jobs_of.entry(user.get()).or_default().push(measured);
+            }
+        }
+        jobs_of.retain(|_, jobs| jobs.len() > 1);
+        let cov = |what: fn(&Measured) -> f64| -> Vec<f64> {
+            jobs_of.values().map(|jobs| Quantiles::of(jobs.iter().map(|job| what(job))).cov()).collect()
+        };
+        let (fan_outs, durations) = (cov(|job| job.tasks), cov(|job| job.longest));
+        (!jobs_of.is_empty()).then(|| Users {
+            users: jobs_of.len(),
+            highly_variable: share(durations.iter(), |&&cov| cov > 1.0),
+            fan_out_cov: Quantiles::of(fan_outs),
+            duration_cov: Quantiles::of(durations),
+        })
+    }
+}
+
+/// What is measured of one job.
+struct Measured {
+    tasks: f64,
+    /// Of its longest task, s.
+    longest: f64,
+    /// Core-seconds.
+    work: f64,
+    /// Of its tasks' durations, if they are its own and there are enough of them.
+    spread: Option<Quantiles>,
+}
+
+impl Measured {
+    fn of(trace: &Trace) -> Vec<Self> {
+        let one = |(index, job): (usize, &super::trace::TraceJob)| {
+            let tasks = f64::from(job.tasks);
+            let Some(durations) = trace.durations(JobId(index as u32)) else {
+                let mean = job.mean.as_secs_f64();
+                return Self { tasks, longest: mean, work: mean * tasks, spread: None };
+            };
+            let durations = || durations.iter().map(|&x| f64::from(x));
+            Self {
+                tasks,
+                longest: durations().fold(0.0, f64::max),
+                work: durations().sum(),
+                spread: (job.tasks >= ENOUGH_TASKS).then(|| Quantiles::of(durations())),
+            }
+        };
+        trace.jobs().iter().enumerate().map(one).collect()
+    }
+}
+
+fn within_job(each: &[Measured]) -> Option<WithinJob> {
+    let spreads: Vec<Quantiles> =
+        each.iter().filter_map(|job| job.spread).filter(|spread| spread.mean > 0.0).collect();
+    (!spreads.is_empty()).then(|| WithinJob {
+        jobs: spreads.len(),
+        cov: Quantiles::of(spreads.iter().map(Quantiles::cov)),
+        std_over_root_mean: Quantiles::of(spreads.iter().map(|spread| spread.std / spread.mean.sqrt())),
+    })
+}
+
+/// Share of the items that are so; zero if there are none.
+fn share<T>(items: impl Iterator<Item = T>, so: impl Fn(&T) -> bool) -> f64 {
+    let (mut all, mut those) = (0u64, 0u64);
+    for item in items {
+        all += 1;
+        those += u64::from(so(&item));
+    }
+    if all == 0 { 0.0 } else { those as f64 / all as f64 }
+}
+
+#[cfg(test)]
+mod tests;

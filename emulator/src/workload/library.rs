@@ -1,0 +1,74 @@
+//! Where traces are looked for, and those already parsed: each file is parsed once and shared by all cells.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::WorkloadError;
+use super::trace::Trace;
+
+/// Environment variable that lists folders with traces, separated by colons.
+const FOLDERS: &str = "VOLARY_TRACES";
+
+/// What was parsed: a file, and how many of its jobs.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    file: PathBuf,
+    jobs: Option<u32>,
+}
+
+/// Finds trace files and keeps what was parsed of them.
+#[derive(Debug, Default)]
+pub struct Traces {
+    folders: Vec<PathBuf>,
+    parsed: Mutex<BTreeMap<Key, Arc<Trace>>>,
+}
+
+impl Traces {
+    /// Looks in `folders`, in that order.
+    #[must_use]
+    pub const fn new(folders: Vec<PathBuf>) -> Self {
+        Self { folders, parsed: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Looks beside an experiment file in `folder`, then in the folders of `VOLARY_TRACES`.
+    #[must_use]
+    pub fn beside(folder: &Path) -> Self {
+        let listed = std::env::var_os(FOLDERS).unwrap_or_default();
+        let named = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
+        Self::new(std::iter::once(folder.to_owned()).chain(named).collect())
+    }
+
+    /// Where `file` is.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Missing`] with every path that was tried.
+    pub fn find(&self, file: &Path) -> Result<PathBuf, WorkloadError> {
+        let looked: Vec<PathBuf> = if file.is_absolute() {
+            vec![file.to_owned()]
+        } else {
+            self.folders.iter().map(|folder| folder.join(file)).collect()
+        };
+        looked
+            .iter()
+            .find(|path| path.is_file())
+            .cloned()
+            .ok_or_else(|| WorkloadError::Missing { file: file.to_owned(), looked })
+    }
+
+    /// The first `jobs` jobs of `file` (all if `None`), parsed now or before.
+    ///
+    /// # Errors
+    /// When the file is not found, cannot be read or is malformed.
+    pub fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+        let key = Key { file: self.find(file)?, jobs };
+        // Held while parsing, so that cells that start together do not all parse the same file.
+        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trace) = parsed.get(&key) {
+            return Ok(Arc::clone(trace));
+        }
+        let trace = Arc::new(Trace::read(&key.file, jobs)?);
+        parsed.insert(key, Arc::clone(&trace));
+        Ok(trace)
+    }
+}

@@ -1,0 +1,298 @@
+//! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use volary_actors::base::law::Quantity;
+use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
+
+use super::config::{Estimate, Like, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
+use super::error::WorkloadError;
+use super::generate::{LikeJob, Published};
+use super::jobs::{Addresses, Means, Shapes, Workload};
+use super::library::Traces;
+use super::trace::{MOST_TASKS, Trace};
+use super::work::Demand;
+
+/// A workload whose files are read and whose defaults are filled in; what is left is a seed.
+pub(super) struct Plan {
+    jobs: Jobs,
+    /// Gap before each arrival; `None` keeps the trace's.
+    gap: Option<Law<Span>>,
+    speedup: f64,
+    cutoff: Option<Span>,
+    deadline_slack: Option<Law<f64>>,
+    service: Service,
+    warnings: Vec<String>,
+}
+
+enum Jobs {
+    Synthetic { jobs: u32, tasks: Law<f64> },
+    Like { jobs: u32, model: Model, facts: Published },
+    Traced(Arc<Trace>),
+}
+
+/// Which of a job's traits is drawn, below the job's own address of purpose `Shape`; `work` has 1 and 2.
+const SLACK: u64 = 3;
+
+impl Plan {
+    /// Checks the sections, fills in defaults and reads the files they name.
+    pub(super) fn new(
+        spec: &WorkloadSpec,
+        service: &Service,
+        traces: &Traces,
+    ) -> Result<Self, WorkloadError> {
+        let mut plan = match spec {
+            WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
+            WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
+            WorkloadSpec::YahooLike(spec) => Self::like(Model::YahooLike, spec, service)?,
+            WorkloadSpec::ClouderaLike(spec) => Self::like(Model::ClouderaLike, spec, service)?,
+        };
+        plan.load_values(traces)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    fn synthetic(spec: &Synthetic, service: &Service) -> Result<Self, WorkloadError> {
+        if spec.jobs == 0 {
+            return Err(WorkloadError::config("workload.synthetic.jobs", "must be at least 1"));
+        }
+        if service.demand.is_none() {
+            return Err(WorkloadError::config(
+                "service.demand",
+                "a synthetic workload needs it; write for example demand = { exponential = { mean = \"1s\" } }",
+            ));
+        }
+        Ok(Self {
+            jobs: Jobs::Synthetic { jobs: spec.jobs, tasks: spec.tasks.clone() },
+            gap: Some(spec.interarrival.clone()),
+            speedup: 1.0,
+            cutoff: spec.cutoff,
+            deadline_slack: spec.deadline_slack.clone(),
+            service: service.clone(),
+            warnings: Vec::new(),
+        })
+    }
+
+    fn like(model: Model, spec: &Like, service: &Service) -> Result<Self, WorkloadError> {
+        let facts = model.published();
+        let jobs = spec.jobs.unwrap_or(facts.jobs);
+        if jobs == 0 {
+            return Err(WorkloadError::config("workload.jobs", "must be at least 1"));
+        }
+        Ok(Self {
+            gap: Some(spec.interarrival.clone().unwrap_or_else(|| facts.gap.clone())),
+            speedup: spec.speedup,
+            cutoff: Some(spec.cutoff.unwrap_or(facts.cutoff)),
+            deadline_slack: spec.deadline_slack.clone(),
+            service: service.clone(),
+            warnings: Vec::new(),
+            jobs: Jobs::Like { jobs, model, facts },
+        })
+    }
+
+    fn trace(spec: &TraceSpec, service: &Service, traces: &Traces) -> Result<Self, WorkloadError> {
+        if spec.jobs == Some(0) {
+            return Err(WorkloadError::config("workload.trace.jobs", "must be at least 1"));
+        }
+        let trace = match (traces.open(&spec.file, spec.jobs), spec.fallback) {
+            (Err(WorkloadError::Missing { .. }), Some(model)) => return Self::stand_in(model, spec, service),
+            (trace, _) => trace?,
+        };
+        let mut warnings = trace.notes().to_vec();
+        if let Some(asked) = spec.jobs.filter(|&asked| (trace.jobs().len() as u64) < u64::from(asked)) {
+            let has = trace.jobs().len();
+            warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
+        }
+        Ok(Self {
+            jobs: Jobs::Traced(trace),
+            gap: spec.interarrival.clone(),
+            speedup: spec.speedup,
+            cutoff: spec.cutoff,
+            deadline_slack: spec.deadline_slack.clone(),
+            service: service.clone(),
+            warnings,
+        })
+    }
+
+    /// The generator that a trace section names for the case that its file is not there.
+    fn stand_in(model: Model, spec: &TraceSpec, service: &Service) -> Result<Self, WorkloadError> {
+        let like = Like {
+            jobs: spec.jobs,
+            speedup: spec.speedup,
+            interarrival: spec.interarrival.clone(),
+            cutoff: spec.cutoff,
+            deadline_slack: spec.deadline_slack.clone(),
+        };
+        let mut plan = Self::like(model, &like, service)?;
+        let name = match model {
+            Model::YahooLike => "yahoo-like",
+            Model::ClouderaLike => "cloudera-like",
+        };
+        plan.warnings.push(format!(
+            "trace `{}` was found nowhere: the {name} generator stands in for it, so numbers will be like the \
+             trace's, not equal to them",
+            spec.file.display()
+        ));
+        Ok(plan)
+    }
+
+    /// Reads the values of every `empirical` law that names a file.
+    fn load_values(&mut self, traces: &Traces) -> Result<(), WorkloadError> {
+        if let Jobs::Synthetic { tasks, .. } = &mut self.jobs {
+            load_law(tasks, traces)?;
+        }
+        let spans = [&mut self.gap, &mut self.service.demand];
+        spans.into_iter().flatten().try_for_each(|law| load_law(law, traces))?;
+        if let Some(law) = &mut self.deadline_slack {
+            load_law(law, traces)?;
+        }
+        if let Some(Estimate::Error(law)) = &mut self.service.estimate {
+            load_law(law, traces)?;
+        }
+        Ok(())
+    }
+
+    /// What no single key can know to be wrong.
+    fn check(&self) -> Result<(), WorkloadError> {
+        if !(self.speedup.is_finite() && self.speedup > 0.0) {
+            let why = format!("must be a positive number, not {}", self.speedup);
+            return Err(WorkloadError::config("workload.speedup", why));
+        }
+        let correlated = self.service.correlated.part() >= 1.0;
+        match &self.service.demand {
+            None if !correlated => Err(WorkloadError::config(
+                "service.correlated",
+                "copies of a task can only differ under a law of work: the trace gives each task one duration; set \
+                 service.demand, or leave `correlated` true",
+            )),
+            Some(law) if !correlated && !law.mean().is_finite() => Err(WorkloadError::config(
+                "service.demand",
+                "uncorrelated copies need a law with a finite mean; give a pareto a shape above 1",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Draws the jobs under `seed`.
+    pub(super) fn draw(self, seed: u64, schedulers: u32) -> Result<Workload, WorkloadError> {
+        let shape = Address::new(seed, Purpose::Shape);
+        let estimate = self.service.estimate.unwrap_or(match self.service.demand {
+            Some(_) => Estimate::Exact,
+            None => Estimate::Mean,
+        });
+        let (homogeneous, correlated) = (self.service.homogeneous, self.service.correlated);
+        let demand = self.service.demand.map(|law| Demand::new(law, homogeneous, correlated, seed));
+        let (shapes, own) = match self.jobs {
+            Jobs::Synthetic { jobs, tasks } => {
+                let count = |job| task_count(&tasks, job, shape);
+                (Shapes::Drawn((0..jobs).map(count).collect::<Result<_, _>>()?), None)
+            }
+            Jobs::Like { jobs, model, facts } => {
+                let like = |job| model.shape(&facts, &mut shape.at(u64::from(job)).draw());
+                (Shapes::Like((0..jobs).map(like).collect::<Vec<LikeJob>>()), None)
+            }
+            Jobs::Traced(trace) => {
+                let arrivals: Vec<Time> = trace.jobs().iter().map(|job| job.arrival).collect();
+                (Shapes::Traced(trace), Some(arrivals))
+            }
+        };
+        let jobs = shapes.len();
+        let arrivals = arrivals(self.gap.as_ref(), own, jobs, self.speedup, seed);
+        let mut workload = Workload {
+            // A job whose tasks are always alike never asks for a mean over them.
+            means: Means::new(if demand.is_some() && homogeneous.part() >= 1.0 { 0 } else { jobs }),
+            shapes,
+            arrivals,
+            deadlines: None,
+            demand,
+            estimate,
+            cutoff: self.cutoff,
+            schedulers,
+            addresses: Addresses::new(seed),
+            warnings: self.warnings,
+        };
+        workload.deadlines = self.deadline_slack.map(|slack| deadlines(&workload, &slack, shape));
+        Ok(workload)
+    }
+}
+
+impl Shapes {
+    fn len(&self) -> usize {
+        match self {
+            Self::Drawn(tasks) => tasks.len(),
+            Self::Like(jobs) => jobs.len(),
+            Self::Traced(trace) => trace.jobs().len(),
+        }
+    }
+}
+
+/// Arrivals by the law of gaps, else the trace's own counted from its first, so that an excerpt of a long log
+/// does not begin with days of idle gossip; both divided by `speedup`.
+fn arrivals(
+    gap: Option<&Law<Span>>,
+    own: Option<Vec<Time>>,
+    jobs: usize,
+    speedup: f64,
+    seed: u64,
+) -> Vec<Time> {
+    // A speed-up of one must not send nanoseconds through a float.
+    let faster = |time: Time| {
+        if speedup == 1.0 { time } else { Time(Span(time.0).scale(1.0 / speedup).0) }
+    };
+    let Some(gap) = gap else {
+        let own = own.unwrap_or_default();
+        let first = own.first().copied().unwrap_or_default();
+        return own.into_iter().map(|time| faster(Time(time.since(first).0))).collect();
+    };
+    let base = Address::new(seed, Purpose::Arrival);
+    let step = |now: &mut Time, job| {
+        *now += gap.sample(&mut base.at(job as u64).draw());
+        Some(faster(*now))
+    };
+    (0..jobs).scan(Time::ZERO, step).collect()
+}
+
+/// How many tasks a drawn job has.
+fn task_count(law: &Law<f64>, job: u32, shape: Address) -> Result<u32, WorkloadError> {
+    let tasks = law.sample(&mut shape.at(u64::from(job)).draw()).round().max(1.0);
+    if tasks > f64::from(MOST_TASKS) {
+        let why =
+            format!("job {job} drew {tasks:.0} tasks, more than {MOST_TASKS}; give the law a lighter tail");
+        return Err(WorkloadError::config("workload.synthetic.tasks", why));
+    }
+    Ok(tasks as u32)
+}
+
+fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time> {
+    let deadline = |job: u32| {
+        let slack = slack.sample(&mut shape.at(u64::from(job)).at(SLACK).draw());
+        workload.arrivals[job as usize] + workload.longest(JobId(job)).scale(1.0 + slack)
+    };
+    (0..workload.arrivals.len() as u32).map(deadline).collect()
+}
+
+/// Reads the values of an `empirical` law from its file, one value a line; other laws stay as they are.
+fn load_law<T: Quantity + FromStr>(law: &mut Law<T>, traces: &Traces) -> Result<(), WorkloadError> {
+    let Law::Empirical(empirical) = law else { return Ok(()) };
+    let Some(name) = empirical.file.as_ref().filter(|_| empirical.values.is_empty()) else { return Ok(()) };
+    let file = traces.find(name)?;
+    let text =
+        std::fs::read_to_string(&file).map_err(|source| WorkloadError::Io { file: file.clone(), source })?;
+    for (number, line) in text.lines().enumerate() {
+        let value = line.trim();
+        if value.is_empty() || value.starts_with('#') {
+            continue;
+        }
+        let parsed = value.parse::<T>().ok().filter(|parsed| parsed.refuse().is_none());
+        empirical.values.push(parsed.ok_or_else(|| WorkloadError::Line {
+            file: file.clone(),
+            line: number as u64 + 1,
+            why: format!("`{value}` is not a value of this law; write one a line, such as \"10ms\" or 0.5"),
+        })?);
+    }
+    if empirical.values.is_empty() {
+        return Err(WorkloadError::Empty { file, why: String::new() });
+    }
+    Ok(())
+}

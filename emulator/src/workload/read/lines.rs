@@ -1,0 +1,211 @@
+//! Lines of a plain or compressed file, and their fields, with what an error needs to say.
+
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::path::Path;
+use std::str::SplitAsciiWhitespace;
+
+use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use volary_actors::base::Span;
+
+use super::super::error::WorkloadError;
+use super::super::trace::{Format, MOST_TASKS};
+
+/// Longest line accepted: a job of a few million tasks. A compressed file could otherwise expand to one line
+/// that fills the memory.
+const LONGEST: u64 = 256 << 20;
+
+/// The lines of a file.
+pub(super) struct Lines<'a> {
+    file: &'a Path,
+    input: Box<dyn BufRead>,
+    compressed: bool,
+    buffer: Vec<u8>,
+    number: u64,
+    /// The current line was looked at, not taken.
+    peeked: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Looks at the first bytes to find out how `input` is compressed, if it is.
+    pub(super) fn new(file: &'a Path, mut input: impl Read + 'static) -> Result<Self, WorkloadError> {
+        let io = |source| WorkloadError::Io { file: file.to_owned(), source };
+        let mut magic = Vec::new();
+        input.by_ref().take(6).read_to_end(&mut magic).map_err(io)?;
+        let whole = Cursor::new(magic.clone()).chain(input);
+        let (input, compressed): (Box<dyn Read>, bool) = match magic.as_slice() {
+            [0xfd, b'7', b'z', b'X', b'Z', 0] => (Box::new(XzDecoder::new_multi_decoder(whole)), true),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+                (Box::new(zstd::stream::read::Decoder::new(whole).map_err(io)?), true)
+            }
+            [0x1f, 0x8b, ..] => (Box::new(MultiGzDecoder::new(whole)), true),
+            _ => (Box::new(whole), false),
+        };
+        let input = Box::new(BufReader::with_capacity(1 << 16, input));
+        Ok(Self { file, input, compressed, buffer: Vec::new(), number: 0, peeked: false })
+    }
+
+    /// The next line without its end, or `None` after the last.
+    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, WorkloadError> {
+        if !std::mem::take(&mut self.peeked) && !self.advance()? {
+            return Ok(None);
+        }
+        let at = At { file: self.file, line: self.number };
+        match std::str::from_utf8(&self.buffer) {
+            Ok(text) => Ok(Some(Line { at, text: text.trim() })),
+            Err(_) => Err(at.wrong("is not text; is this a trace?")),
+        }
+    }
+
+    /// The next line that is neither blank nor a comment.
+    pub(super) fn next_row(&mut self, comment: char) -> Result<Option<Line<'_>>, WorkloadError> {
+        loop {
+            match self.next()? {
+                None => return Ok(None),
+                Some(line) if line.text.is_empty() || line.text.starts_with(comment) => {}
+                Some(_) => break,
+            }
+        }
+        // Handed out again: the borrow of the loop cannot leave it.
+        self.peeked = true;
+        self.next()
+    }
+
+    /// What the first line that says anything looks like, for a file whose name says nothing.
+    pub(super) fn guess(&mut self) -> Result<Format, WorkloadError> {
+        let format = match self.next_row('#')? {
+            Some(line) if line.text.starts_with(';') => Format::Swf,
+            Some(line) if line.text.contains(',') => Format::Csv,
+            _ => Format::Tr,
+        };
+        self.peeked = self.number > 0 && !self.buffer.is_empty();
+        Ok(format)
+    }
+
+    fn advance(&mut self) -> Result<bool, WorkloadError> {
+        self.buffer.clear();
+        let read = (&mut self.input).take(LONGEST).read_until(b'\n', &mut self.buffer);
+        let read = read.map_err(|source| self.failed(source))?;
+        if read as u64 == LONGEST {
+            let at = At { file: self.file, line: self.number + 1 };
+            return Err(at.wrong("is longer than 256 MiB; is this a trace?"));
+        }
+        self.number += u64::from(read > 0);
+        Ok(read > 0)
+    }
+
+    fn failed(&self, source: std::io::Error) -> WorkloadError {
+        let file = self.file.to_owned();
+        // Decoders report damage as one of these; a disk that fails says something else.
+        let damage = matches!(
+            source.kind(),
+            ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other
+        );
+        if self.compressed && damage {
+            WorkloadError::Damaged { file, line: self.number, why: source.to_string() }
+        } else {
+            WorkloadError::Io { file, source }
+        }
+    }
+}
+
+/// A line and where it stands.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    pub(super) at: At<'a>,
+    pub(super) text: &'a str,
+}
+
+impl<'a> Line<'a> {
+    /// Its fields, separated by white space.
+    pub(super) fn fields(self) -> Fields<'a> {
+        Fields { at: self.at, fields: self.text.split_ascii_whitespace(), taken: 0 }
+    }
+}
+
+/// A place in a file.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    file: &'a Path,
+    line: u64,
+}
+
+impl At<'_> {
+    /// An error about the line as a whole.
+    pub(super) fn wrong(self, why: impl Into<String>) -> WorkloadError {
+        WorkloadError::Line { file: self.file.to_owned(), line: self.line, why: why.into() }
+    }
+
+    /// An error about its `field`-th field, from one.
+    pub(super) fn field(self, field: usize, column: &'static str, why: String) -> WorkloadError {
+        WorkloadError::Field { file: self.file.to_owned(), line: self.line, field, column, why }
+    }
+
+    /// A time in seconds, finite and at least zero.
+    pub(super) fn seconds(
+        self,
+        field: usize,
+        column: &'static str,
+        text: &str,
+    ) -> Result<f64, WorkloadError> {
+        match text.parse::<f64>() {
+            Ok(x) if x.is_finite() && x >= 0.0 && x < Span::MAX.as_secs_f64() => Ok(x),
+            Ok(x) if x < 0.0 => {
+                Err(self.field(field, column, format!("{text} is negative; times are seconds from zero on")))
+            }
+            Ok(x) if x.is_finite() => {
+                Err(self.field(field, column, format!("{text} s is longer than 584 years")))
+            }
+            Ok(_) => Err(self.field(field, column, format!("{text} is not a finite number of seconds"))),
+            Err(_) => Err(self.field(field, column, format!("`{}` is not a number of seconds", short(text)))),
+        }
+    }
+
+    /// A number of tasks, at least one and at most [`MOST_TASKS`].
+    pub(super) fn count(self, field: usize, column: &'static str, text: &str) -> Result<u32, WorkloadError> {
+        text.parse::<u32>().ok().filter(|tasks| (1..=MOST_TASKS).contains(tasks)).ok_or_else(|| {
+            self.field(
+                field,
+                column,
+                format!("`{}` is not a whole number of tasks from 1 to {MOST_TASKS}", short(text)),
+            )
+        })
+    }
+}
+
+/// The beginning of a field, for a message that fits a terminal.
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// The fields of a line, each taken once.
+pub(super) struct Fields<'a> {
+    pub(super) at: At<'a>,
+    fields: SplitAsciiWhitespace<'a>,
+    taken: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// The next field's text, if there is one.
+    pub(super) fn take(&mut self) -> Option<&'a str> {
+        let field = self.fields.next()?;
+        self.taken += 1;
+        Some(field)
+    }
+
+    /// How many fields were taken.
+    pub(super) const fn taken(&self) -> usize {
+        self.taken
+    }
+
+    /// The next field, which must be there.
+    pub(super) fn need(&mut self, column: &'static str) -> Result<&'a str, WorkloadError> {
+        self.take().ok_or_else(|| {
+            self.at.field(
+                self.taken + 1,
+                column,
+                "is missing: the line ends before it; is the file cut off?".into(),
+            )
+        })
+    }
+}

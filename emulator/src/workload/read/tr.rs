@@ -1,0 +1,41 @@
+//! `.tr`: `arrival_s num_tasks mean_s dur_1 … dur_n`, one job a line, separated by white space.
+
+use volary_actors::base::{Span, Time};
+
+use super::super::error::WorkloadError;
+use super::super::trace::Trace;
+use super::Skipped;
+use super::lines::{Line, Lines};
+
+/// Reads up to `limit` jobs.
+pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
+    let mut durations = Vec::new();
+    while trace.jobs().len() < limit {
+        let Some(line) = lines.next_row('#')? else { break };
+        durations.clear();
+        let (arrival, mean) = job(line, &mut durations)?;
+        trace.push(arrival, mean, &durations).map_err(|why| line.at.wrong(why))?;
+    }
+    Ok(Skipped::default())
+}
+
+fn job(line: Line<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), WorkloadError> {
+    let mut fields = line.fields();
+    let at = line.at;
+    let arrival = at.seconds(1, "arrival_s", fields.need("arrival_s")?)?;
+    let tasks = at.count(2, "num_tasks", fields.need("num_tasks")?)?;
+    let mean = at.seconds(3, "mean_task_duration_s", fields.need("mean_task_duration_s")?)?;
+    while let Some(text) = fields.take() {
+        durations.push(at.seconds(fields.taken(), "task duration", text)? as f32);
+    }
+    if durations.len() != tasks as usize {
+        let why = format!(
+            "says {tasks} tasks but lists {} durations; a line holds arrival, number of tasks, mean, and one \
+             duration per task",
+            durations.len()
+        );
+        return Err(at.wrong(why));
+    }
+    let arrival = Span::from_secs_f64(arrival);
+    Ok((Time(arrival.0), Span::from_secs_f64(mean)))
+}

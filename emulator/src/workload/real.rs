@@ -1,0 +1,133 @@
+//! The readers and facts on real traces, where they are at hand: in a folder of `VOLARY_TRACES`, or in
+//! `shared/traces` beside the workspace. They may not be redistributed, so these tests skip what is missing.
+
+use std::path::{Path, PathBuf};
+
+use volary_actors::base::JobId;
+use volary_actors::catalog::Catalog;
+
+use super::describe::Reference;
+use super::*;
+
+fn traces() -> Traces {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
+    Traces::beside(&beside)
+}
+
+/// The description of a trace, or nothing if it is not here.
+fn describe(file: &str) -> Option<Description> {
+    match traces().open(file.as_ref(), None) {
+        Ok(trace) => Some(trace.describe(None, None)),
+        Err(WorkloadError::Missing { .. }) => {
+            eprintln!("skipped: {file} is not here");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn close(what: &str, got: f64, want: f64, tolerance: f64) {
+    assert!((got - want).abs() <= tolerance * want.abs(), "{what}: {got}, expected {want}");
+}
+
+#[test]
+fn yahoo_reads_as_published() {
+    let Some(d) = describe("yahoo/YH_recon.tr.xz") else { return };
+    assert_eq!(
+        (d.jobs, d.tasks, d.fan_out.max, d.reference),
+        (24_262, 968_335, 5900.0, Some(Reference::Yahoo))
+    );
+    for row in &d.comparison {
+        close(row.what, row.measured, row.published, 0.05);
+    }
+    close("last arrival", d.arrivals.span_s, 181_440.0, 1e-3);
+    let classes = d.classes.unwrap();
+    close("long tasks", classes.long_tasks, 0.47, 0.01);
+    close("short work", 1.0 - classes.long_work, 0.018, 0.03);
+    assert!(d.arrivals.ks_p < 1e-12);
+    let Some(excerpt) = describe("yahoo/YH1_sub.tr.xz") else { return };
+    assert_eq!((excerpt.jobs, excerpt.reference), (2_910, Some(Reference::Yahoo)));
+    assert!(excerpt.notes.is_empty(), "{:?}", excerpt.notes);
+}
+
+#[test]
+fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
+    let Some(real) = describe("yahoo/YH1_sub.tr.xz").and_then(|d| d.within_job) else { return };
+    let spec =
+        Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
+    let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &Traces::default())
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("like.tr");
+    std::fs::write(&file, lines(&like)).unwrap();
+    let like = Trace::read(&file, None).unwrap().describe(None, None).within_job.unwrap();
+    close("sd / sqrt(mean)", like.std_over_root_mean.p50, real.std_over_root_mean.p50, 0.02);
+    close("CoV p50", like.cov.p50, real.cov.p50, 0.06);
+    close("CoV p90", like.cov.p90, real.cov.p90, 0.06);
+}
+
+/// The jobs of a workload as lines of a `.tr` file.
+fn lines(workload: &Workload) -> String {
+    let line = |job: JobId| {
+        let work = |index| workload.work(job.task(index).copy(0)).as_secs_f64().to_string();
+        let durations: Vec<String> = (0..workload.tasks(job)).map(work).collect();
+        let (arrival, mean) =
+            (workload.job(job).arrival.as_secs_f64(), workload.job_estimate(job).as_secs_f64());
+        format!("{arrival} {} {mean} {}\n", durations.len(), durations.join(" "))
+    };
+    (0..workload.jobs()).map(|job| line(JobId(job))).collect()
+}
+
+#[test]
+fn google_is_recognised_in_both_excerpts() {
+    for (file, jobs, tasks, long) in [
+        ("google2011/GOOG_subtrace.tr.xz", 10_000, 312_558, 0.0905),
+        ("google2011/google2011_first19h.tr.xz", 14_803, 408_867, 0.1004),
+    ] {
+        let Some(d) = describe(file) else { continue };
+        assert_eq!((d.jobs, d.tasks, d.reference), (jobs, tasks, Some(Reference::Google)), "{file}");
+        close("long jobs", d.classes.unwrap().long_jobs, long, 0.005);
+        assert!(d.arrivals.gap_cv2 > 1.0 && d.arrivals.ks_p < 1e-12, "{file}");
+    }
+}
+
+#[test]
+fn cloudera_reads_from_job_level_csv() {
+    let Some(d) = describe("cloudera_c/cc_c_jobs_first10000_synthfanout.csv.xz") else { return };
+    assert_eq!((d.jobs, d.reference), (10_000, Some(Reference::Cloudera)));
+    close("mean p50", d.mean_s.p50, 47.79, 0.001);
+    close("mean p99", d.mean_s.p99, 2514.66, 0.01);
+    close("gap p50", d.arrivals.gap_s.p50, 12.3, 0.01);
+    close("gap p99", d.arrivals.gap_s.p99, 13.0, 0.05);
+    let error =
+        traces().open("cloudera_c/cc_c_jobs_first10000.csv.xz".as_ref(), None).unwrap_err().to_string();
+    assert!(error.contains(":1:") && error.contains("`ntasks`"), "{error}");
+}
+
+#[test]
+fn alibaba_and_swf_read_whole() {
+    if let Some(d) = describe("alibaba2018/alibaba_10k_HEAD.tr.xz") {
+        assert_eq!((d.jobs, d.tasks, d.reference), (10_000, 86_583, Some(Reference::Alibaba)));
+        assert_eq!((d.fan_out.p50, d.fan_out.p90), (3.0, 3.0));
+    }
+    let file = PathBuf::from("swf/NASA-iPSC-1993-3.1-cln.swf.xz");
+    if let Some(d) = describe(file.to_str().unwrap()) {
+        assert_eq!((d.jobs, d.fan_out.max, d.reference), (18_239, 128.0, None));
+        assert!(d.users.unwrap().users > 30);
+        // By day, Unix clocks aside: the log begins at midnight.
+        let (peak, trough) = d.arrivals.peak_and_trough().unwrap();
+        assert!((8..18).contains(&peak.hour) && !(8..18).contains(&trough.hour), "{peak:?} {trough:?}");
+    }
+}
+
+#[test]
+fn a_real_trace_survives_conversion() {
+    let Ok(file) = traces().find("alibaba2018/alibaba_10k_HEAD.tr.xz".as_ref()) else { return };
+    let trace = Trace::read(&file, None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("a.tr.zst");
+    trace.write(&to).unwrap();
+    let again = Trace::read(&to, None).unwrap();
+    assert_eq!(again.jobs(), trace.jobs());
+    assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
+}

@@ -1,0 +1,74 @@
+//! How much work a copy needs when `service.demand` says so: the four models of the latin-square paper.
+//!
+//! The draw of a job, of a task and of a copy have addresses of their own, so what one copy needs depends on
+//! nothing but the seed and its ids, whatever policy runs it and in whatever order. The uncorrelated
+//! heterogeneous model takes the task's draw as a *mean*; taken as a rate, as Table IV prints it, work would
+//! have no mean at all.
+
+use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId};
+
+use super::config::Share;
+
+/// Work that follows a law.
+#[derive(Debug)]
+pub(super) struct Demand {
+    law: Law<Span>,
+    /// Mean of the law, s.
+    mean: f64,
+    homogeneous: Share,
+    correlated: Share,
+    work: Address,
+    shape: Address,
+}
+
+/// Which of a job's traits is drawn, below the job's own address of purpose `Shape`.
+const CORRELATED: u64 = 1;
+const HOMOGENEOUS: u64 = 2;
+
+impl Demand {
+    pub(super) fn new(law: Law<Span>, homogeneous: Share, correlated: Share, seed: u64) -> Self {
+        let (work, shape) = (Address::new(seed, Purpose::Work), Address::new(seed, Purpose::Shape));
+        Self { mean: law.mean(), law, homogeneous, correlated, work, shape }
+    }
+
+    /// The work of a copy.
+    pub(super) fn copy(&self, copy: CopyId) -> Span {
+        let (job, index) = (copy.task.job, copy.task.index);
+        if self.correlated(job) {
+            return self.exact(copy.task);
+        }
+        let task = self.work.at(u64::from(job.0)).at(u64::from(index));
+        let own = self.law.sample(&mut task.at(u64::from(copy.attempt)).draw());
+        if self.homogeneous(job) {
+            return own;
+        }
+        let mean = self.law.sample(&mut task.draw());
+        if self.mean > 0.0 { mean.scale(own.as_secs_f64() / self.mean) } else { Span::ZERO }
+    }
+
+    /// What can be known of a task before a copy of it runs.
+    pub(super) fn exact(&self, task: TaskId) -> Span {
+        let job = self.work.at(u64::from(task.job.0));
+        match (self.correlated(task.job), self.homogeneous(task.job)) {
+            (true, true) => self.law.sample(&mut job.draw()),
+            (false, true) => Span::from_secs_f64(self.mean),
+            (_, false) => self.law.sample(&mut job.at(u64::from(task.index)).draw()),
+        }
+    }
+
+    /// Whether all copies of a task of this job need the same.
+    pub(super) fn correlated(&self, job: JobId) -> bool {
+        self.includes(self.correlated, job, CORRELATED)
+    }
+
+    /// Whether the tasks of this job are alike.
+    pub(super) fn homogeneous(&self, job: JobId) -> bool {
+        self.includes(self.homogeneous, job, HOMOGENEOUS)
+    }
+
+    fn includes(&self, share: Share, job: JobId, what: u64) -> bool {
+        // The common cases spare the draw.
+        share == Share::ALL
+            || (share != Share::NONE && share.includes(self.shape.at(u64::from(job.0)).at(what).unit()))
+    }
+}

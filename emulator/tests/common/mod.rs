@@ -1,0 +1,57 @@
+//! Experiments as text, run in virtual time.
+#![allow(dead_code, reason = "each test binary uses some of it")]
+
+use std::path::Path;
+
+use volary::results::Measured;
+use volary::runtime::Watch;
+use volary::runtime::virtual_time::measure;
+use volary::spec::error::Text;
+use volary::spec::{Experiment, Overrides};
+use volary::workload::{Traces, Workload};
+
+/// Parses an experiment; panics with the rendered error.
+pub fn parse(text: &str) -> Experiment {
+    let source = Text { name: "test.toml".into(), text: text.to_owned(), folder: None };
+    Experiment::plan(Path::new("test.toml"), source, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
+}
+
+/// Runs every point of an experiment under its seed.
+pub fn run(text: &str) -> Vec<Measured> {
+    let experiment = parse(text);
+    let traces = Traces::new(Vec::new());
+    experiment
+        .points
+        .iter()
+        .map(|point| {
+            let r = &point.resolved;
+            let seed = experiment.seed;
+            let workload = Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &traces)
+                .expect("the workload builds");
+            measure("test", point, seed, &experiment.run, &workload, &Watch::default()).expect("the run ends")
+        })
+        .collect()
+}
+
+/// A cluster of single-core nodes under a Poisson stream of jobs of exponential tasks of mean 1 s.
+pub fn poisson(nodes: u32, jobs: u32, tasks: u32, gap_s: f64, policy: &str) -> String {
+    format!(
+        r#"
+        title = "test"
+        seed = 3
+        [cluster]
+        nodes = {nodes}
+        [workload.synthetic]
+        jobs = {jobs}
+        tasks = {tasks}
+        interarrival = {{ exponential = {{ mean = "{gap_s}s" }} }}
+        [service]
+        demand = {{ exponential = {{ mean = "1s" }} }}
+        homogeneous = true
+        correlated = false
+        [[policy]]
+        {policy}
+        "#
+    )
+}

@@ -1,0 +1,223 @@
+//! Every policy against what theory or its paper says. One row each: what is run, the metric, the expected
+//! value, the tolerance, the source. Closed forms first; sampling errors set the tolerances.
+
+mod common;
+
+use common::{poisson, run};
+
+/// A row of the table.
+struct Oracle {
+    what: &'static str,
+    experiment: String,
+    /// Metric of the summary, a JSON pointer.
+    metric: &'static str,
+    expected: f64,
+    /// Relative; 0 means equal to the nanosecond the emulation counts in.
+    tolerance: f64,
+    source: &'static str,
+}
+
+/// One job of one task that needs exactly one second, on links of exactly 10 ms.
+fn one_task(policy: &str) -> String {
+    format!(
+        r#"
+        title = "test"
+        [cluster]
+        nodes = 8
+        [workload.synthetic]
+        jobs = 1
+        tasks = 1
+        interarrival = "1s"
+        [service]
+        demand = "1s"
+        [network]
+        one_way = "10ms"
+        [[policy]]
+        {policy}
+        "#
+    )
+}
+
+/// Jobs of 100 tasks that never meet, no network: service models of the latin-square paper, Table IV.
+fn light(correlated: bool, homogeneous: bool, policy: &str) -> String {
+    poisson(2000, 2000, 100, 1000.0, policy)
+        .replace("correlated = false", &format!("correlated = {correlated}"))
+        .replace("homogeneous = true", &format!("homogeneous = {homogeneous}"))
+}
+
+const MEAN: &str = "/response_s/mean";
+
+fn queues() -> Vec<Oracle> {
+    let row = |what, experiment, expected, tolerance, source| Oracle {
+        what,
+        experiment,
+        metric: MEAN,
+        expected,
+        tolerance,
+        source,
+    };
+    vec![
+        row("random, load 0.5", poisson(10, 200_000, 1, 0.2, "random = {}"), 2.0, 0.02, "M/M/1"),
+        row("random, load 0.7", poisson(10, 400_000, 1, 1.0 / 7.0, "random = {}"), 10.0 / 3.0, 0.03, "M/M/1"),
+        row(
+            "central-queue, two servers, load 0.8",
+            poisson(2, 400_000, 1, 0.625, "central-queue = {}"),
+            2.777_78,
+            0.04,
+            "M/M/2, Erlang C",
+        ),
+        row(
+            "central-queue, ten servers, load 0.9",
+            poisson(10, 400_000, 1, 1.0 / 9.0, "central-queue = {}"),
+            1.668_73,
+            0.04,
+            "M/M/10, Erlang C",
+        ),
+        row(
+            "round-robin, two servers, λ = 0.5",
+            poisson(2, 200_000, 2, 2.0, "round-robin = {}"),
+            2.875,
+            0.02,
+            "O-L2, fork-join (12 − λ) / (8 (1 − λ))",
+        ),
+        row(
+            "latin-square, v = M = 2, λ = 0.1",
+            poisson(2, 200_000, 2, 10.0, "latin-square = { order = 2 }"),
+            1.083_333,
+            0.01,
+            "O-L2, Pollaczek–Khinchine",
+        ),
+        row(
+            "latin-square, v = M = 2, λ = 0.5",
+            poisson(2, 300_000, 2, 2.0, "latin-square = { order = 2 }"),
+            1.75,
+            0.01,
+            "O-L2, Pollaczek–Khinchine",
+        ),
+        row(
+            "latin-square, v = M = 3, λ = 0.5",
+            poisson(3, 300_000, 3, 2.0, "latin-square = { order = 3 }"),
+            1.666_667,
+            0.01,
+            "O-L2, Gamma(n,n) service: 1 + λ (1 + 1/n) / (2 (1 − λ))",
+        ),
+        row(
+            "full-repetition that drops per task, v = M = 2, λ = 0.5",
+            poisson(2, 300_000, 2, 2.0, "full-repetition = { order = 2, preempt = \"task\" }"),
+            1.75,
+            0.01,
+            "each task is a minimum of two: Gamma(2,2) service again",
+        ),
+        row(
+            "full-repetition that drops per branch, alone",
+            poisson(2, 100_000, 2, 1000.0, "full-repetition = { order = 2 }"),
+            1.25,
+            0.01,
+            "min of two Gamma(2,1): ∫ e^(−2t) (1 + t)² dt",
+        ),
+        row(
+            "gang, two servers, λ = 0.3",
+            poisson(2, 60_000, 2, 3.333_333_333, "gang = { quantum = \"20ms\" }"),
+            2.727_273,
+            0.03,
+            "O-L2, corrected: 1.5 / (1 − 1.5 λ)",
+        ),
+        row(
+            "sparrow sampling two queues per task, 500 servers, load 0.5",
+            poisson(500, 200_000, 1, 0.004, "sparrow = { form = \"per-task\" }"),
+            1.265_7,
+            0.02,
+            "power of two choices, mean field: Σ ρ^(2^i − 2)",
+        ),
+    ]
+}
+
+/// Without queueing and with constants everything is exact: hops × 10 ms + 1 s.
+fn hops() -> Vec<Oracle> {
+    [
+        ("random = {}", 2, "launch, completed"),
+        ("round-robin = {}", 2, "launch, completed"),
+        ("central-queue = {}", 2, "launch, completed"),
+        ("latin-square = { order = 2 }", 2, "row, completed"),
+        ("full-repetition = { order = 2 }", 2, "row, completed"),
+        ("gang = {}", 2, "switch, completed"),
+        ("sparrow = {}", 4, "reserve, claim, grant, completed"),
+        ("sparrow = { form = \"pairs\" }", 4, "reserve, claim, grant, completed"),
+        ("sparrow = { form = \"per-task\" }", 4, "sample, length, launch, completed"),
+        ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
+        ("peacock = {}", 4, "visit, claim, grant, completed"),
+    ]
+    .into_iter()
+    .map(|(policy, hops, source)| Oracle {
+        what: policy,
+        experiment: one_task(policy),
+        metric: MEAN,
+        expected: 1.0 + 0.01 * f64::from(hops),
+        tolerance: 0.0,
+        source,
+    })
+    .collect()
+}
+
+/// E[max of n Gamma(2,2)], by the trapezoid rule on 1 − F(t)ⁿ.
+fn max_of_gammas(n: i32) -> f64 {
+    let step = 1e-4;
+    let tail = |t: f64| 1.0 - (1.0 - (-2.0 * t).exp() * (1.0 + 2.0 * t)).powi(n);
+    (0..200_000).map(|i| step * f64::midpoint(tail(f64::from(i) * step), tail(f64::from(i + 1) * step))).sum()
+}
+
+fn light_load() -> Vec<Oracle> {
+    let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
+    let row = |what, correlated, homogeneous, policy, expected| Oracle {
+        what,
+        experiment: light(correlated, homogeneous, policy),
+        metric: MEAN,
+        expected,
+        tolerance: 0.02,
+        source: "O-L3, 100 tasks at light load",
+    };
+    vec![
+        Oracle {
+            tolerance: 0.06,
+            ..row("round-robin, correlated, homogeneous", true, true, "round-robin = {}", 1.0)
+        },
+        row("round-robin, correlated, heterogeneous", true, false, "round-robin = {}", harmonic),
+        row("sparrow, uncorrelated, homogeneous", false, true, "sparrow = {}", harmonic),
+        row("latin-square, uncorrelated, homogeneous", false, true, "latin-square = {}", max_of_gammas(50)),
+    ]
+}
+
+#[test]
+fn closed_forms() {
+    let rows: Vec<_> = hops().into_iter().chain(queues()).chain(light_load()).collect();
+    let mut wrong = Vec::new();
+    for row in rows {
+        let measured = run(&row.experiment).remove(0);
+        let json = serde_json::to_value(&measured.summary).unwrap();
+        let value = json.pointer(row.metric).and_then(serde_json::Value::as_f64).expect("a number");
+        let off = (value - row.expected).abs();
+        let allowed = if row.tolerance == 0.0 { 1e-9 } else { row.tolerance * row.expected };
+        println!(
+            "{:60} {value:10.6} expected {:10.6} ± {allowed:.6} ({})",
+            row.what, row.expected, row.source
+        );
+        if off > allowed {
+            wrong.push(format!("{}: {value} instead of {} ± {allowed}", row.what, row.expected));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Work inflation by redundancy (latin square, v = 2): none under uncorrelated exponential service and under
+/// correlated homogeneous service, half as much again under correlated heterogeneous service.
+#[test]
+fn work_inflation_of_the_latin_square() {
+    for (correlated, homogeneous, factor) in [(false, true, 1.0), (true, true, 1.0), (true, false, 1.5)] {
+        let busy = |policy: &str| {
+            let summary = run(&light(correlated, homogeneous, policy)).remove(0).summary;
+            summary.utilization * summary.makespan_s * 2000.0
+        };
+        let ratio = busy("latin-square = { order = 2 }") / busy("random = {}");
+        assert!((ratio - factor).abs() < 0.03, "correlated {correlated}, homogeneous {homogeneous}: {ratio}");
+    }
+}

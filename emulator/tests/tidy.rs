@@ -1,0 +1,114 @@
+//! The house keeps itself in order: arrows point one way, files stay readable, nothing is half registered.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            sources(&entry, out);
+        } else if entry.extension().is_some_and(|e| e == "rs") {
+            out.push(entry);
+        }
+    }
+}
+
+fn all_sources() -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for part in ["actors/src", "netem/src", "emulator/src"] {
+        sources(&root().join(part), &mut out);
+    }
+    out.sort();
+    assert!(out.len() > 50, "the walk found only {} files", out.len());
+    out
+}
+
+/// `use` and inline paths of one file that start with `prefix`.
+fn mentions(text: &str, prefix: &str) -> bool {
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).any(|line| line.contains(prefix))
+}
+
+#[test]
+fn arrows_point_one_way() {
+    // (folder or file, what it must not know)
+    let forbidden = [
+        (
+            "actors/src/base",
+            &["crate::machine", "crate::message", "crate::roles", "crate::policies", "crate::layout"][..],
+        ),
+        ("actors/src/message", &["crate::machine", "crate::roles", "crate::policies"]),
+        ("actors/src/roles", &["crate::policies"]),
+        (
+            "netem/src",
+            &[
+                "volary_actors::machine",
+                "volary_actors::message",
+                "volary_actors::roles",
+                "volary_actors::policies",
+                "volary_actors::layout",
+            ],
+        ),
+        ("emulator/src/queue", &["crate::"]),
+        (
+            "emulator/src/cores",
+            &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
+        ),
+        (
+            "emulator/src/workload",
+            &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
+        ),
+        ("emulator/src/chart", &["crate::"]),
+        ("emulator/src/results.rs", &["crate::"]),
+        ("emulator/src/shard.rs", &["crate::runtime", "crate::spec", "crate::cli", "crate::report"]),
+        ("emulator/src/spec", &["crate::runtime", "crate::cli", "crate::shard"]),
+        ("emulator/src/runtime", &["crate::cli"]),
+        ("emulator/src/report", &["crate::cli", "crate::runtime", "crate::shard"]),
+    ];
+    for path in all_sources() {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
+        let text = fs::read_to_string(&path).unwrap();
+        for (part, unknown) in forbidden {
+            for prefix in unknown.iter().filter(|_| name.starts_with(part)) {
+                let own = format!("crate::{}", part.rsplit('/').next().unwrap().trim_end_matches(".rs"));
+                let text = text.replace(&own, "self");
+                assert!(!mentions(&text, prefix), "{name} must not know {prefix}");
+            }
+        }
+    }
+}
+
+/// A ratchet: most files can be held in mind; the few longer ones may only shrink.
+#[test]
+fn files_stay_readable() {
+    for path in all_sources() {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
+        let lines = code.lines().count();
+        assert!(lines <= 480, "{} has {lines} lines before its tests; split it", path.display());
+    }
+}
+
+#[test]
+fn every_policy_file_is_registered_tested_and_listed() {
+    let registry = fs::read_to_string(root().join("actors/src/policies/mod.rs")).unwrap();
+    let oracles = fs::read_to_string(root().join("emulator/tests/oracles.rs")).unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let mut found = 0;
+    for entry in fs::read_dir(root().join("actors/src/policies")).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() || stem == "mod" {
+            continue;
+        }
+        found += 1;
+        let name = stem.replace('_', "-");
+        assert!(registry.contains(&format!("\"{name}\" => ")), "{name} has no line in the registry");
+        assert!(oracles.contains(&name), "{name} has no row in tests/oracles.rs");
+        assert!(readme.contains(&format!("`{name}`")), "{name} has no entry in the README's table");
+    }
+    assert_eq!(found, volary_actors::policies::PolicySpec::cards().len());
+}
