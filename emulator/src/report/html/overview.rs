@@ -68,7 +68,8 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
     let tally = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let (holds, fails, open) = (tally(Verdict::Holds), tally(Verdict::Fails), tally(Verdict::NotTested));
     let mut out = format!(
-        "<section id=\"claims\"><h2>Claims</h2><p class=\"hint\">{holds} hold, {fails} fail, {open} not tested</p><div class=\"box\">"
+        "<section id=\"claims\"><h2>Claims</h2><p class=\"hint\">{holds} of {} hold, {fails} fail, {open} not tested</p><div class=\"box\">",
+        claims.len()
     );
     for claim in claims {
         let (class, mark, word) = match claim.verdict {
