@@ -23,7 +23,7 @@ const POLICIES: [&str; 14] = [
     "gang = { quantum = \"200ms\" }",
     "sparrow = {}",
     "sparrow = { cancellation = false, probe_ratio = 1.05 }",
-    "sparrow = { form = \"pairs\" }",
+    "sparrow = { form = \"pairs\", group = # }",
     "sparrow = { form = \"per-task\" }",
     "peacock = { interval = \"500ms\" }",
     "peacock = { form = \"threshold\" }",
@@ -126,6 +126,7 @@ fn faults(dice: &mut Dice, text: &mut String, nodes: u32, schedulers: u32, horiz
 
 fn check(seed: u64) {
     let text = experiment(seed);
+    println!("seed {seed}\n{text}");
     let measured = run(&text).remove(0);
     let summary = &measured.summary;
     let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);

@@ -4,17 +4,20 @@
 //! while that is down. It learns of every job's end; that is when the job's response time stops.
 
 use super::jobs::JobTable;
-use crate::base::{ActorId, JobId};
+use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Message};
+
+/// How long a client waits before it tries schedulers that could not be reached again.
+const RETRY: Span = Span::from_secs(1);
 
 /// Where an open job is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Submitted to a scheduler, `round` times before.
     Submitted { to: ActorId, round: u32 },
-    /// No scheduler is reachable; submitted as soon as one is.
+    /// No scheduler is reachable; submitted when one comes back, or after a while.
     Waiting { round: u32 },
 }
 
@@ -53,25 +56,24 @@ impl Client {
                 }
                 State::Submitted { to, round }
             }
-            None => State::Waiting { round },
+            None => {
+                fx.arm(Timer::Recheck { job, attempt: round }, RETRY);
+                State::Waiting { round }
+            }
         };
         self.open.open(job, state);
     }
 
-    /// Our own scheduler, or a random one that is up; one to `avoid` only if there is no other.
+    /// Our own scheduler, or a random one that is up; not the one to `avoid`.
     fn choose(&self, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
         let layout = fx.layout();
+        let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
         let own = layout.scheduler(self.index);
-        if avoid != Some(own) && !self.down.contains(&own) {
+        if usable(own) {
             return Some(own);
         }
-        let up: Vec<_> = (0..layout.schedulers())
-            .map(|i| layout.scheduler(i))
-            .filter(|s| !self.down.contains(s))
-            .collect();
-        let preferred: Vec<_> = up.iter().copied().filter(|s| avoid != Some(*s)).collect();
-        let pool = if preferred.is_empty() { &up } else { &preferred };
-        (!pool.is_empty()).then(|| pool[fx.rng().below(pool.len() as u32) as usize])
+        let others: Vec<_> = (0..layout.schedulers()).map(|i| layout.scheduler(i)).filter(|s| usable(*s)).collect();
+        (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 
     /// Submits again every open job for which `state` says so.
@@ -100,6 +102,11 @@ impl Machine for Client {
                 fx.note(Note::Arrived { job });
                 self.submit(job, 0, None, fx);
                 self.arm_next(job.0 + 1, fx);
+            }
+            Input::Fire(Timer::Recheck { job, attempt }) => {
+                if self.open.get_mut(job) == Some(&mut State::Waiting { round: attempt }) {
+                    self.submit(job, attempt, None, fx);
+                }
             }
             Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
                 // A second report of the same job comes from a scheduler that was cut off: the first counts.
