@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{Law, Span, Time};
 
 use super::config::{Bernoulli, Interference, Markov, Renewal, Scope, Scripted, Trace, TraceRow};
 
@@ -139,6 +139,7 @@ fn check(mut table: Interference, folder: &Path) -> Result<Profile, ProfileError
     if let Some(trace) = &mut table.trace {
         load_trace(trace, folder)?;
     }
+    load_laws(&mut table, folder)?;
     let process = match &table {
         Interference { bernoulli: Some(p), .. } => Process::Bernoulli(p.clone()),
         Interference { markov: Some(p), .. } => Process::Markov(p.clone()),
@@ -164,6 +165,50 @@ fn check(mut table: Interference, folder: &Path) -> Result<Profile, ProfileError
         affected: table.affected.unwrap_or(1.0),
         table,
     })
+}
+
+/// Reads the files of empirical laws into their values.
+fn load_laws(table: &mut Interference, folder: &Path) -> Result<(), ProfileError> {
+    if let Some(renewal) = &mut table.renewal {
+        for law in [&mut renewal.gap, &mut renewal.burst] {
+            load_law(law, folder, |text| text.parse())?;
+        }
+    }
+    let slowdowns = [
+        table.bernoulli.as_mut().map(|p| &mut p.slowdown),
+        table.markov.as_mut().map(|p| &mut p.slowdown),
+        table.renewal.as_mut().map(|p| &mut p.slowdown),
+        table.scripted.as_mut().map(|p| &mut p.slowdown),
+    ];
+    for law in slowdowns.into_iter().flatten() {
+        load_law(law, folder, |text| {
+            let value = text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 1.0);
+            value.ok_or_else(|| format!("`{text}` is not a slowdown; write a number of at least 1"))
+        })?;
+    }
+    Ok(())
+}
+
+/// Reads one value a line; `#` starts a comment.
+fn load_law<T>(
+    law: &mut Law<T>,
+    folder: &Path,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<(), ProfileError> {
+    let Law::Empirical(empirical) = law else { return Ok(()) };
+    let Some(file) = empirical.file.take() else { return Ok(()) };
+    let path = folder.join(file);
+    for (i, line) in read(&path)?.lines().enumerate() {
+        let content = line.split('#').next().unwrap_or_default().trim();
+        if !content.is_empty() {
+            let wrong = |message| ProfileError::Line { path: path.clone(), line: i + 1, message };
+            empirical.values.push(parse(content).map_err(wrong)?);
+        }
+    }
+    if empirical.values.is_empty() {
+        return Err(ProfileError::Parse { path, message: "holds no value; write one a line".into() });
+    }
+    Ok(())
 }
 
 /// Reads the trace's file into its rows, sorts them, and refuses overlaps.

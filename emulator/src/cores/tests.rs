@@ -352,6 +352,33 @@ fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
 }
 
 #[test]
+fn observed_values_are_read_from_files() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("gaps.txt"), "# observed\n1s\n\n250ms # short\n").unwrap();
+    let text = |slowdown: &str| {
+        format!(
+            "renewal = {{ gap = {{ empirical = {{ file = \"gaps.txt\" }} }}, burst = \"1s\", \
+             slowdown = {{ empirical = {{ file = \"{slowdown}\" }} }} }}"
+        )
+    };
+    let load = |slowdown: &str, values: &str| {
+        std::fs::write(folder.path().join(slowdown), values).unwrap();
+        let table: Interference = toml::from_str(&text(slowdown)).unwrap();
+        table.load(folder.path()).map_err(|e| e.to_string())
+    };
+    let profile = load("good.txt", "2\n4.5\n").unwrap();
+    let again: Interference = toml::from_str(&toml::to_string(&profile.table).unwrap()).unwrap();
+    let renewal = again.renewal.unwrap();
+    assert_eq!((renewal.gap.mean(), renewal.slowdown.mean()), (0.625, 3.25));
+    for (values, what) in
+        [("2\n0.5\n", "bad.txt:2: `0.5`"), ("x\n", "bad.txt:1: `x`"), ("# none", "no value")]
+    {
+        let error = load("bad.txt", values).unwrap_err();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+#[test]
 fn profiles_are_files_whose_keys_may_be_overridden() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("p.toml"), format!("scope = \"node\"\nuntil = \"9s\"\n{TABLE_1}"))
