@@ -13,6 +13,7 @@
 
 pub mod claims;
 pub mod cluster;
+pub mod describe;
 pub mod document;
 pub mod error;
 mod explain;
@@ -23,6 +24,7 @@ pub mod plan;
 pub mod policy;
 mod repeat;
 mod resolve;
+pub mod schema;
 pub mod sweep;
 pub mod tree;
 
