@@ -141,12 +141,24 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of any numbers, in any order; all zero if there are none.
+    /// Nothing was measured: NaN here, `null` in JSON. Zero would be the best of all response times.
+    pub const UNMEASURED: Self = Self {
+        mean: f64::NAN,
+        std: f64::NAN,
+        p50: f64::NAN,
+        p90: f64::NAN,
+        p95: f64::NAN,
+        p99: f64::NAN,
+        p999: f64::NAN,
+        max: f64::NAN,
+    };
+
+    /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        let Some(&max) = sorted.last() else { return Self::default() };
+        let Some(&max) = sorted.last() else { return Self::UNMEASURED };
         let n = sorted.len() as f64;
         let mean = sorted.iter().sum::<f64>() / n;
         let std = (sorted.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
@@ -181,6 +193,11 @@ pub struct Brief {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub p99: f64,
+}
+
+impl Brief {
+    /// Nothing was measured.
+    pub const UNMEASURED: Self = Self { mean: f64::NAN, p50: f64::NAN, p99: f64::NAN };
 }
 
 /// Messages that crossed the emulated network.

@@ -204,6 +204,11 @@ impl Network {
             && fault.is_empty()
     }
 
+    /// Every delay law in it, so that whoever reads files can load those of empirical ones.
+    pub fn laws_mut(&mut self) -> impl Iterator<Item = &mut Law<Span>> {
+        std::iter::once(&mut self.one_way).chain(&mut self.reorder_by)
+    }
+
     /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
     ///
     /// # Errors

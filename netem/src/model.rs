@@ -11,7 +11,9 @@ use crate::units::{Probability, Rate};
 /// Links of one class.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Model {
-    /// The delay of every message, if nothing else can happen to any without a fault.
+    /// Without a fault, messages are delayed independently and nothing else happens to them.
+    pub(crate) only_delay: bool,
+    /// The delay of every message, if it is constant and nothing else happens to them.
     pub(crate) fixed: Option<Span>,
     pub(crate) delay: Delay,
     pub(crate) loss: Loss,
@@ -61,21 +63,27 @@ impl Delay {
         self.is_constant() && self.constant == Span::ZERO
     }
 
-    /// The delay at an address, independent of all others.
+    /// The delay at an address, independent of all others. A constant one needs no address.
     #[inline]
-    pub(crate) fn sample(&self, address: Address) -> Span {
+    pub(crate) fn sample(&self, address: impl FnOnce() -> Address) -> Span {
         if self.laws.is_empty() {
             return self.constant;
         }
-        let mut draw = address.draw();
+        let mut draw = address().draw();
         self.laws.iter().fold(self.constant, |sum, law| sum + law.sample(&mut draw))
     }
 
     /// The delay at an address, correlated with the one before through the score: z' = ρz + √(1 − ρ²)ε.
     #[inline]
-    pub(crate) fn follow(&self, address: Address, first: bool, correlation: f64, score: &mut f32) -> Span {
+    pub(crate) fn follow(
+        &self,
+        address: impl FnOnce() -> Address,
+        first: bool,
+        correlation: f64,
+        score: &mut f32,
+    ) -> Span {
         let Some(quantiles) = &self.quantiles else { return self.sample(address) };
-        let fresh = normal_score(address.unit());
+        let fresh = normal_score(address().unit());
         let next = if first {
             fresh
         } else {
@@ -189,9 +197,11 @@ impl Model {
         let repeats = faulty || !loss.is_none() || limit.is_some_and(|limit| limit.longest_wait != Span::MAX);
         let rto = if repeats { timeout(network, &delay)? } else { Span::MAX };
         let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
-        let plain = delay.is_constant() && loss.is_none() && limit.is_none() && duplicate + reorder == 0.0;
-        let fixed = plain.then_some(delay.constant);
+        let only_delay =
+            delay.quantiles.is_none() && loss.is_none() && limit.is_none() && duplicate + reorder == 0.0;
+        let fixed = (only_delay && delay.is_constant()).then_some(delay.constant);
         Ok(Self {
+            only_delay,
             fixed,
             delay,
             loss,

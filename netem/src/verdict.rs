@@ -1,5 +1,6 @@
 //! The only question netem answers, and the books it keeps about its answers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use volary_actors::base::{Class, Span};
@@ -34,7 +35,7 @@ pub enum Verdict {
 }
 
 /// Why a message, or one transmission of it, did not arrive.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The loss law.
@@ -59,7 +60,7 @@ impl Cause {
 ///
 /// sent = delivered + dropped + unreachable; `lost` counts transmissions, of which a stream message can have
 /// many.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, JsonSchema)]
 pub struct ClassStats {
     /// Messages sent.
     pub sent: u64,
@@ -92,7 +93,7 @@ pub struct ClassStats {
 }
 
 /// What the network did: which faults fired, and which part of the delay came from where.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, JsonSchema)]
 pub struct Stats {
     /// About datagrams.
     pub datagram: ClassStats,

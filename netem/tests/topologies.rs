@@ -235,7 +235,7 @@ fn network_keys_that_a_topology_overrides_are_refused() {
     );
     fabric("loss = 0.1\nrate = '1 Gbit/s'").expect("what the classes leave out comes from the network");
     let wrong = Fabric::new(&network(""), topology.links(places(&topology, 1)), 7, 1, Faults::none(), 1);
-    assert!(wrong.unwrap_err().to_string().starts_with("topology: it places 21 endpoints, the run has 7"));
+    assert!(wrong.unwrap_err().to_string().starts_with("topology: it is about 21 endpoints, the run has 7"));
 }
 
 #[test]

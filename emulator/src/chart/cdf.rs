@@ -49,9 +49,14 @@ pub fn distribution(
 /// about the last per cent.
 #[must_use]
 pub fn tail(title: &str, x_label: &str, unit: Unit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
-    let series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
+    let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
+    for series in &mut series {
+        // Nothing is seen of a curve once it has left the picture below.
+        let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
+        series.points.truncate(left + 1);
+    }
     let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };
     let y = Axis {
         label: "jobs slower than".into(),
@@ -148,6 +153,28 @@ mod tests {
         assert!((share - 0.45).abs() < 1e-12 && (value - 2.0 * 46.0).abs() < 1e-9, "{value} {share}");
         // Standard deviation 46, t(2) = 4.3027.
         assert!((series.band.high[50].0 - value - 4.302_65 * 46.0 / 3f64.sqrt()).abs() < 0.01);
+    }
+
+    #[test]
+    fn tails_end_at_the_edge() {
+        let runs =
+            [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
+        let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
+        let svg = tail("t", "x", Unit::Seconds, &[curve], (460.0, 280.0));
+        let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
+        let down: Vec<f64> = path
+            .split('l')
+            .nth(1)
+            .unwrap()
+            .split(' ')
+            .skip(1)
+            .step_by(2)
+            .map(|y| y.parse().unwrap())
+            .collect();
+        assert!(
+            down.last().unwrap() > &0.0 && down.iter().all(|dy| *dy >= 0.0),
+            "no line along the bottom: {path}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::config::{Bernoulli, Renewal, Scope, Scripted};
 use super::load::{self, Profile};
 use super::process::{Bursts, Cursor, Process, Runs, Unit};
 use super::table::CoreTable;
-use super::work::{Leg, Rate};
+use super::work::{Leg, Pace};
 
 /// Slots and bursts are numbered from zero; what concerns a unit as a whole is drawn here.
 const WHOLE_UNIT: u64 = u64::MAX;
@@ -43,27 +43,6 @@ macro_rules! with {
             Kind::Trace($process) => $body,
         }
     };
-}
-
-/// What a core does with its time: its speed when healthy, as a number and as a rate.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
-    speed: f64,
-    healthy: Rate,
-}
-
-impl Pace {
-    pub(super) fn of(speed: f64) -> Self {
-        Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
-    }
-
-    pub(super) const fn healthy(self) -> Rate {
-        self.healthy
-    }
-
-    fn slowed(self, slowdown: f64) -> Rate {
-        if slowdown == 1.0 { self.healthy } else { Rate::of(self.speed / slowdown) }
-    }
 }
 
 impl Course {
@@ -125,6 +104,7 @@ impl Course {
             }
             while !leg.done() && leg.at < closes {
                 if cursor.end <= leg.at {
+                    process.stride(unit, cursor, pace, leg, closes);
                     *cursor = process.follow(unit, cursor);
                 }
                 leg.work(pace.slowed(cursor.slowdown), cursor.end.clamp(leg.at, closes));

@@ -30,10 +30,10 @@ pub use load::{Profile, ProfileError};
 pub use pauses::{Pause, Pauses};
 pub use table::CoreTable;
 
-use course::{Course, Pace};
+use course::Course;
 use process::Cursor;
 use volary_actors::base::{Span, Time};
-use work::Leg;
+use work::{Leg, Pace};
 
 /// The cores of a run and what they are doing. Each runs at most one copy.
 #[derive(Clone, Debug)]
@@ -254,7 +254,7 @@ impl Cores {
         let course = self.course.as_ref().and_then(|course| Some((course, course.unit(&self.table, core)?)));
         let mut until = |leg: &mut Leg, limit: u64| match course {
             Some((course, unit)) => course.work(unit, &mut cursor, pace, leg, limit),
-            None => leg.work(pace.healthy(), limit),
+            None => leg.work(pace.healthy, limit),
         };
         if !self.pauses.is_empty() {
             for pause in self.pauses.after(self.table.node(core), Time(leg.at)) {

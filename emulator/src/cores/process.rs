@@ -6,6 +6,7 @@
 use volary_actors::base::{Address, Law, Span};
 
 use super::config::{Bernoulli, Markov, Renewal, Scripted, TraceRow};
+use super::work::{Leg, Pace};
 
 /// Whose process it is: a core, a node or a rack.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +48,10 @@ pub(super) trait Process {
     fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
         self.locate(unit, cursor.end, *cursor)
     }
+
+    /// A chance to work through many stretches at once: `leg` stands at the end of `cursor`, and may be moved
+    /// with it to the end of a later stretch that neither the work nor `limit` ends before.
+    fn stride(&self, _: Unit, _: &mut Cursor, _: Pace, _: &mut Leg, _limit: u64) {}
 }
 
 /// σ of slot, run or burst k. Its address differs from that of other draws for k.
@@ -64,10 +69,17 @@ const fn slot(k: u64, length: Span, slowdown: f64) -> Cursor {
     Cursor { index: k, start, end: start.saturating_add(length.0), slowdown }
 }
 
+/// Strides shorter than this many slots are not worth setting up.
+const STRIDE: u64 = 4;
+
 impl Bernoulli {
+    fn is_degraded(&self, unit: Unit, k: u64) -> bool {
+        unit.address.at(k).unit() < self.probability
+    }
+
     fn slot(&self, unit: Unit, k: u64) -> Cursor {
-        let degraded = unit.address.at(k).unit() < self.probability;
-        slot(k, self.slot, if degraded { sample(&self.slowdown, unit, k) } else { 1.0 })
+        let slowdown = if self.is_degraded(unit, k) { sample(&self.slowdown, unit, k) } else { 1.0 };
+        slot(k, self.slot, slowdown)
     }
 }
 
@@ -80,6 +92,22 @@ impl Process for Bernoulli {
 
     fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
         self.slot(unit, cursor.index + 1)
+    }
+
+    /// With equal slowdowns only the number of degraded slots counts, and counting has no branch to predict:
+    /// a slot costs its hash.
+    fn stride(&self, unit: Unit, cursor: &mut Cursor, pace: Pace, leg: &mut Leg, limit: u64) {
+        let (Law::Constant(slowdown), length) = (&self.slowdown, self.slot.0) else { return };
+        loop {
+            let count = leg.fit(length, pace.healthy).min((limit - leg.at) / length);
+            if count < STRIDE {
+                return;
+            }
+            let first = cursor.index + 1;
+            let slow = (first..first + count).map(|k| u64::from(self.is_degraded(unit, k))).sum();
+            leg.stride(length, (count, pace.healthy), (slow, pace.slowed(*slowdown)));
+            *cursor = slot(first + count - 1, self.slot, 1.0);
+        }
     }
 }
 

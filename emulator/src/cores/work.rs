@@ -12,6 +12,13 @@ const FRACTION: u32 = 48;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rate(u64);
 
+/// What a core does with its time: its speed when healthy, as a number and as a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    speed: f64,
+    pub(super) healthy: Rate,
+}
+
 /// How far a copy is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Leg {
@@ -29,6 +36,17 @@ impl Rate {
     /// exactly that. Never zero: only a pause stops a core.
     pub(super) fn of(speed: f64) -> Self {
         Self(((speed * (1u64 << FRACTION) as f64).ceil() as u64).max(1))
+    }
+}
+
+impl Pace {
+    pub(super) fn of(speed: f64) -> Self {
+        Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
+    }
+
+    /// Degraded by σ.
+    pub(super) fn slowed(self, slowdown: f64) -> Rate {
+        if slowdown == 1.0 { self.healthy } else { Rate::of(self.speed / slowdown) }
     }
 }
 
@@ -60,6 +78,21 @@ impl Leg {
             self.left -= possible;
             self.at = end;
         }
+    }
+
+    /// How many stretches of `length` ns certainly end before the work does, even all at `rate`; maybe a few
+    /// too few.
+    pub(super) fn fit(&self, length: u64, rate: Rate) -> u64 {
+        let most = (u128::from(length) * u128::from(rate.0)) >> FRACTION;
+        ((self.left >> FRACTION) as u64) / u64::try_from(most + 1).unwrap_or(u64::MAX)
+    }
+
+    /// Works for `count` stretches of `length` ns each, `slow` of them at the second rate, in whatever order.
+    /// No more than [`fit`](Self::fit).
+    pub(super) fn stride(&mut self, length: u64, (count, rate): (u64, Rate), (slow, slow_rate): (u64, Rate)) {
+        let done = u128::from(count - slow) * u128::from(rate.0) + u128::from(slow) * u128::from(slow_rate.0);
+        self.left -= done * u128::from(length);
+        self.at += count * length;
     }
 
     /// Does nothing until `end`.

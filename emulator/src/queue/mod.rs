@@ -7,9 +7,10 @@
 //! against binary and 4-ary heaps it wins from a thousand to a million pending events
 //! (`cargo bench --bench queue`).
 //!
-//! Entries are 16 bytes, due time and slot; payload and tie-break live in a [slab](slab). Events due at the
-//! instant being popped are in a small binary heap on (source, count), so a gang of 10⁵ events at one
-//! instant, and events pushed for that very instant while it is being popped, cost O(log n) each.
+//! Entries are 16 bytes, due time and slot; payload and tie-break live in a slab. Events of the instant
+//! being popped are sorted by (source, count) once, when the instant is reached; those pushed for that very
+//! instant while it is being popped wait in a small binary heap beside. So a gang of 10⁵ events at one
+//! instant costs O(log n) each, wherever they come from.
 
 mod slab;
 
@@ -59,8 +60,10 @@ struct Bucket {
 pub struct Queue<T> {
     /// Due time of the last event popped.
     last: u64,
-    /// Events due at `last`.
-    now: BinaryHeap<Reverse<(Order, u32)>>,
+    /// Events due at `last` when it was reached, the next one at the end.
+    ready: Vec<(Order, u32)>,
+    /// Events pushed since then that are due at `last`.
+    fresh: BinaryHeap<Reverse<(Order, u32)>>,
     /// Bucket b holds entries whose highest bit that differs from `last` is bit b.
     buckets: Box<[Bucket; 64]>,
     /// Bit b is set when bucket b is not empty.
@@ -80,7 +83,8 @@ impl<T> Queue<T> {
     pub fn new() -> Self {
         Self {
             last: 0,
-            now: BinaryHeap::new(),
+            ready: Vec::new(),
+            fresh: BinaryHeap::new(),
             buckets: Box::new(std::array::from_fn(|_| Bucket::default())),
             occupied: 0,
             slab: Slab::new(),
@@ -112,21 +116,23 @@ impl<T> Queue<T> {
     /// The key of the next event, which stays where it is.
     #[must_use]
     pub fn peek(&self) -> Option<Key> {
-        let entry = match self.now.peek() {
-            Some(&Reverse((_, slot))) => Entry { due: self.last, slot },
-            None => {
-                let bucket = &self.buckets[self.lowest()?];
-                bucket.entries[bucket.first]
-            }
-        };
+        let ready = self.ready.last().map(|&(order, _)| order);
+        let fresh = self.fresh.peek().map(|&Reverse((order, _))| order);
+        if let Some(order) = ready.into_iter().chain(fresh).min() {
+            return Some(order.key(self.last));
+        }
+        let bucket = &self.buckets[self.lowest()?];
+        let entry = bucket.entries[bucket.first];
         Some(self.slab.order(entry.slot).key(entry.due))
     }
 
     /// Removes the next event.
     pub fn pop(&mut self) -> Option<(Key, T)> {
-        let slot = match self.now.pop() {
-            Some(Reverse((_, slot))) => slot,
-            None => self.advance()?,
+        let slot = match (self.ready.last(), self.fresh.peek()) {
+            (None, None) => self.advance()?,
+            (Some(ready), Some(Reverse(fresh))) if ready > fresh => self.fresh.pop()?.0.1,
+            (None, Some(_)) => self.fresh.pop()?.0.1,
+            (Some(_), _) => self.ready.pop()?.1,
         };
         let (order, value) = self.slab.remove(slot);
         Some((order.key(self.last), value))
@@ -140,7 +146,7 @@ impl<T> Queue<T> {
     /// Puts an entry where it belongs relative to `last`.
     fn place(&mut self, entry: Entry, order: Order) {
         if entry.due == self.last {
-            self.now.push(Reverse((order, entry.slot)));
+            self.fresh.push(Reverse((order, entry.slot)));
         } else {
             let b = highest_bit(entry.due ^ self.last);
             self.occupied |= 1 << b;
@@ -160,7 +166,7 @@ impl<T> Queue<T> {
         for &entry in &entries {
             let differs = entry.due ^ self.last;
             if differs == 0 {
-                self.now.push(Reverse((self.slab.order(entry.slot), entry.slot)));
+                self.ready.push((self.slab.order(entry.slot), entry.slot));
             } else {
                 let below = highest_bit(differs);
                 debug_assert!(below < b, "dealing out a bucket fills only those below it");
@@ -168,6 +174,7 @@ impl<T> Queue<T> {
                 self.buckets[below].push(entry, &self.slab, || self.slab.order(entry.slot));
             }
         }
+        self.ready.sort_unstable_by(|a, b| b.cmp(a));
         entries.clear();
         self.buckets[b].entries = entries; // keeps its capacity
         Some(next.slot)

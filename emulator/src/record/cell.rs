@@ -147,7 +147,8 @@ impl From<Slice> for Tuple {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{Draws, measured, quantile};
+    use crate::record::fixture::{Draws, measured};
+    use crate::results::percentile;
 
     #[test]
     fn few_values_have_exact_quantiles() {
@@ -168,7 +169,7 @@ mod tests {
         assert!(sketch.rank.len() <= SKETCH_POINTS && sketch.count == 200_000);
         assert_eq!(sketch.quantile(1.0), values.last().copied());
         for p in [0.01, 0.5, 0.9, 0.99, 0.999, 0.999_9] {
-            let (kept, exact) = (sketch.quantile(p).unwrap(), quantile(&values, p));
+            let (kept, exact) = (sketch.quantile(p).unwrap(), percentile(&values, p));
             assert!((kept - exact).abs() < 0.005 * exact, "{p}: {kept} for {exact}");
         }
         let last: Vec<u64> = sketch.rank.iter().rev().take(20).copied().collect();

@@ -67,12 +67,10 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
 }
 
 fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> Summary {
-    let mut responses: Vec<f64> = jobs.iter().map(|job| job.response).filter(|s| s.is_finite()).collect();
-    responses.sort_by(f64::total_cmp);
+    let responses: Vec<f64> = jobs.iter().map(|job| job.response).filter(|s| s.is_finite()).collect();
     let finished = responses.len() as u64;
     let submitted = jobs.len() as u64;
     let slowdown = jobs.iter().filter(|j| j.response.is_finite()).map(|job| job.response / job.longest);
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let started = 12 * submitted;
     let by_kind = [("probe", 20), ("launch", 12), ("claim", 20), ("finished", 10), ("cancel", 2)];
     Summary {
@@ -91,18 +89,9 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             wasted_work_s: submitted as f64,
             busy_s: 11.0 * submitted as f64,
         },
-        response_s: Distribution {
-            mean: mean(&responses),
-            std: 0.1,
-            p50: quantile(&responses, 0.5),
-            p90: quantile(&responses, 0.9),
-            p95: quantile(&responses, 0.95),
-            p99: quantile(&responses, 0.99),
-            p999: quantile(&responses, 0.999),
-            max: responses.last().copied().unwrap_or(f64::NAN),
-        },
+        response_s: Distribution::of(responses),
         wait_s: Brief { mean: 0.02, p50: 0.01, p99: 0.2 },
-        slowdown: Brief { mean: mean(&slowdown.collect::<Vec<_>>()), p50: 1.2, p99: 9.0 },
+        slowdown: Brief { mean: Distribution::of(slowdown).mean, p50: 1.2, p99: 9.0 },
         makespan_s: 0.02 * submitted as f64,
         utilization: 0.7,
         messages: Messages {
@@ -123,18 +112,11 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
     }
 }
 
-/// Linear interpolation between order statistics.
-pub(crate) fn quantile(sorted: &[f64], p: f64) -> f64 {
-    if sorted.is_empty() {
-        return f64::NAN;
-    }
-    let at = p * (sorted.len() - 1) as f64;
-    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
-    low + at.fract() * (high - low)
-}
+/// Core, start, end and slowdown.
+type Bursts = Vec<(u32, f64, f64, f64)>;
 
 /// Ten seconds of eight cores, one in five of whose seconds is degraded.
-fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Vec<(u32, f64, f64, f64)>) {
+fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     let mut draws = Draws::new(seed ^ 0xff);
     let (mut rows, mut bursts) = (Vec::new(), Vec::new());
     for core in 0..8 {

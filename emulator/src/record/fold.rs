@@ -299,7 +299,7 @@ impl<'a> Recorder<'a> {
         Books {
             jobs: self.counts,
             tasks: self.tasks,
-            copies: self.copies,
+            copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
             response: Distribution::of(rows.iter().filter(|r| !r.response.is_nan()).map(|r| r.response)),
             wait: brief_of_histogram(&self.waits),
             slowdown: slowdown(&rows),
@@ -390,7 +390,7 @@ pub struct Books {
 
 fn brief_of_histogram(waits: &Histogram<u64>) -> Brief {
     if waits.is_empty() {
-        return Brief::default();
+        return Brief::UNMEASURED;
     }
     let seconds = |us: u64| us as f64 * 1e-6;
     Brief {
@@ -408,7 +408,7 @@ fn slowdown(rows: &[JobRow]) -> Brief {
         .collect();
     ratios.sort_unstable_by(f64::total_cmp);
     if ratios.is_empty() {
-        return Brief::default();
+        return Brief::UNMEASURED;
     }
     Brief {
         mean: ratios.iter().sum::<f64>() / ratios.len() as f64,

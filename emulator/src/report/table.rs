@@ -4,10 +4,11 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::number;
 use super::stats::Interval;
-use super::study::{CellGroup, PolicyRuns, Study, cell_name};
+use super::study::{CellGroup, PolicyRuns, Study, cell_name, plain};
 use crate::results::{ClaimResult, Summary, Verdict};
 
 /// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
@@ -161,11 +162,28 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
         let _ = writeln!(out, "{mark}  {}", claim.says);
         if claim.verdict != Verdict::Holds {
             for (what, value) in &claim.measured {
-                let _ = writeln!(out, "                {what}: {value}");
+                let _ = writeln!(out, "                {what}: {}", words(value));
             }
         }
     }
     out
+}
+
+/// A JSON value without its punctuation, numbers to three digits.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().map(|(name, value)| format!("{name} {}", words(value)));
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        Value::Array(items) if items.iter().any(Value::is_array) => {
+            items.iter().map(words).collect::<Vec<_>>().join("; ")
+        }
+        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(" "),
+        Value::Number(number) => number::short(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Null => "–".to_owned(),
+        Value::Bool(_) | Value::String(_) => plain(value),
+    }
 }
 
 /// The JSON lines of a study: a summary a line, then the claims if there are any.
@@ -241,7 +259,8 @@ mod tests {
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),
             verdict,
-            measured: [("a < b".to_owned(), json!([1, 2]))].into(),
+            measured: [("a < b".to_owned(), json!({"left": 2.0, "along": [["9ms", 1], ["12ms", null]]}))]
+                .into(),
         };
         study.claims = vec![
             claim("one", Verdict::Holds),
@@ -254,7 +273,7 @@ mod tests {
                 && plain.contains("2 of 0 runs are missing")
         );
         assert!(
-            plain.contains("✓ holds       one\n✗ fails       two\n                a < b: [1,2]\n"),
+            plain.contains("✓ holds       one\n✗ fails       two\n                a < b: along 9ms 1.00; 12ms –, left 2.00\n"),
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));

@@ -1,5 +1,6 @@
 //! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
 
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use super::work::Demand;
 
 /// A workload whose files are read and whose defaults are filled in; what is left is a seed.
 pub(super) struct Plan {
+    /// Dotted key of the section it comes from, for errors.
+    section: &'static str,
     jobs: Jobs,
     /// Gap before each arrival; `None` keeps the trace's.
     gap: Option<Law<Span>>,
@@ -45,8 +48,12 @@ impl Plan {
         let mut plan = match spec {
             WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
             WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
-            WorkloadSpec::YahooLike(spec) => Self::like(Model::YahooLike, spec, service)?,
-            WorkloadSpec::ClouderaLike(spec) => Self::like(Model::ClouderaLike, spec, service)?,
+            WorkloadSpec::YahooLike(spec) => {
+                Self::like("workload.yahoo-like", Model::YahooLike, spec, service)?
+            }
+            WorkloadSpec::ClouderaLike(spec) => {
+                Self::like("workload.cloudera-like", Model::ClouderaLike, spec, service)?
+            }
         };
         plan.load_values(traces)?;
         plan.check()?;
@@ -64,6 +71,7 @@ impl Plan {
             ));
         }
         Ok(Self {
+            section: "workload.synthetic",
             jobs: Jobs::Synthetic { jobs: spec.jobs, tasks: spec.tasks.clone() },
             gap: Some(spec.interarrival.clone()),
             speedup: 1.0,
@@ -74,11 +82,16 @@ impl Plan {
         })
     }
 
-    fn like(model: Model, spec: &Like, service: &Service) -> Result<Self, WorkloadError> {
+    fn like(
+        section: &'static str,
+        model: Model,
+        spec: &Like,
+        service: &Service,
+    ) -> Result<Self, WorkloadError> {
         let facts = model.published();
         let jobs = spec.jobs.unwrap_or(facts.jobs);
         if jobs == 0 {
-            return Err(WorkloadError::config("workload.jobs", "must be at least 1"));
+            return Err(WorkloadError::config(format!("{section}.jobs"), "must be at least 1"));
         }
         Ok(Self {
             gap: Some(spec.interarrival.clone().unwrap_or_else(|| facts.gap.clone())),
@@ -88,6 +101,7 @@ impl Plan {
             service: service.clone(),
             warnings: Vec::new(),
             jobs: Jobs::Like { jobs, model, facts },
+            section,
         })
     }
 
@@ -105,6 +119,7 @@ impl Plan {
             warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
         }
         Ok(Self {
+            section: "workload.trace",
             jobs: Jobs::Traced(trace),
             gap: spec.interarrival.clone(),
             speedup: spec.speedup,
@@ -124,7 +139,7 @@ impl Plan {
             cutoff: spec.cutoff,
             deadline_slack: spec.deadline_slack.clone(),
         };
-        let mut plan = Self::like(model, &like, service)?;
+        let mut plan = Self::like("workload.trace", model, &like, service)?;
         let name = match model {
             Model::YahooLike => "yahoo-like",
             Model::ClouderaLike => "cloudera-like",
@@ -139,16 +154,22 @@ impl Plan {
 
     /// Reads the values of every `empirical` law that names a file.
     fn load_values(&mut self, traces: &Traces) -> Result<(), WorkloadError> {
+        let section = self.section;
+        let key = |name: &str| format!("{section}.{name}");
         if let Jobs::Synthetic { tasks, .. } = &mut self.jobs {
-            load_law(tasks, traces)?;
+            load_law(tasks, key("tasks"), traces)?;
         }
-        let spans = [&mut self.gap, &mut self.service.demand];
-        spans.into_iter().flatten().try_for_each(|law| load_law(law, traces))?;
+        if let Some(law) = &mut self.gap {
+            load_law(law, key("interarrival"), traces)?;
+        }
         if let Some(law) = &mut self.deadline_slack {
-            load_law(law, traces)?;
+            load_law(law, key("deadline_slack"), traces)?;
+        }
+        if let Some(law) = &mut self.service.demand {
+            load_law(law, "service.demand".into(), traces)?;
         }
         if let Some(Estimate::Error(law)) = &mut self.service.estimate {
-            load_law(law, traces)?;
+            load_law(law, "service.estimate".into(), traces)?;
         }
         Ok(())
     }
@@ -157,7 +178,7 @@ impl Plan {
     fn check(&self) -> Result<(), WorkloadError> {
         if !(self.speedup.is_finite() && self.speedup > 0.0) {
             let why = format!("must be a positive number, not {}", self.speedup);
-            return Err(WorkloadError::config("workload.speedup", why));
+            return Err(WorkloadError::config(format!("{}.speedup", self.section), why));
         }
         let correlated = self.service.correlated.part() >= 1.0;
         match &self.service.demand {
@@ -272,27 +293,40 @@ fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time>
     (0..workload.arrivals.len() as u32).map(deadline).collect()
 }
 
-/// Reads the values of an `empirical` law from its file, one value a line; other laws stay as they are.
-fn load_law<T: Quantity + FromStr>(law: &mut Law<T>, traces: &Traces) -> Result<(), WorkloadError> {
+/// Reads the values of an `empirical` law from its file, one value a line; other laws stay as they are. What is
+/// wrong with the file is wrong with `key`, which names it.
+fn load_law<T: Quantity + FromStr>(
+    law: &mut Law<T>,
+    key: String,
+    traces: &Traces,
+) -> Result<(), WorkloadError> {
     let Law::Empirical(empirical) = law else { return Ok(()) };
     let Some(name) = empirical.file.as_ref().filter(|_| empirical.values.is_empty()) else { return Ok(()) };
-    let file = traces.find(name)?;
-    let text =
-        std::fs::read_to_string(&file).map_err(|source| WorkloadError::Io { file: file.clone(), source })?;
+    match read_values(name, traces) {
+        Ok(values) => empirical.values = values,
+        Err(why) => return Err(WorkloadError::config(key, why)),
+    }
+    Ok(())
+}
+
+/// The values in a file, or what is wrong with it.
+fn read_values<T: Quantity + FromStr>(name: &Path, traces: &Traces) -> Result<Vec<T>, String> {
+    let file = traces.find(name).map_err(|error| error.to_string())?;
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let mut values = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let value = line.trim();
         if value.is_empty() || value.starts_with('#') {
             continue;
         }
         let parsed = value.parse::<T>().ok().filter(|parsed| parsed.refuse().is_none());
-        empirical.values.push(parsed.ok_or_else(|| WorkloadError::Line {
-            file: file.clone(),
-            line: number as u64 + 1,
-            why: format!("`{value}` is not a value of this law; write one a line, such as \"10ms\" or 0.5"),
+        values.push(parsed.ok_or_else(|| {
+            let at = format!("{}:{}", file.display(), number + 1);
+            format!("{at}: `{value}` is not a value of this law; write one a line, such as \"10ms\" or 0.5")
         })?);
     }
-    if empirical.values.is_empty() {
-        return Err(WorkloadError::Empty { file, why: String::new() });
+    if values.is_empty() {
+        return Err(format!("{}: holds no value; write one a line", file.display()));
     }
-    Ok(())
+    Ok(values)
 }

@@ -76,7 +76,8 @@ impl Fabric {
     /// schedulers do): links from and to them are found without a search.
     ///
     /// # Errors
-    /// A combination of settings that cannot be meant, or `links` for fewer endpoints; keys start at
+    /// A combination of settings that cannot be meant, or `links` or `faults` for another number of endpoints;
+    /// keys start at
     /// `network` or `link`.
     pub fn new(
         network: &Network,
@@ -86,13 +87,8 @@ impl Fabric {
         faults: Faults,
         seed: u64,
     ) -> Result<Self, Error> {
-        if let Some(placed) = links.endpoints().filter(|&placed| placed != endpoints) {
-            return Err(Error::at(
-                "topology",
-                format!("it places {placed} endpoints, the run has {endpoints}"),
-                "give every endpoint of the layout a place",
-            ));
-        }
+        check_size("topology", links.endpoints(), endpoints)?;
+        check_size("network.fault", faults.endpoints(), endpoints)?;
         let models = model::build(network, &links, !faults.is_empty())?;
         let states = if models.iter().any(Model::remembers) {
             States::Full(Table::new(hubs, endpoints))
@@ -120,17 +116,21 @@ impl Fabric {
     /// sending; the sender must be up.
     #[inline]
     pub fn route(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
-        let model = &self.world.models[self.world.links.class(src, dst)];
-        if let Some(after) = model.fixed
-            && self.world.calm
-        {
-            let books = self.stats.of_mut(class);
-            books.sent += 1;
-            books.delivered += 1;
-            books.propagation_ns += after.0;
-            return Verdict::Deliver { after, retransmissions: 0 };
+        let world = &self.world;
+        let model = &world.models[world.links.class(src, dst)];
+        // What most runs ask for must cost no more than its draw.
+        if !(model.only_delay && world.calm) {
+            return self.judge(now, src, dst, class, bytes);
         }
-        self.judge(now, src, dst, class, bytes)
+        let after = model.fixed.unwrap_or_else(|| {
+            let count = self.states.next(src, dst).count;
+            model.delay.sample(|| Trail { src, dst, count }.within(world.delay))
+        });
+        let books = self.stats.of_mut(class);
+        books.sent += 1;
+        books.delivered += 1;
+        books.propagation_ns += after.0;
+        Verdict::Deliver { after, retransmissions: 0 }
     }
 
     fn judge(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
@@ -186,11 +186,37 @@ impl Fabric {
     }
 }
 
-impl Passage<'_> {
+/// Refuses links or faults made for another number of endpoints.
+fn check_size(key: &str, known: Option<u32>, endpoints: u32) -> Result<(), Error> {
+    known.filter(|&known| known != endpoints).map_or(Ok(()), |known| {
+        Err(Error::at(
+            key,
+            format!("it is about {known} endpoints, the run has {endpoints}"),
+            "resolve it for the run's layout",
+        ))
+    })
+}
+
+/// Which message it is: the `count`-th from `src` to `dst`.
+#[derive(Clone, Copy)]
+struct Trail {
+    src: Endpoint,
+    dst: Endpoint,
+    count: u32,
+}
+
+impl Trail {
     /// The address of this message within a family of draws.
     #[inline]
-    fn address(&self, family: Address) -> Address {
-        family.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).at(u64::from(self.link.count))
+    const fn within(self, family: Address) -> Address {
+        family.at(self.src.0 as u64).at(self.dst.0 as u64).at(self.count as u64)
+    }
+}
+
+impl Passage<'_> {
+    #[inline]
+    const fn trail(&self) -> Trail {
+        Trail { src: self.src, dst: self.dst, count: self.link.count }
     }
 
     /// Lets the loss chain of the link make its step for this message.
@@ -201,7 +227,7 @@ impl Passage<'_> {
             let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
             self.link.bad = start < ge.share_bad();
         }
-        self.link.bad = step(ge, self.link.bad, self.address(self.world.loss).unit());
+        self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
     }
 }
 

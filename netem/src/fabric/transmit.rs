@@ -88,13 +88,14 @@ impl Passage<'_> {
     /// One transmission that begins at `at`.
     fn transmit(&mut self, attempt: u32, at: Time) -> Outcome {
         let Some(queueing) = self.serialise(at) else { return Outcome::Lost(Cause::Congestion) };
-        let address = self.address(self.world.delay);
         let model = self.model;
+        let (trail, family) = (self.trail(), self.world.delay);
+        let address = || trail.within(family);
         let mut propagation = if attempt == 0 {
             let first = self.link.count == 0;
             model.delay.follow(address, first, self.world.correlation, &mut self.link.score)
         } else {
-            model.delay.sample(address.at(u64::from(attempt)))
+            model.delay.sample(|| address().at(u64::from(attempt)))
         };
         if self.class == Class::Datagram {
             propagation += self.reorder();
@@ -130,9 +131,9 @@ impl Passage<'_> {
     fn lost(&self, attempt: u32) -> bool {
         let at = |address: Address| if attempt == 0 { address } else { address.at(u64::from(attempt)) };
         match self.model.loss {
-            Loss::Bernoulli(p) => !p.is_zero() && at(self.address(self.world.loss)).unit() < p.get(),
+            Loss::Bernoulli(p) => !p.is_zero() && at(self.trail().within(self.world.loss)).unit() < p.get(),
             Loss::GilbertElliott(ge) => {
-                let message = self.address(self.world.loss);
+                let message = self.trail().within(self.world.loss);
                 // Attempts go on from the message's state without moving the link's, which is a function of
                 // the number of messages alone.
                 let bad = (1..=attempt)
@@ -148,7 +149,7 @@ impl Passage<'_> {
         if self.model.reorder == 0.0 {
             return Span::ZERO;
         }
-        let address = self.address(self.world.reorder);
+        let address = self.trail().within(self.world.reorder);
         if address.unit() >= self.model.reorder {
             return Span::ZERO;
         }
@@ -156,7 +157,7 @@ impl Passage<'_> {
         let address = address.at(0);
         match &self.model.reorder_by {
             Some(law) => law.sample(&mut address.draw()),
-            None => self.model.delay.sample(address),
+            None => self.model.delay.sample(|| address),
         }
     }
 
@@ -165,11 +166,11 @@ impl Passage<'_> {
         if self.model.duplicate == 0.0 {
             return None;
         }
-        let address = self.address(self.world.duplicate);
+        let address = self.trail().within(self.world.duplicate);
         if address.unit() >= self.model.duplicate {
             return None;
         }
-        let mut propagation = self.model.delay.sample(address.at(0));
+        let mut propagation = self.model.delay.sample(|| address.at(0));
         if let Some(degraded) = self.world.faults.degraded(self.src, self.dst, self.now) {
             propagation = propagation.scale(degraded.factor);
         }
@@ -188,7 +189,7 @@ impl Passage<'_> {
         self.books().degraded += 1;
         *propagation = propagation.scale(degraded.factor);
         degraded.loss > 0.0
-            && self.address(self.world.loss).at(DEGRADED).at(u64::from(attempt)).unit() < degraded.loss
+            && self.trail().within(self.world.loss).at(DEGRADED).at(u64::from(attempt)).unit() < degraded.loss
     }
 
     /// What faults do to a transmission with that departure and delay.

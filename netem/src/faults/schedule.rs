@@ -21,6 +21,8 @@ pub struct Crash {
 /// sent, even if the fault begins while the message is under way.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults {
+    /// For how many endpoints it was resolved.
+    endpoints: u32,
     crashes: Vec<Crash>,
     outages: Windows,
     pauses: Windows,
@@ -77,7 +79,7 @@ impl Faults {
     /// # Errors
     /// A target that names nothing, an empty side, or someone on both sides; keys start at `network`.
     pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
-        let mut faults = Self::default();
+        let mut faults = Self { endpoints, ..Self::default() };
         let (mut outages, mut pauses) = (Vec::new(), Vec::new());
         for (i, spec) in specs.iter().enumerate() {
             let key = format!("network.fault[{i}]");
@@ -136,6 +138,11 @@ impl Faults {
             && self.pauses.windows.is_empty()
             && self.cuts.is_empty()
             && self.degrades.is_empty()
+    }
+
+    /// For how many endpoints it was resolved; `None` if there are no faults and it doesn't matter.
+    pub(crate) fn endpoints(&self) -> Option<u32> {
+        (!self.is_empty()).then_some(self.endpoints)
     }
 
     /// Every outage, by time and endpoint. Outages of an endpoint that overlap or touch are one.

@@ -84,10 +84,9 @@ proptest! {
         let mut links = fabric(&format!("one_way = '{latency}ms'"));
         let last = (0..messages).map(|k| {
             let now = Time(k * 1000);
-            match links.route(now, crate::A, crate::B, Class::Stream, 1500) {
-                Verdict::Deliver { after, .. } => now + after,
-                other => panic!("{other:?}"),
-            }
+            let fate = links.route(now, crate::A, crate::B, Class::Stream, 1500);
+            let Verdict::Deliver { after, .. } = fate else { panic!("{fate:?}") };
+            now + after
         }).max();
         prop_assert_eq!(last, Some(Time((messages - 1) * 1000) + crate::ms(latency)));
     }
@@ -104,7 +103,7 @@ proptest! {
                 }
                 Verdict::Deliver { .. } => {}
                 Verdict::Twice { .. } => prop_assert!(!message.3),
-                Verdict::Drop(_) => prop_assert!(!message.3 || message.2 == 8 || message.1 == 8),
+                Verdict::Drop(_) => prop_assert!(!message.3 || message.1 == 8),
             }
         }
     }
@@ -113,7 +112,6 @@ proptest! {
 #[test]
 fn an_ideal_network_touches_nothing() {
     let mut links = fabric("");
-    let before = format!("{links:?}").len();
     for dst in 1..10 {
         assert_eq!(
             links.route(Time(5), crate::A, Endpoint(dst), Class::Datagram, 9),
@@ -122,5 +120,5 @@ fn an_ideal_network_touches_nothing() {
     }
     assert!(crate::network("").is_ideal());
     let counted = format!("{:?}", fabric("loss = 0.1")).contains("Counts");
-    assert!(counted && format!("{links:?}").contains("states: None") && before > 0);
+    assert!(counted && format!("{links:?}").contains("states: None"));
 }

@@ -66,7 +66,7 @@ fn a_killed_run_goes_on_where_it_was() {
 
     let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
-    assert_eq!(load_summaries(root).unwrap(), [first.summary.clone()], "the torn line is gone");
+    assert_eq!(load_summaries(root).unwrap(), std::slice::from_ref(&first.summary), "the torn line is gone");
     assert_eq!(run.record("a").unwrap().summary, first.summary, "to the bit");
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
@@ -154,7 +154,7 @@ fn shards_merge_into_one_study() {
     let claim = |says: &str, verdict| ClaimResult { says: says.into(), verdict, measured: [].into() };
     shard(&a, &[("1", "p", 1), ("2", "q", 1)], &[claim("x", Verdict::Holds), claim("y", Verdict::Holds)]);
     shard(&b, &[("2", "q", 1), ("3", "p", 2)], &[claim("x", Verdict::Fails), claim("y", Verdict::NotTested)]);
-    let study = merge(&[a.clone(), b.clone()]).unwrap();
+    let study = merge(&[a.clone(), b]).unwrap();
     assert_eq!(study.records().count(), 3, "what both hold counts once");
     assert_eq!(study.cells[0].policies[0].runs.len(), 2, "two seeds of p");
     assert_eq!(

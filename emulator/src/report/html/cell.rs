@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::{anchor, cell_title, table, value};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
@@ -186,13 +188,16 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     )
 }
 
-/// Optional parts of a summary that are shown as they come.
-const EXTRAS: [(&str, fn(&Summary) -> Option<&serde_json::Value>); 2] = [
+/// An optional part of a summary that is shown as it comes.
+type Extra = fn(&Summary) -> Option<&Value>;
+
+/// Their headings.
+const EXTRAS: [(&str, Extra); 2] = [
     ("Staleness of gossip", |s| s.staleness.as_ref()),
     ("Fidelity: asked against achieved", |s| s.fidelity.as_ref()),
 ];
 
-fn extra(group: &CellGroup, title: &str, pick: fn(&Summary) -> Option<&serde_json::Value>) -> String {
+fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let found: String = runs
         .filter_map(|run| {

@@ -188,6 +188,10 @@ fn value(json: &Value) -> String {
                 .map(|(key, json)| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(key), value(json)));
             format!("<dl class=\"json\">{}</dl>", rows.collect::<String>())
         }
+        // Points along a swept key: each with its value.
+        Value::Array(items) if items.iter().any(Value::is_array) => {
+            items.iter().map(|item| value(item).replacen(", ", ": ", 1)).collect::<Vec<_>>().join("; ")
+        }
         Value::Array(items) => items.iter().map(value).collect::<Vec<_>>().join(", "),
         Value::Number(number) if number.is_f64() => {
             escape(&number::short(number.as_f64().unwrap_or(f64::NAN)))

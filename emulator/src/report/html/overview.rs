@@ -68,7 +68,8 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
     let tally = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
     let (holds, fails, open) = (tally(Verdict::Holds), tally(Verdict::Fails), tally(Verdict::NotTested));
     let mut out = format!(
-        "<section id=\"claims\"><h2>Claims</h2><p class=\"hint\">{holds} hold, {fails} fail, {open} not tested</p><div class=\"box\">"
+        "<section id=\"claims\"><h2>Claims</h2><p class=\"hint\">{holds} of {} hold, {fails} fail, {open} not tested</p><div class=\"box\">",
+        claims.len()
     );
     for claim in claims {
         let (class, mark, word) = match claim.verdict {
@@ -116,12 +117,15 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-fn mean(runs: &PolicyRuns, metric: fn(&Summary) -> f64) -> Option<Interval> {
+fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
     Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
 }
 
+/// A number of a summary.
+type Metric = fn(&Summary) -> f64;
+
 /// What the shaded table shows of each policy.
-const SHADED: [(&str, fn(&Summary) -> f64); 2] =
+const SHADED: [(&str, Metric); 2] =
     [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
 
 fn heat(study: &Study, policies: &[&str]) -> String {
@@ -142,7 +146,7 @@ fn heat(study: &Study, policies: &[&str]) -> String {
 }
 
 /// One a policy.
-fn shades(group: &CellGroup, policies: &[&str], metric: fn(&Summary) -> f64) -> Vec<Option<Shade>> {
+fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
     let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
     let means: Vec<Option<f64>> =
         policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
@@ -192,7 +196,7 @@ fn curve(
     other: &Cell,
     cells: &[&CellGroup],
     policies: &[&str],
-    (name, metric): (&str, fn(&Summary) -> f64),
+    (name, metric): (&str, Metric),
 ) -> String {
     let series = policies.iter().enumerate().map(|(colour, policy)| {
         let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };

@@ -25,7 +25,7 @@ section{margin-top:34px}\
 .box{border-radius:10px;padding:12px 16px;margin-top:16px;border:1px solid var(--rule);background:var(--card)}\
 .box.warns{background:var(--warn-bg);border-color:transparent}.box ul{margin:4px 0;padding-left:20px}\
 .claim{display:grid;grid-template-columns:108px minmax(0,1fr);gap:4px 14px;padding:9px 0;border-top:1px solid var(--rule)}\
-.claim:first-of-type{border-top:0}.claim details{grid-column:2;font-size:13px}\
+.claim:first-of-type{border-top:0}.claim details{grid-column:2;font-size:13px;overflow-x:auto}\
 .badge{justify-self:start;align-self:start;border-radius:99px;padding:1px 11px;font-size:13px;font-weight:600;white-space:nowrap}\
 .badge.good{background:var(--good-bg)}.badge.bad{background:var(--bad-bg)}.badge.warn{background:var(--warn-bg)}\
 details.cell{border:1px solid var(--rule);border-radius:12px;margin-top:18px;padding:0 18px;background:var(--paper)}\

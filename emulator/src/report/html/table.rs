@@ -227,7 +227,7 @@ pub(super) fn engine(study: &Study) -> String {
             number::count(events),
             number::seconds(cpu),
             number::seconds(wall),
-            if cpu > 0.0 { number::short(events as f64 / cpu) } else { "–".to_owned() },
+            if cpu > 0.0 { format!("{} M", number::short(events as f64 / cpu / 1e6)) } else { "–".to_owned() },
             number::bytes(memory)
         ));
     }

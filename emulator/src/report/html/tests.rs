@@ -38,7 +38,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
             Verdict::Holds,
             json!({"left": 1.234_567, "right": 2.0}),
         ),
-        claim("random is shortest", Verdict::Fails, json!({"left": 5.0, "right": 1.0})),
+        claim("random is shortest", Verdict::Fails, json!({"along": [["9ms", 5.0], ["12ms", 1.0]]})),
         claim("a policy that was not run", Verdict::NotTested, json!(null)),
     ];
     Study::assemble(manifest, Vec::new(), records, claims, Vec::new())
@@ -68,10 +68,11 @@ fn many_cells_stay_small_and_whole() {
 #[test]
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
-    assert!(page.contains("1 hold, 1 fail, 1 not tested"));
+    assert!(page.contains("1 of 3 hold, 1 fail, 1 not tested"));
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
     assert!(page.contains("✓ balance"));
+    assert!(page.contains("9ms: 5.00; 12ms: 1.00") && page.contains("<dt>left</dt><dd>1.23</dd>"));
     assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
     assert!(page.contains("core slowed down"));
 }
