@@ -1,5 +1,7 @@
 //! The binary from the user's side: streams, exit status, files.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};

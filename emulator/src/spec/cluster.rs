@@ -71,7 +71,8 @@ impl Cluster {
             None => (vec![Self::equal(document, section)?], None),
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
-        if !(speed.mean() > 0.0) {
+        let mean = speed.mean();
+        if mean.is_nan() || mean <= 0.0 {
             return Err(document
                 .error_at(&["cluster", "speed"], "nodes without speed run nothing")
                 .help("write a factor above 0 on the reference core"));
