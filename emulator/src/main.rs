@@ -1,3 +1,7 @@
 //! The `volary` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    volary::cli::main()
+}

@@ -1,5 +1,7 @@
 //! Experiment files from the user's side: what plans, and what is said about those that do not.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -319,7 +321,7 @@ fn files_are_relative_to_the_file_that_names_them() {
     let file = write(&folder, "experiments/a/x.toml", &text);
     let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
     assert_eq!(experiment.name, "a/x");
-    let json = serde_json::to_value(&experiment.points[2].resolved.as_ref()).unwrap();
+    let json = serde_json::to_value(experiment.points[2].resolved.as_ref()).unwrap();
     assert_eq!(json["interference"]["bernoulli"]["probability"], 0.2);
     assert_eq!(
         json["interference"]["bernoulli"]["slowdown"]["empirical"]["values"],
@@ -410,21 +412,52 @@ fn unreadable_files_are_explained() {
 
 #[test]
 fn every_experiment_of_the_repository_plans() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
-    let mut folders = vec![root.clone()];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")];
+    let mut planned = 0;
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() && path.file_name().is_none_or(|name| name != "profiles") {
-                folders.push(path);
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                // Profiles are parts of experiments.
+                if path.file_name().is_none_or(|name| name != "profiles") {
+                    folders.push(path);
+                }
             } else if path.extension().is_some_and(|suffix| suffix == "toml") {
-                let planned = Experiment::load(&path, &Overrides::default());
-                assert!(planned.is_ok_and(|e| !e.points.is_empty()), "{}", {
-                    Experiment::load(&path, &Overrides::default()).unwrap_err()
-                });
+                let experiment =
+                    Experiment::load(&path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+                assert!(!experiment.points.is_empty(), "{} has nothing to run", path.display());
+                planned += 1;
             }
         }
     }
+    assert!(planned > 5, "only {planned} experiments were found");
+}
+
+#[test]
+fn the_offered_load_is_that_of_the_laws() {
+    use volary::spec::describe::load;
+    use volary::workload::Traces;
+
+    let traces = Traces::beside(Path::new(""));
+    let of = |text: &str| load(&plan(text).unwrap().points[0].resolved, 7, &traces);
+    // 10 jobs a second of 4 tasks of 1 s on 20 cores that do 1 − 0.1 · (1 − 1/4) of their work.
+    let found = of(GOOD).unwrap();
+    assert!((found.offered - 40.0 / (20.0 * 0.925)).abs() < 1e-9, "{found:?}");
+    // Drawn jobs of a generator come near the same formula: the Yahoo facts give 4,500 cores about 3/4.
+    // A trace-like generator has no copies that differ, so the sweep is left out.
+    let yahoo = GOOD.split("[sweep]").next().unwrap()
+        .replace("[workload.synthetic]\njobs = 100\ntasks = 4\ninterarrival = { exponential = { mean = \"100ms\" } }", "[workload.yahoo-like]")
+        .replace("demand = { exponential = { mean = \"1s\" } }", "")
+        .replace("nodes = 10\ncores = 2", "nodes = 4_500");
+    let found = of(&yahoo).unwrap();
+    assert!((0.5..1.2).contains(&found.offered), "{found:?}");
+    // Slowdowns without a closed form leave it open.
+    assert_eq!(
+        of(&GOOD.replace("slowdown = 4", "slowdown = { lognormal = { median = 4.0, sigma = 1.0 } }")),
+        None
+    );
+    let text = volary::spec::describe::text(&plan(GOOD).unwrap(), None);
+    assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
 }
 
 mod fuzz {

@@ -58,7 +58,11 @@ fn experiment(seed: u64) -> String {
     let jobs = 20 + dice.below(60);
     let load = f64::from(1 + dice.below(9)) / 12.0;
     let gap = f64::from(tasks) / (load * f64::from(nodes * cores));
-    let demand = dice.pick(&["\"1s\"", "{ exponential = { mean = \"1s\" } }", "{ lognormal = { median = \"500ms\", sigma = 1.2 } }"]);
+    let demand = dice.pick(&[
+        "\"1s\"",
+        "{ exponential = { mean = \"1s\" } }",
+        "{ lognormal = { median = \"500ms\", sigma = 1.2 } }",
+    ]);
     let (homogeneous, correlated) = (dice.chance(50), dice.chance(50));
     let mut text = format!(
         "title = \"swarm\"\nseed = {seed}\n[cluster]\nnodes = {nodes}\ncores = {cores}\nschedulers = {schedulers}\n\
@@ -82,10 +86,19 @@ fn experiment(seed: u64) -> String {
 }
 
 fn network(dice: &mut Dice, text: &mut String) {
-    let delay = dice.pick(&["\"0s\"", "\"10ms\"", "{ gamma = { shape = 4, mean = \"20ms\" } }", "{ exponential = { mean = \"100ms\" } }"]);
+    let delay = dice.pick(&[
+        "\"0s\"",
+        "\"10ms\"",
+        "{ gamma = { shape = 4, mean = \"20ms\" } }",
+        "{ exponential = { mean = \"100ms\" } }",
+    ]);
     writeln!(text, "one_way = {delay}").unwrap();
     if dice.chance(60) {
-        let loss = dice.pick(&["0.01", "0.2", "{ gilbert-elliott = { p = 0.05, r = 0.3, good_loss = 0.0, bad_loss = 0.8 } }"]);
+        let loss = dice.pick(&[
+            "0.01",
+            "0.2",
+            "{ gilbert-elliott = { p = 0.05, r = 0.3, good_loss = 0.0, bad_loss = 0.8 } }",
+        ]);
         writeln!(text, "loss = {loss}").unwrap();
     }
     if dice.chance(30) {
@@ -132,10 +145,17 @@ fn check(seed: u64) {
     let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);
     assert_eq!(jobs.submitted, jobs.finished + jobs.failed + jobs.unfinished, "{text}");
     assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{text}");
-    assert_eq!(jobs.unfinished + jobs.failed, 0, "every fault heals, so every job can finish\n{text}{measured:#?}");
+    assert_eq!(
+        jobs.unfinished + jobs.failed,
+        0,
+        "every fault heals, so every job can finish\n{text}{measured:#?}"
+    );
     assert_eq!(tasks.submitted, tasks.finished, "{text}");
     let again = run(&text).remove(0);
-    assert_eq!(summary.engine.order_hash, again.summary.engine.order_hash, "the same seed, another order\n{text}");
+    assert_eq!(
+        summary.engine.order_hash, again.summary.engine.order_hash,
+        "the same seed, another order\n{text}"
+    );
     assert_eq!(measured.jobs.len() as u64, jobs.submitted);
 }
 

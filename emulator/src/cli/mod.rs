@@ -1,1 +1,196 @@
-//! To come.
+//! The command line: one file per subcommand.
+//!
+//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 done; 1 done, but with
+//! `--check` a claim failed; 2 bad usage or input; 3 the run could not finish.
+
+mod compare;
+mod completions;
+mod plan;
+mod policies;
+mod profile;
+mod report;
+mod run;
+mod schema;
+mod topology;
+mod trace;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use tracing::Level;
+
+use crate::record::rundir;
+use crate::report::table::Style;
+use crate::runtime::RunError;
+use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
+
+/// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
+#[derive(Debug, Parser)]
+#[command(name = "volary", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Say more on stderr; twice for everything.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Options),
+    Plan(plan::Options),
+    Report(report::Options),
+    Compare(compare::Options),
+    Policies(policies::Options),
+    Profile(profile::Options),
+    Trace(trace::Options),
+    Topology(topology::Options),
+    Schema(schema::Options),
+    Completions(completions::Options),
+}
+
+/// Which experiment, and what is changed about it.
+#[derive(Debug, Args)]
+struct ExperimentArgs {
+    /// The experiment file.
+    experiment: PathBuf,
+    /// Change a key of the file, such as `network.loss=0.01`; a swept key is pinned to the value.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run only the policies with these labels.
+    #[arg(long, value_name = "LABEL")]
+    policy: Vec<String>,
+    /// Seed of the first replication.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Replications: a number, or `auto` until the file's `precision` is reached.
+    #[arg(long, value_name = "N", value_parser = repeat)]
+    repeat: Option<Repeat>,
+    /// Which clock moves the run: virtual, local or hosts.
+    #[arg(long, value_parser = runtime)]
+    runtime: Option<RuntimeKind>,
+}
+
+impl ExperimentArgs {
+    fn load(&self) -> Result<Experiment, SpecError> {
+        let overrides = Overrides {
+            set: self.set.clone(),
+            policies: self.policy.clone(),
+            seed: self.seed,
+            repeat: self.repeat,
+            runtime: self.runtime,
+        };
+        let experiment = Experiment::load(&self.experiment, &overrides)?;
+        for warning in &experiment.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(experiment)
+    }
+}
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    text.parse().map_err(|()| "write a number of at least 1, or auto".to_owned())
+}
+
+fn runtime(text: &str) -> Result<RuntimeKind, String> {
+    match text {
+        "virtual" => Ok(RuntimeKind::Virtual),
+        "local" => Ok(RuntimeKind::Local),
+        "hosts" => Ok(RuntimeKind::Hosts),
+        _ => Err("expected virtual, local or hosts".to_owned()),
+    }
+}
+
+/// Parses the command line, does what it says, and reports errors on stderr.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log(cli.verbose);
+    match dispatch(&cli.command) {
+        Ok(status) => status,
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            ExitCode::from(status(&error))
+        }
+    }
+}
+
+fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(options) => run::main(options),
+        Command::Plan(options) => plan::main(options),
+        Command::Report(options) => report::main(options),
+        Command::Compare(options) => compare::main(options),
+        Command::Policies(options) => policies::main(options),
+        Command::Profile(options) => profile::main(options),
+        Command::Trace(options) => trace::main(options),
+        Command::Topology(options) => topology::main(options),
+        Command::Schema(options) => schema::main(options),
+        Command::Completions(options) => completions::main(options),
+    }
+}
+
+/// 3 where a run broke off, 2 for what the user asked.
+fn status(error: &anyhow::Error) -> u8 {
+    match error.downcast_ref::<RunError>() {
+        Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
+        Some(RunError::RunDir(_) | RunError::Unsupported(_)) | None => 2,
+    }
+}
+
+/// Whoever read our output stopped reading: that is not an error of ours.
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn log(verbose: u8) {
+    let level = match verbose {
+        0 => Level::WARN,
+        1 => Level::INFO,
+        _ => Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_max_level(level)
+        .with_ansi(colours(&io::stderr()))
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+/// Whether a stream takes colours: a terminal whose user has not set `NO_COLOR`.
+fn colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn style() -> Style {
+    if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
+}
+
+/// Writes text to stdout, with a newline at its end.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    out.flush()
+}
+
+/// Writes a value as indented JSON to stdout.
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    Ok(print(&serde_json::to_string_pretty(value)?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,6 +1,7 @@
 //! The emulated machines: how many, how fast, where they stand.
 
 use std::ops::Range;
+use std::path::Path;
 
 use serde::Serialize;
 use volary_actors::base::{Address, Endpoint, Law, Purpose};
@@ -70,7 +71,8 @@ impl Cluster {
             None => (vec![Self::equal(document, section)?], None),
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
-        if !(speed.mean() > 0.0) {
+        let mean = speed.mean();
+        if mean.is_nan() || mean <= 0.0 {
             return Err(document
                 .error_at(&["cluster", "speed"], "nodes without speed run nothing")
                 .help("write a factor above 0 on the reference core"));
@@ -209,6 +211,17 @@ impl Cluster {
         let of = |node: u32| std::iter::repeat_n(nodes[node as usize], layout.cores(node) as usize);
         (0..layout.nodes()).flat_map(of).collect()
     }
+}
+
+/// Reads and resolves a topology file by itself.
+///
+/// # Errors
+/// When it cannot be read, parsed or built.
+pub fn topology(path: &Path, seed: u64) -> Result<Topology, SpecError> {
+    let mut document = Document::read(path)?;
+    super::include::values(&mut document)?;
+    let file: TopologyFile = document.to()?;
+    file.resolve(seed).map_err(|error| explain::netem(&document, &error))
 }
 
 /// Where every endpoint stands: a client with its scheduler, extras after them.

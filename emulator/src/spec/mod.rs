@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | text to document | [`document`] | syntax; keeps the place of every key and value |
 //! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
-//! | document to [`File`](file::File) | [`file`] | form only: a file that parses on one machine parses on all |
+//! | document to [`File`] | [`file`](mod@file) | form only: a file that parses on one machine parses on all |
 //! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
@@ -13,6 +13,7 @@
 
 pub mod claims;
 pub mod cluster;
+pub mod describe;
 pub mod document;
 pub mod error;
 mod explain;
@@ -23,6 +24,7 @@ pub mod plan;
 pub mod policy;
 mod repeat;
 mod resolve;
+pub mod schema;
 pub mod sweep;
 pub mod tree;
 

@@ -21,6 +21,17 @@ impl Default for Repeat {
     }
 }
 
+impl Repeat {
+    /// The number, if there is one.
+    #[must_use]
+    pub const fn times(self) -> Option<u32> {
+        match self {
+            Self::Times(times) => Some(times),
+            Self::Auto => None,
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Repeat {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;

@@ -1,0 +1,32 @@
+//! `volary compare`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{print, print_json};
+use crate::compare::compare;
+use crate::report::Study;
+
+/// Set two runs side by side: policy by policy, cell by cell, with paired intervals where seeds agree.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// A run directory.
+    first: PathBuf,
+    /// Another.
+    second: PathBuf,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let comparison = compare(&Study::load(&options.first)?, &Study::load(&options.second)?);
+    if options.json {
+        print_json(&comparison)?;
+    } else {
+        print(&comparison.text())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

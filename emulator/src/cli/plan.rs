@@ -1,0 +1,31 @@
+//! `volary plan`
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{ExperimentArgs, print, print_json};
+use crate::spec::{Shard, describe};
+
+/// Check an experiment file and show it resolved, without running it.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// Show only every N-th run, beginning with the I-th.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Everything, as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let experiment = options.experiment.load()?;
+    if options.json {
+        print_json(&describe::json(&experiment, options.shard))?;
+    } else {
+        print(&describe::text(&experiment, options.shard))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

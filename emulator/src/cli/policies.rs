@@ -1,0 +1,92 @@
+//! `volary policies`
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+use volary_actors::policies::{Card, PolicySpec};
+
+use super::{print, print_json};
+use crate::spec::error::nearest;
+
+/// List the policies, or explain one: what it does, its source, its parameters.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// A policy.
+    name: Option<String>,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut cards = PolicySpec::cards();
+    if let Some(name) = &options.name {
+        let names: Vec<&str> = cards.iter().map(|card| card.name).collect();
+        if !names.contains(&name.as_str()) {
+            let known = names.join(", ");
+            let help = nearest(name, names)
+                .map_or_else(|| format!("known are {known}"), |near| format!("did you mean `{near}`?"));
+            return Err(anyhow!("there is no policy `{name}`\n  = help: {help}"));
+        }
+        cards.retain(|card| card.name == name);
+    }
+    if options.json {
+        let cards: Vec<Value> = cards
+            .iter()
+            .map(|card| json!({ "name": card.name, "about": card.about, "parameters": card.schema }))
+            .collect();
+        print_json(&cards)?;
+    } else if options.name.is_some() {
+        print(&cards.iter().map(explain).collect::<String>())?;
+    } else {
+        print(&list(&cards))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line per policy.
+fn list(cards: &[Card]) -> String {
+    let width = cards.iter().map(|card| card.name.len()).max().unwrap_or(0);
+    cards.iter().fold(String::new(), |mut text, card| {
+        let title = card.about.lines().next().unwrap_or_default();
+        let _ = writeln!(text, "{:width$}  {title}", card.name);
+        text
+    })
+}
+
+/// What a policy does, and its parameters with their defaults.
+fn explain(card: &Card) -> String {
+    let mut text = format!("{}: {}\n", card.name, card.about);
+    let properties = card.schema.get("properties").and_then(Value::as_object);
+    let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+        text.push_str("\nIt has no parameters.\n");
+        return text;
+    };
+    text.push_str("\nParameters:\n");
+    for (name, schema) in properties {
+        let default = schema.get("default").map_or_else(String::new, |value| format!(" = {value}"));
+        let _ = writeln!(text, "  {name}{default}");
+        let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        for line in about.lines() {
+            let _ = writeln!(text, "      {line}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_listed_and_explained() {
+        let cards = PolicySpec::cards();
+        assert_eq!(list(&cards).lines().count(), cards.len());
+        let latin = cards.iter().find(|card| card.name == "latin-square").unwrap();
+        let text = explain(latin);
+        assert!(text.contains("  order = 2\n      Order v of the square"), "{text}");
+    }
+}

@@ -1,0 +1,51 @@
+//! `volary profile`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use volary_actors::base::Span;
+
+use super::{print, print_json};
+use crate::cores::Profile;
+use crate::cores::show::Show;
+
+/// Look at interference profiles.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show when a profile slows down which core, exactly as a run with this seed meets it.
+    Show {
+        /// The profile file.
+        profile: PathBuf,
+        /// How many cores (nodes or racks, if that is the profile's scope).
+        #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        cores: u32,
+        /// Until when.
+        #[arg(long, default_value = "10s")]
+        until: Span,
+        /// Seed of the run.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Every burst, as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let Command::Show { profile, cores, until, seed, json } = &options.command;
+    let profile = Profile::open(profile)?;
+    let show = Show { units: *cores, until: *until, seed: *seed };
+    if *json {
+        print_json(&show.json(&profile))?;
+    } else {
+        print(&show.text(&profile))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,71 @@
+//! `volary report`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{print, style};
+use crate::record::rundir;
+use crate::report::{self, Study, table};
+use crate::results::{Cell, Summary};
+use crate::spec::claims::{self, Claim};
+
+/// Show the results of run directories, together if they are shards of one experiment, and write their report.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Run directories.
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    /// Write summary, rows, timeline and report.html here; with a single run into its own folder if absent.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the JSON lines instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut study = report::merge(&options.runs)?;
+    if options.runs.len() > 1 {
+        judge_again(&mut study);
+    }
+    let out = match (&options.out, options.runs.as_slice()) {
+        (Some(out), _) | (None, [out]) => Some(out),
+        (None, _) => None,
+    };
+    if let Some(out) = out {
+        rundir::write_outputs(out, &study)?;
+    }
+    if options.json {
+        print(&table::json_lines(&study))?;
+    } else {
+        print(&table::text(&study, style()))?;
+        match out {
+            Some(out) => print(&format!("report: {}", out.join(rundir::REPORT).display()))?,
+            None => print("name a folder with --out to write a report")?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Claims may compare what different shards ran: judge them over all of it. A manifest that does not say what
+/// was planned leaves the verdicts as they were.
+fn judge_again(study: &mut Study) {
+    let read = || -> Option<(Vec<Claim>, Vec<Cell>)> {
+        let spec = &study.manifest.spec;
+        let claims = serde_json::from_value(spec.get("claims")?.clone()).ok()?;
+        let mut cells: Vec<Cell> = Vec::new();
+        for point in spec.get("points")?.as_array()? {
+            let cell = serde_json::from_value(point.get("cell")?.clone()).ok()?;
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        }
+        Some((claims, cells))
+    };
+    if let Some((claims, cells)) = read() {
+        let summaries: Vec<Summary> = study.records().map(|record| record.summary.clone()).collect();
+        study.claims = claims::judge(&claims, &cells, &summaries);
+    }
+}

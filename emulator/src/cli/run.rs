@@ -1,0 +1,103 @@
+//! `volary run`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use clap::Args;
+
+use super::{ExperimentArgs, print, style};
+use crate::record::manifest::State;
+use crate::report::table;
+use crate::results::Verdict;
+use crate::runtime::{self, Outcome, RunOptions, Watch};
+use crate::spec::Shard;
+
+/// Run an experiment and keep what it measures in a run directory.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    /// The run directory; `runs/<experiment>` if absent.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Keep what the run directory holds and run only what is missing.
+    #[arg(long)]
+    resume: bool,
+    /// Runs at once; one per processor if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Run only every N-th cell, policy and replication, beginning with the I-th.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// No progress bar and no table.
+    #[arg(long)]
+    quiet: bool,
+    /// Exit with status 1 if a claim fails.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let experiment = options.experiment.load()?;
+    let out = match &options.out {
+        Some(out) => out.clone(),
+        // What is resumed is the folder a first run would have taken.
+        None if options.resume => Path::new("runs").join(experiment.name.replace(['/', '\\'], "-")),
+        None => runtime::default_folder(&experiment.name),
+    };
+    let run = RunOptions {
+        out,
+        resume: options.resume,
+        threads: options.threads.map(usize::from),
+        shard: options.shard,
+        quiet: options.quiet,
+        argv: std::env::args().collect(),
+    };
+    let watch = Arc::new(if options.quiet { Watch::default() } else { Watch::on_terminal() });
+    let stop = Arc::clone(&watch);
+    ctrlc::set_handler(move || {
+        // A second signal means it: leave at once, with the status of an interrupted program.
+        if stop.stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    let outcome = runtime::run(&experiment, &run, &watch)?;
+    if options.json {
+        print(&table::json_lines(&outcome.study))?;
+    } else if !options.quiet {
+        print(&table::text(&outcome.study, style()))?;
+        print(&format!("results: {}", run.out.display()))?;
+    }
+    Ok(status(&outcome, &run, options.check))
+}
+
+fn status(outcome: &Outcome, run: &RunOptions, check: bool) -> ExitCode {
+    match outcome.state {
+        State::Finished => {}
+        State::Running | State::Interrupted => {
+            tracing::error!(
+                "interrupted; what was measured is in {}, --resume runs the rest",
+                run.out.display()
+            );
+            return ExitCode::from(3);
+        }
+        State::Failed => {
+            for failure in &outcome.failures {
+                let why = failure.log.lines().next().unwrap_or("no log");
+                tracing::error!("{} with seed {} failed: {why}", failure.policy, failure.seed);
+            }
+            return ExitCode::from(3);
+        }
+    }
+    let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
+    if check && failed > 0 {
+        tracing::error!("{failed} of {} claims failed", outcome.claims.len());
+        return ExitCode::from(1);
+    }
+    ExitCode::SUCCESS
+}

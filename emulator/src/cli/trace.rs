@@ -1,0 +1,75 @@
+//! `volary trace`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use volary_actors::base::Span;
+
+use super::{print, print_json};
+use crate::workload::{Reference, Trace, Traces};
+
+/// Look at workload traces, or convert them.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Describe a trace: jobs, fan-outs, durations, arrivals, and how it compares with what is published.
+    Describe {
+        /// The trace; also looked for in the folders of VOLARY_TRACES.
+        file: PathBuf,
+        /// Published trace to compare with.
+        #[arg(long)]
+        reference: Option<Reference>,
+        /// Boundary between short and long jobs.
+        #[arg(long)]
+        cutoff: Option<Span>,
+        /// Only the first so many jobs.
+        #[arg(long, value_name = "N")]
+        jobs: Option<u32>,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Convert a trace to the .tr format, packed as the new name says (.tr, .tr.xz, .tr.zst, .tr.gz).
+    Convert {
+        /// The trace; also looked for in the folders of VOLARY_TRACES.
+        file: PathBuf,
+        /// The new file.
+        to: PathBuf,
+        /// Only the first so many jobs.
+        #[arg(long, value_name = "N")]
+        jobs: Option<u32>,
+    },
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    match &options.command {
+        Command::Describe { file, reference, cutoff, jobs, json } => {
+            let description = read(file, *jobs)?.describe(*reference, *cutoff);
+            if *json {
+                print_json(&description)?;
+            } else {
+                print(&description.to_string())?;
+            }
+        }
+        Command::Convert { file, to, jobs } => {
+            let trace = read(file, *jobs)?;
+            for note in trace.notes() {
+                tracing::warn!("{note}");
+            }
+            trace.write(to)?;
+            print(&format!("{} jobs, {} tasks: {}", trace.jobs().len(), trace.tasks(), to.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {
+    let found = Traces::beside(Path::new("")).find(file)?;
+    Ok(Trace::read(&found, jobs)?)
+}

@@ -1,0 +1,214 @@
+//! `volary plan`: a resolved experiment for people, and its offered load.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+use volary_actors::base::JobId;
+use volary_actors::base::{Law, Span};
+use volary_actors::catalog::Catalog;
+
+use super::plan::{Experiment, Resolved, Shard};
+use crate::report::{cell_name, number};
+use crate::results::Cell;
+use crate::workload::{Service, Synthetic, Traces, Workload, WorkloadSpec};
+
+/// Cells shown before the rest is only counted.
+const SHOWN: usize = 24;
+/// Tasks of a trace or generator beyond which its work is not added up just to be shown.
+const MOST_TASKS: u64 = 20_000_000;
+
+/// What a workload asks of a cluster.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Load {
+    /// ρ = λ · E\[tasks\] · E\[work\] / (capacity · throughput): the share of the cores' time that one copy of
+    /// each task needs. Copies that a policy adds come on top.
+    pub offered: f64,
+    /// Work per second the cores can do, in reference cores, interference included.
+    pub capacity: f64,
+    /// Share of a healthy core's work that interference leaves.
+    pub throughput: f64,
+}
+
+/// The offered load of a cell, where it is known: from the laws of a synthetic workload, else from the jobs
+/// drawn under `seed`.
+#[must_use]
+pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
+    let throughput = match &world.interference {
+        Some(profile) => profile.throughput()?,
+        None => 1.0,
+    };
+    let capacity = world.cluster.capacity(seed) * throughput;
+    let demand = match (&world.workload, &world.service) {
+        (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => synthetic(jobs, demand),
+        _ => drawn(world, seed, traces),
+    };
+    let offered = demand? / capacity;
+    offered.is_finite().then_some(Load { offered, capacity, throughput })
+}
+
+/// Work that arrives per second.
+fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
+    let gap = jobs.interarrival.mean();
+    (gap > 0.0).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
+}
+
+/// The same over the jobs of a run; one job has no rate.
+fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
+    let schedulers = world.cluster.schedulers;
+    let jobs = Workload::build(&world.workload, &world.service, seed, schedulers, traces).ok()?;
+    let last = jobs.job(JobId(jobs.jobs().checked_sub(1)?)).arrival;
+    let first = jobs.job(JobId(0)).arrival;
+    let span = last.since(first).as_secs_f64();
+    (span > 0.0 && jobs.total_tasks() <= MOST_TASKS).then(|| jobs.total_work() / span)
+}
+
+/// The resolved experiment as text.
+#[must_use]
+pub fn text(experiment: &Experiment, shard: Option<Shard>) -> String {
+    let mut out = String::new();
+    let units = experiment.units(shard).len();
+    let _ = writeln!(out, "{}: {}", experiment.name, experiment.title);
+    if let Some(source) = &experiment.source {
+        let _ = writeln!(out, "source        {source}");
+    }
+    let cells = experiment.cells();
+    let repeat = match experiment.repeat.times() {
+        Some(times) => plural(times as usize, "replication"),
+        None => format!("replications until ± {}", number::percent(experiment.precision)),
+    };
+    let policies = experiment.labels();
+    let share = shard.map_or_else(String::new, |s| format!(" in share {} of {}", s.index, s.of));
+    let _ = writeln!(
+        out,
+        "runs          {} × {} × {repeat}: {units} runs{share}, seed {}, runtime {}",
+        plural(cells.len(), "cell"),
+        if policies.len() == 1 { "1 policy".to_owned() } else { format!("{} policies", policies.len()) },
+        experiment.seed,
+        experiment.run.runtime,
+    );
+    for (i, label) in policies.iter().enumerate() {
+        let policy = serde_json::to_string(&experiment.points[i].policy).unwrap_or_default();
+        let _ = writeln!(out, "{:13} {label}: {policy}", if i == 0 { "policies" } else { "" });
+    }
+    for (i, (key, values)) in experiment.sweep.iter().enumerate() {
+        let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "{:13} {key} = {}", if i == 0 { "sweep" } else { "" }, values.join(", "));
+    }
+    if let Some(point) = experiment.points.first() {
+        world(&mut out, &point.resolved, !experiment.sweep.is_empty());
+    }
+    loads(&mut out, experiment);
+    for (i, claim) in experiment.claims.iter().enumerate() {
+        let _ = writeln!(out, "{:13} {}", if i == 0 { "claims" } else { "" }, claim.says);
+        for check in &claim.checks {
+            let _ = writeln!(out, "{:15} {check}", "");
+        }
+    }
+    for warning in &experiment.warnings {
+        let _ = writeln!(out, "warning       {warning}");
+    }
+    out
+}
+
+/// The world of the first cell.
+fn world(out: &mut String, world: &Resolved, swept: bool) {
+    let cluster = &world.cluster;
+    let nodes: Vec<String> = cluster
+        .nodes
+        .chunk_by(|a, b| a.1 == b.1)
+        .map(|run| {
+            let nodes: u32 = run.iter().map(|r| r.0).sum();
+            format!("{} × {}", plural(nodes as usize, "node"), plural(run[0].1 as usize, "core"))
+        })
+        .collect();
+    let from = cluster.topology.as_ref().map_or_else(String::new, |t| format!("; topology: {}", t.title));
+    let _ = writeln!(
+        out,
+        "cluster       {} ({} cores), {}, speed {}{from}",
+        nodes.join(" + "),
+        number::count(cluster.core_count()),
+        plural(cluster.schedulers as usize, "scheduler"),
+        compact(&cluster.speed),
+    );
+    let _ = writeln!(out, "workload      {}", compact(&world.workload));
+    if let WorkloadSpec::Trace(spec) = &world.workload {
+        let found = world.trace.as_ref().map_or_else(
+            || format!("{} not found; a generator stands in", spec.file.display()),
+            |path| path.display().to_string(),
+        );
+        let _ = writeln!(out, "trace         {found}");
+    }
+    let _ = writeln!(out, "service       {}", compact(&world.service));
+    let network = &world.network;
+    let words =
+        if network.is_ideal() { "none: messages arrive at once".to_owned() } else { compact(network) };
+    let _ = writeln!(out, "network       {words}");
+    let words = world.interference.as_ref().map_or_else(|| "none".to_owned(), |p| compact(&p.table));
+    let _ = writeln!(out, "interference  {words}");
+    if swept {
+        let _ = writeln!(out, "{:13} (of the first cell)", "");
+    }
+}
+
+/// A value as one line of JSON, cut where it grows long.
+fn compact(value: &impl serde::Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    match text.char_indices().nth(300) {
+        Some((end, _)) => format!("{} … ({} characters)", &text[..end], text.len()),
+        None => text,
+    }
+}
+
+/// The offered load of every cell, with a warning where the queues must grow.
+fn loads(out: &mut String, experiment: &Experiment) {
+    let loads = cell_loads(experiment);
+    for (i, (cell, load)) in loads.iter().take(SHOWN).enumerate() {
+        let head = if i == 0 { "load" } else { "" };
+        let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
+        let words = match load {
+            None => "not known in closed form".to_owned(),
+            Some(load) if load.offered >= 1.0 => format!(
+                "ρ = {:.3}{name}  WARNING: more work arrives than the cores can do; queues grow until the \
+                 last arrival",
+                load.offered
+            ),
+            Some(load) => format!("ρ = {:.3}{name}", load.offered),
+        };
+        let _ = writeln!(out, "{head:13} {words}");
+    }
+    if loads.len() > SHOWN {
+        let rest = &loads[SHOWN..];
+        let over = rest.iter().filter(|(_, load)| load.is_some_and(|load| load.offered >= 1.0)).count();
+        let _ = writeln!(out, "{:13} and {}, {over} of them with ρ ≥ 1", "", plural(rest.len(), "more cell"));
+    }
+}
+
+fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
+    let traces = Traces::beside(experiment.folder());
+    let mut loads: Vec<(Cell, Option<Load>)> = Vec::new();
+    for point in &experiment.points {
+        if loads.last().is_none_or(|(cell, _)| *cell != point.cell) {
+            loads.push((point.cell.clone(), load(&point.resolved, experiment.seed, &traces)));
+        }
+    }
+    loads
+}
+
+/// The resolved experiment as JSON: everything, with the units to run and the load of each cell.
+#[must_use]
+pub fn json(experiment: &Experiment, shard: Option<Shard>) -> Value {
+    let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {
+        json!({
+            "cell": cell,
+            "offered": load.map(|load| load.offered),
+            "capacity": load.map(|load| load.capacity),
+            "throughput": load.map(|load| load.throughput),
+        })
+    });
+    let loads: Value = loads.collect();
+    json!({ "experiment": experiment, "units": experiment.units(shard), "loads": loads })
+}
+
+fn plural(n: usize, what: &str) -> String {
+    format!("{} {what}{}", number::count(n as u64), if n == 1 { "" } else { "s" })
+}

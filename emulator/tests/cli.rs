@@ -1,0 +1,190 @@
+//! The binary from the user's side: streams, exit status, files.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const EXPERIMENT: &str = r#"title = "small"
+seed = 3
+
+[cluster]
+nodes = 8
+
+[workload.synthetic]
+jobs = 60
+tasks = 2
+interarrival = "200ms"
+
+[service]
+demand = { exponential = { mean = "100ms" } }
+
+[network]
+one_way = "1ms"
+
+[[policy]]
+random = {}
+
+[[policy]]
+sparrow = {}
+
+[[claim]]
+says = "time passes"
+check = ["random.makespan_s > 0", "sparrow.jobs.finished == 60"]
+"#;
+
+fn volary(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_volary"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("VOLARY_TRACES")
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs it and asserts the status; returns stdout and stderr.
+fn expect(folder: &Path, args: &[&str], status: i32) -> (String, String) {
+    let output = volary(folder, args);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(status), "volary {args:?}\n{out}\n{err}");
+    (out, err)
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
+    folder
+}
+
+fn lines(out: &str) -> Vec<serde_json::Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_run_prints_lines_keeps_files_and_resumes() {
+    let folder = folder();
+    let here = folder.path();
+    let (out, err) = expect(here, &["run", "e.toml", "--json", "--check", "--out", "r", "--repeat", "2"], 0);
+    let found = lines(&out);
+    assert_eq!((found.len(), err.as_str()), (5, ""));
+    assert_eq!(found[0]["seed"], 3);
+    assert_eq!(found[4]["claims"][0]["verdict"], "holds");
+    for file in ["manifest.json", "summary.jsonl", "report.html"] {
+        assert!(here.join("r").join(file).exists(), "{file}");
+    }
+    // The same again needs --resume, and then has nothing to do but gives the same lines.
+    let (_, err) = expect(here, &["run", "e.toml", "--out", "r"], 2);
+    assert!(err.contains("--resume"), "{err}");
+    let (again, _) = expect(here, &["run", "e.toml", "--json", "--out", "r", "--resume", "--repeat", "2"], 0);
+    assert_eq!(again, out);
+    let (table, _) = expect(here, &["report", "r"], 0);
+    assert!(table.contains("sparrow") && table.contains("time passes"), "{table}");
+    let (compared, _) = expect(here, &["compare", "r", "r"], 0);
+    assert!(compared.contains("response_s"), "{compared}");
+}
+
+#[test]
+fn shards_together_are_the_whole() {
+    let folder = folder();
+    let here = folder.path();
+    let claim =
+        "[[claim]]\nsays = \"both\"\ncheck = [\"random.response_s.mean > 0 * sparrow.response_s.mean\"]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}\n{claim}")).unwrap();
+    let (whole, _) = expect(here, &["run", "e.toml", "--json", "--out", "whole"], 0);
+    let (one, _) = expect(here, &["run", "e.toml", "--json", "--out", "a", "--shard", "1/2"], 0);
+    assert_eq!(lines(&one).last().unwrap()["claims"][1]["verdict"], "not-tested");
+    expect(here, &["run", "e.toml", "--json", "--out", "b", "--shard", "2/2"], 0);
+    let (merged, _) = expect(here, &["report", "a", "b", "--json"], 0);
+    let strip = |text: &str| -> Vec<serde_json::Value> {
+        let mut found = lines(text);
+        for line in &mut found {
+            if let Some(engine) = line.get_mut("engine") {
+                *engine = engine["order_hash"].clone();
+            }
+        }
+        found
+    };
+    assert_eq!(strip(&merged), strip(&whole));
+}
+
+#[test]
+fn a_failed_claim_is_status_1_only_when_checked() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("e.toml"), EXPERIMENT.replace("> 0", "< 0")).unwrap();
+    let (out, _) = expect(here, &["run", "e.toml", "--out", "a"], 0);
+    assert!(out.contains("fails"), "{out}");
+    let (_, err) = expect(here, &["run", "e.toml", "--out", "b", "--check", "--quiet"], 1);
+    assert!(err.contains("1 of 1 claims failed"), "{err}");
+}
+
+#[test]
+fn bad_input_is_status_2_and_explained_on_stderr() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("bad.toml"), EXPERIMENT.replace("nodes = 8", "node = 8")).unwrap();
+    for (args, words) in [
+        (
+            &["run", "bad.toml"][..],
+            &["error: unknown key `node`", "bad.toml:5:1", "did you mean `nodes`?"][..],
+        ),
+        (&["plan", "nowhere.toml"], &["cannot read nowhere.toml"]),
+        (&["plan", "f.toml"], &["cannot read f.toml"]),
+        (&["run", "e.toml", "--policy", "sparow"], &["--policy", "did you mean `sparrow`?"]),
+        (&["run", "e.toml", "--set", "network.los=1"], &["--set:1:1", "did you mean `loss`?"]),
+        (&["run", "e.toml", "--runtime", "hosts"], &["virtual"]),
+        (&["run", "e.toml", "--runtime", "vitual"], &["expected virtual, local or hosts"]),
+        (&["run", "e.toml", "--shard", "3/2"], &["I/N"]),
+        (&["run", "e.toml", "--repeat", "0"], &["at least 1"]),
+        (&["run"], &["EXPERIMENT"]),
+        (&["policies", "sparow"], &["did you mean `sparrow`?"]),
+        (&["report", "e.toml"], &["not a run directory"]),
+        (&["profile", "show", "e.toml"], &["e.toml"]),
+        (&["topology", "show", "e.toml"], &["e.toml:24:3", "unknown key `claim`"]),
+        (&["trace", "describe", "no.tr"], &["no.tr"]),
+        (&["schema", "nothing"], &["experiment"]),
+    ] {
+        let (out, err) = expect(here, args, 2);
+        assert!(out.is_empty(), "{args:?}: {out}");
+        for word in words {
+            assert!(err.contains(word), "{args:?} lacks {word:?}\n{err}");
+        }
+    }
+    assert!(!here.join("runs").exists());
+}
+
+#[test]
+fn everything_else_answers_on_stdout() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("p.toml"), "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n")
+        .unwrap();
+    fs::write(here.join("t.tr"), "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n").unwrap();
+    let star = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
+    fs::write(here.join("s.toml"), star).unwrap();
+    for (args, words) in [
+        (&["plan", "e.toml"][..], "1 cell × 2 policies"),
+        (&["plan", "e.toml", "--json"], "\"offered\""),
+        (&["policies"], "latin-square"),
+        (&["policies", "latin-square"], "order"),
+        (&["policies", "--json"], "\"parameters\""),
+        (&["schema", "experiment"], "\"interarrival\""),
+        (&["schema", "results"], "\"response_s\""),
+        (&["profile", "show", "p.toml", "--until", "4s"], "throughput"),
+        (&["profile", "show", "p.toml", "--json"], "start_s"),
+        (&["topology", "show", "s.toml"], "3 nodes"),
+        (&["trace", "describe", "t.tr"], "2"),
+        (&["trace", "convert", "t.tr", "u.tr.gz"], "2 jobs, 3 tasks"),
+        (&["completions", "bash"], "_volary"),
+        (&["--version"], "volary"),
+    ] {
+        let (out, err) = expect(here, args, 0);
+        assert!(out.contains(words) && err.is_empty(), "{args:?}\n{out}\n{err}");
+    }
+    assert!(here.join("u.tr.gz").exists());
+}
