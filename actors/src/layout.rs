@@ -44,7 +44,7 @@ impl Layout {
         let mut first_core = vec![0];
         let mut total = 0u32;
         for count in cores {
-            total = total.checked_add(count).unwrap_or(u32::MAX);
+            total = total.saturating_add(count);
             first_core.push(total);
         }
         let nodes = first_core.len() as u32 - 1;

@@ -161,10 +161,10 @@ pub struct Empirical<T> {
 impl<T: Quantity> Law<T> {
     /// One sample from the stream at an address.
     pub fn sample(&self, draw: &mut Draw) -> T {
-        match self {
-            Self::Constant(value) => *value,
-            other => T::from_f64(other.sample_f64(draw)),
+        if let Self::Constant(value) = self {
+            return *value;
         }
+        T::from_f64(self.sample_f64(draw))
     }
 
     /// One sample in the base unit, before rounding.

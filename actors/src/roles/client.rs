@@ -72,7 +72,8 @@ impl Client {
         if usable(own) {
             return Some(own);
         }
-        let others: Vec<_> = (0..layout.schedulers()).map(|i| layout.scheduler(i)).filter(|s| usable(*s)).collect();
+        let others: Vec<_> =
+            (0..layout.schedulers()).map(|i| layout.scheduler(i)).filter(|s| usable(*s)).collect();
         (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 

@@ -10,6 +10,11 @@
 //! | [`members`] | the nodes believed alive: picking and sampling |
 //! | [`jobs`] | open jobs and which of their tasks are done |
 
+#![allow(
+    clippy::wildcard_enum_match_arm,
+    reason = "a machine has a use for a few messages; the rest are counted as unexpected"
+)]
+
 pub mod client;
 pub mod early;
 pub mod jobs;
