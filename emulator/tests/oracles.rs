@@ -58,6 +58,23 @@ fn queues() -> Vec<Oracle> {
     };
     vec![
         row("random, load 0.5", poisson(10, 200_000, 1, 0.2, "random = {}"), 2.0, 0.02, "M/M/1"),
+        Oracle {
+            metric: "/wait_s/mean",
+            ..row("random, load 0.5, wait", poisson(10, 200_000, 1, 0.2, "random = {}"), 1.0, 0.03, "M/M/1")
+        },
+        Oracle {
+            metric: "/slowdown/mean",
+            ..row(
+                "random, constant service, load 0.5, slowdown",
+                poisson(10, 100_000, 1, 0.2, "random = {}").replace(
+                    "{ exponential = { mean = \"1s\" } }\n        homogeneous",
+                    "\"1s\"\n        homogeneous",
+                ),
+                1.5,
+                0.02,
+                "M/D/1: 1 + ρ / (2 (1 − ρ))",
+            )
+        },
         row("random, load 0.7", poisson(10, 400_000, 1, 1.0 / 7.0, "random = {}"), 10.0 / 3.0, 0.03, "M/M/1"),
         row(
             "central-queue, two servers, load 0.8",
