@@ -393,3 +393,89 @@ impl Machine for Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Effect;
+    use crate::scripts::{Bench, sends};
+
+    fn seat(layout: &Layout, me: ActorId) -> Seat<'_> {
+        Seat { me, index: 0, layout, lossy: false }
+    }
+
+    fn scheduler(nodes: usize, tasks: u32) -> Bench {
+        let layout = Layout::new(1, 0, vec![1; nodes]);
+        let me = layout.scheduler(0);
+        let machine = Gang::default().scheduler(seat(&layout, me));
+        Bench::new(layout, me, tasks, machine)
+    }
+
+    fn running(sent: &[(ActorId, Message)]) -> Vec<Option<u32>> {
+        let mut jobs: Vec<_> = sent
+            .iter()
+            .filter_map(|&(_, msg)| match msg {
+                Message::Gang(Order::Switch { copy, .. }) => Some(copy.map(|copy| copy.task.job.0)),
+                _ => None,
+            })
+            .collect();
+        jobs.sort_unstable();
+        jobs
+    }
+
+    fn submit(bench: &mut Bench, job: u32) -> Vec<Effect> {
+        let msg = Job::Submit { job: JobId(job), round: 0 }.into();
+        bench.step(Input::Deliver { from: bench.layout.client(0), msg })
+    }
+
+    #[test]
+    fn two_jobs_take_turns_and_one_needs_no_ticks() {
+        let mut bench = scheduler(2, 2);
+        let first = submit(&mut bench, 0);
+        assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
+        assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "one slice needs no clock");
+        let second = submit(&mut bench, 1);
+        assert_eq!(running(&sends(&second)), [], "it waits for its slice");
+        assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
+        for job in [1, 0, 1] {
+            let tick = bench.step(Input::Fire(Timer::Tick(0)));
+            assert_eq!(running(&sends(&tick)), [Some(job), Some(job)]);
+        }
+        // Job 1, whose turn it is, ends: the turn passes on at once.
+        let node = bench.layout.node(0);
+        bench.hear(node, Launch::Completed { copy: JobId(1).task(0).copy(0) });
+        let sent = bench.hear(node, Launch::Completed { copy: JobId(1).task(1).copy(0) });
+        assert_eq!(running(&sent), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
+        let mut bench = scheduler(5, 2);
+        assert_eq!(running(&sends(&submit(&mut bench, 0))), [Some(0), Some(0)]);
+        assert_eq!(running(&sends(&submit(&mut bench, 1))), [Some(1), Some(1)], "the same slice");
+        let mut wide = scheduler(2, 3);
+        assert_eq!(running(&sends(&submit(&mut wide, 0))), [Some(0), Some(0)]);
+        let tick = wide.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(running(&sends(&tick)), [None, Some(0)], "the third task has a slice of its own");
+    }
+
+    #[test]
+    fn a_core_keeps_progress_and_runs_nothing_twice() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let machine = Gang::default().node(seat(&layout, me));
+        let mut node = Bench::new(layout, me, 2, machine);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        let switch = |copy, slice| Order::Switch { core: 0, copy, slice };
+        let order = |order: Core| (worker, Message::from(order));
+        assert_eq!(node.hear(scheduler, switch(Some(a), 1)), [order(Core::Run { copy: a })]);
+        let both = [order(Core::Suspend { copy: a }), order(Core::Run { copy: b })];
+        assert_eq!(node.hear(scheduler, switch(Some(b), 2)), both);
+        let left = Span::from_millis(300);
+        node.hear(worker, Core::Suspended { copy: a, left });
+        assert_eq!(node.hear(scheduler, switch(Some(a), 1)), [], "an order that was overtaken is void");
+        assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
+        assert_eq!(node.hear(scheduler, switch(Some(b), 3)), [], "it has ended here");
+        assert_eq!(node.hear(scheduler, switch(Some(a), 4)), [order(Core::Resume { copy: a, left })]);
+    }
+}

@@ -404,3 +404,99 @@ impl Machine for Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripts::{Bench, sends};
+
+    const JOB: JobId = JobId(0);
+
+    fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Bench {
+        let layout = Layout::new(1, 0, vec![1; nodes]);
+        let me = layout.scheduler(0);
+        let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false });
+        Bench::new(layout, me, tasks, machine)
+    }
+
+    fn submit(bench: &mut Bench) -> Vec<(ActorId, Message)> {
+        bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
+    }
+
+    fn reservations(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u16)> {
+        sent.iter()
+            .filter_map(|&(to, msg)| match msg {
+                Message::Probe(Probe::Reserve { group, count, .. }) => Some((to, group, count)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn grant(task: u32) -> Message {
+        Probe::Grant { row: Row::single(JOB.task(task).copy(0)), group: 0 }.into()
+    }
+
+    #[test]
+    fn tasks_go_to_whoever_asks_first_and_the_rest_is_cancelled() {
+        let mut bench = bench(&Sparrow::default(), 3, 10);
+        let reserved = reservations(&submit(&mut bench));
+        let nodes: Vec<_> = reserved.iter().map(|r| r.0).collect();
+        assert_eq!(nodes.len(), 6, "d·f reservations");
+        assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "on distinct nodes");
+        let claim = Probe::Claim { job: JOB, group: 0 };
+        assert_eq!(bench.hear(nodes[4], claim), [(nodes[4], grant(0))]);
+        assert_eq!(bench.hear(nodes[1], claim), [(nodes[1], grant(1))]);
+        let last = bench.hear(nodes[0], claim);
+        assert_eq!(last[0], (nodes[0], grant(2)));
+        let mut cancelled: Vec<_> = last[1..].iter().map(|&(to, msg)| (to, msg.name())).collect();
+        cancelled.sort_unstable();
+        let mut expected: Vec<_> = [2, 3, 5].map(|i| (nodes[i], "probe.cancel")).to_vec();
+        expected.sort_unstable();
+        assert_eq!(cancelled, expected);
+        let nothing = Probe::Nothing { job: JOB, group: 0 }.into();
+        assert_eq!(bench.hear(nodes[2], claim), [(nodes[2], nothing)]);
+    }
+
+    #[test]
+    fn pairs_hold_d_reservations_for_each_of_two_tasks() {
+        let config = Sparrow { form: Form::Pairs, ..Sparrow::default() };
+        let reserved = reservations(&submit(&mut bench(&config, 5, 10)));
+        let shape: Vec<_> = reserved.iter().map(|&(_, group, count)| (group, count)).collect();
+        assert_eq!(shape, [(0, 2), (0, 2), (1, 2), (1, 2), (2, 2)], "100 tasks would make 50 pairs");
+        assert_ne!(reserved[0].0, reserved[1].0);
+    }
+
+    #[test]
+    fn with_fewer_nodes_than_reservations_each_holds_several() {
+        let reserved = reservations(&submit(&mut bench(&Sparrow::default(), 5, 4)));
+        let mut counts: Vec<_> = reserved.iter().map(|r| r.2).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn sampling_binds_to_the_shorter_queue_and_ties_to_the_first_answer() {
+        let config = Sparrow { form: Form::PerTask, ..Sparrow::default() };
+        let mut bench = bench(&config, 1, 10);
+        let asked: Vec<_> = submit(&mut bench).iter().map(|s| s.0).collect();
+        assert_eq!(asked.len(), 2);
+        let length = |length| Probe::Length { task: JOB.task(0), length };
+        assert_eq!(bench.hear(asked[0], length(3)), []);
+        let row = Message::from(Launch::Row(Row::single(JOB.task(0).copy(0))));
+        assert_eq!(bench.hear(asked[1], length(3)), [(asked[0], row)]);
+        assert_eq!(bench.hear(asked[1], length(-1)), [], "a late or repeated answer changes nothing");
+    }
+
+    #[test]
+    fn what_a_dead_node_had_is_reserved_again_elsewhere() {
+        let mut bench = bench(&Sparrow::default(), 1, 3);
+        let nodes: Vec<_> = reservations(&submit(&mut bench)).iter().map(|r| r.0).collect();
+        bench.hear(nodes[0], Probe::Claim { job: JOB, group: 0 });
+        let again = reservations(&sends(&bench.step(Input::Down { actor: nodes[0] })));
+        assert_eq!(again.len(), 2);
+        assert!(again.iter().all(|r| r.0 != nodes[0]));
+        let sent = bench.hear(again[0].0, Probe::Claim { job: JOB, group: 0 });
+        let row = Row::single(JOB.task(0).copy(1));
+        assert_eq!(sent[0], (again[0].0, Probe::Grant { row, group: 0 }.into()), "a fresh attempt");
+    }
+}

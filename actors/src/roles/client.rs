@@ -137,3 +137,58 @@ impl Machine for Client {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Time;
+    use crate::machine::Effect;
+    use crate::scripts::{Bench, sends};
+
+    const JOB: JobId = JobId(0);
+
+    fn bench(schedulers: u32) -> Bench {
+        let layout = Layout::new(schedulers, 0, [1]);
+        let me = layout.client(0);
+        Bench::new(layout, me, 1, Box::new(Client::new(0)))
+    }
+
+    fn submit(round: u32) -> Message {
+        Job::Submit { job: JOB, round }.into()
+    }
+
+    #[test]
+    fn jobs_are_submitted_when_they_arrive() {
+        let mut client = bench(1);
+        let start = client.step(Input::Start { epoch: 0 });
+        assert_eq!(start, [Effect::Arm { timer: Timer::Arrival(JOB), after: Span::ZERO }]);
+        let arrival = client.step(Input::Fire(Timer::Arrival(JOB)));
+        assert_eq!(sends(&arrival), [(client.layout.scheduler(0), submit(0))]);
+        assert_eq!(
+            arrival.last(),
+            Some(&Effect::Arm { timer: Timer::Arrival(JobId(1)), after: Span::from_secs(1) })
+        );
+        client.now = Time::ZERO + Span::from_secs(5);
+        let finished =
+            Input::Deliver { from: client.layout.scheduler(0), msg: Job::Finished { job: JOB }.into() };
+        assert_eq!(client.step(finished), [Effect::Note(Note::Finished { job: JOB })]);
+        assert_eq!(client.step(finished), [], "a second report changes nothing");
+    }
+
+    #[test]
+    fn jobs_of_a_dead_scheduler_go_to_another_or_wait() {
+        let mut client = bench(2);
+        let [own, other] = [client.layout.scheduler(0), client.layout.scheduler(1)];
+        client.step(Input::Fire(Timer::Arrival(JOB)));
+        assert_eq!(sends(&client.step(Input::Down { actor: other })), [], "it has nothing of ours");
+        let down = client.step(Input::Down { actor: own });
+        assert_eq!(sends(&down), [], "nobody is left");
+        assert_eq!(sends(&client.step(Input::Up { actor: other })), [(other, submit(1))]);
+        // Cut off instead of dead: the other way round, and after a pause if there is no other.
+        let undelivered = Input::Undelivered { to: other, msg: submit(1) };
+        assert_eq!(sends(&client.step(undelivered)), []);
+        let retry = Input::Fire(Timer::Recheck { job: JOB, attempt: 2 });
+        assert_eq!(sends(&client.step(retry)), [(other, submit(2))]);
+        assert_eq!(sends(&client.step(retry)), [], "once");
+    }
+}
