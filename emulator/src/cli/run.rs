@@ -9,7 +9,8 @@ use clap::Args;
 
 use super::{ExperimentArgs, print, style};
 use crate::record::manifest::State;
-use crate::report::table;
+use crate::record::rundir::cell_id;
+use crate::report::{number, table};
 use crate::results::Verdict;
 use crate::runtime::{self, Outcome, RunOptions, Watch};
 use crate::spec::Shard;
@@ -71,9 +72,25 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&table::json_lines(&outcome.study))?;
     } else if !options.quiet {
         print(&table::text(&outcome.study, style()))?;
-        print(&format!("results: {}", run.out.display()))?;
+        print(&closing(&outcome, &run.out))?;
     }
     Ok(status(&outcome, &run, options.check))
+}
+
+/// What ran, what it leaves behind, and the hash by which the same run is known again.
+fn closing(outcome: &Outcome, out: &Path) -> String {
+    let engine = outcome.summaries.iter().map(|summary| &summary.engine);
+    let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
+    let hashes: Vec<_> = engine.map(|e| e.order_hash.as_str()).collect();
+    format!(
+        "{} runs, {} events in {} of CPU time, order hash {}\nresults: {}\nreport:  {}",
+        outcome.summaries.len(),
+        number::count(events),
+        number::seconds(cpu),
+        cell_id(&hashes.into()),
+        out.display(),
+        out.join("report.html").display(),
+    )
 }
 
 fn status(outcome: &Outcome, run: &RunOptions, check: bool) -> ExitCode {
