@@ -33,6 +33,13 @@ pub(crate) struct Limit {
     pub(crate) longest_wait: Span,
 }
 
+impl Limit {
+    /// Whether a message can find its buffer full.
+    pub(crate) fn drops(self) -> bool {
+        self.longest_wait != Span::MAX
+    }
+}
+
 /// Propagation delay: a constant part and a sum of independent laws.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Delay {
@@ -194,7 +201,7 @@ impl Model {
             rate,
             longest_wait: buffer.map_or(Span::MAX, |buffer| buffer.longest_wait(rate)),
         });
-        let repeats = faulty || !loss.is_none() || limit.is_some_and(|limit| limit.longest_wait != Span::MAX);
+        let repeats = faulty || !loss.is_none() || limit.is_some_and(Limit::drops);
         let rto = if repeats { timeout(network, &delay)? } else { Span::MAX };
         let (duplicate, reorder) = (or_zero(network.duplicate), or_zero(network.reorder));
         let only_delay =

@@ -29,7 +29,7 @@ use crate::config::{Loss, Network};
 use crate::error::Error;
 use crate::faults::Faults;
 use crate::links::Links;
-use crate::model::{self, Model};
+use crate::model::{self, Limit, Model};
 use crate::state::{LinkState, States, Table};
 use crate::verdict::{Stats, Verdict};
 
@@ -173,7 +173,11 @@ impl Fabric {
     #[must_use]
     pub fn loses_datagrams(&self) -> bool {
         !self.world.calm
-            || self.world.models.iter().any(|model| !model.loss.is_none() || model.limit.is_some())
+            || self
+                .world
+                .models
+                .iter()
+                .any(|model| !model.loss.is_none() || model.limit.is_some_and(Limit::drops))
     }
 
     /// Mean one-way delay of a class of links without faults, in seconds.
