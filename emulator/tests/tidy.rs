@@ -1,5 +1,7 @@
 //! The house keeps itself in order: arrows point one way, files stay readable, nothing is half registered.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
