@@ -46,8 +46,7 @@ pub struct Parts<'a> {
     pub peer_timeout: Span,
 }
 
-/// An input on its way to an actor. `stamp` tells whether it is still wanted: the epoch of an actor's own
-/// timers, the generation of a core's completion.
+/// An input on its way to an actor. `stamp` tells whether it is still wanted: the actor's epoch when it was made.
 #[derive(Debug)]
 struct Event {
     to: ActorId,
@@ -85,7 +84,8 @@ struct Resident {
     /// Gone while the actor is down.
     machine: Option<Box<dyn Machine>>,
     rng: Rng,
-    /// How often it has crashed.
+    /// How often it has crashed; of a worker, how often it has lost a copy. Timers and completions of an older
+    /// epoch are void.
     epoch: u32,
     /// How many events it has made: part of their order.
     count: u32,
@@ -97,8 +97,6 @@ const _: () = assert!(size_of::<Resident>() == 32, "two residents share a cache 
 pub struct Shard<'a> {
     parts: Parts<'a>,
     residents: Vec<Resident>,
-    /// Generation of what each core runs; a completion of an older one is void.
-    generations: Vec<u32>,
     queue: Queue<Event>,
     lane: VecDeque<(ActorId, Input)>,
     effects: Vec<Effect>,
@@ -117,7 +115,6 @@ impl<'a> Shard<'a> {
         let actors = parts.layout.actors();
         let mut shard = Self {
             residents: Vec::with_capacity(actors as usize),
-            generations: vec![0; parts.layout.workers() as usize],
             queue: Queue::new(),
             lane: VecDeque::new(),
             effects: Vec::new(),
@@ -128,13 +125,27 @@ impl<'a> Shard<'a> {
             recorder,
             parts,
         };
-        for actor in (0..actors).map(ActorId) {
-            let machine = Some(shard.build(actor));
-            let rng = Rng::new(shard.parts.seed, actor.0, 0);
-            shard.residents.push(Resident { machine, rng, epoch: 0, count: 0 });
+        for actor in 0..actors {
+            let rng = Rng::new(shard.parts.seed, actor, 0);
+            shard.residents.push(Resident { machine: None, rng, epoch: 0, count: 0 });
+        }
+        // A node and its workers are stepped together, so they are built to lie together.
+        for endpoint in (0..shard.parts.layout.endpoints()).map(ActorId) {
+            shard.settle(endpoint);
         }
         shard.schedule_faults();
         shard
+    }
+
+    /// Gives an endpoint its machine, and a node's workers theirs.
+    fn settle(&mut self, endpoint: ActorId) {
+        let layout = self.parts.layout;
+        self.residents[endpoint.index()].machine = Some(self.build(endpoint));
+        if let Role::Node(node) = layout.role(endpoint) {
+            for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
+                self.residents[worker.index()].machine = Some(self.build(worker));
+            }
+        }
     }
 
     fn build(&self, actor: ActorId) -> Box<dyn Machine> {
@@ -185,15 +196,13 @@ impl<'a> Shard<'a> {
 
     fn input(&mut self, to: ActorId, stamp: u32, input: Input) {
         match input {
-            Input::Done { .. } => {
-                let core = self.parts.layout.core_index(to);
-                if self.generations[core as usize] != stamp {
-                    return;
-                }
-                self.parts.cores.finished(core, self.now);
+            // Of an earlier life, or of a copy that was halted since.
+            Input::Fire(_) | Input::Undelivered { .. } | Input::Done { .. }
+                if self.residents[to.index()].epoch != stamp =>
+            {
+                return;
             }
-            // A timer of an earlier life, or of a life that is over.
-            Input::Fire(_) | Input::Undelivered { .. } if self.residents[to.index()].epoch != stamp => return,
+            Input::Done { .. } => self.parts.cores.finished(self.parts.layout.core_index(to), self.now),
             _ => {}
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
@@ -290,14 +299,14 @@ impl<'a> Shard<'a> {
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);
-        let generation = self.generations[core as usize];
-        self.push(end, me, Event { to: me, stamp: generation, what: What::Input(Input::Done { copy }) });
+        let stamp = self.residents[me.index()].epoch;
+        self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
     }
 
     fn halt(&mut self, me: ActorId, copy: CopyId) {
         let core = self.parts.layout.core_index(me);
         let left = self.parts.cores.stop(core, self.now);
-        self.generations[core as usize] += 1;
+        self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));
     }

@@ -43,7 +43,7 @@ impl Shard<'_> {
             let core = self.parts.layout.core_index(worker);
             if self.parts.cores.is_busy(core) {
                 self.parts.cores.stop(core, self.now);
-                self.generations[core as usize] += 1;
+                self.residents[worker.index()].epoch += 1;
             }
             self.recorder.crashed(self.now, core);
         }
@@ -52,15 +52,8 @@ impl Shard<'_> {
     /// The actor comes back empty and is announced; whoever heard of its crash learns that it is up.
     pub(super) fn restart(&mut self, actor: ActorId) {
         let epoch = self.residents[actor.index()].epoch;
-        let layout = self.parts.layout;
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
-        self.residents[actor.index()].machine = Some(self.build(actor));
-        if let Role::Node(node) = layout.role(actor) {
-            for core in 0..layout.cores(node) {
-                let worker = layout.worker(node, core);
-                self.residents[worker.index()].machine = Some(self.build(worker));
-            }
-        }
+        self.settle(actor);
         self.dispatch(actor, Input::Start { epoch });
         self.broadcast(actor, Input::Up { actor });
     }
