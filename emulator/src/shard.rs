@@ -195,18 +195,17 @@ impl<'a> Shard<'a> {
     }
 
     fn input(&mut self, to: ActorId, stamp: u32, input: Input) {
-        match input {
-            // Of an earlier life, or of a copy that was halted since.
-            Input::Fire(_) | Input::Undelivered { .. } | Input::Done { .. }
-                if self.residents[to.index()].epoch != stamp =>
-            {
-                return;
-            }
-            Input::Done { .. } => self.parts.cores.finished(self.parts.layout.core_index(to), self.now),
-            _ => {}
+        let done = matches!(input, Input::Done { .. });
+        // Of an earlier life, or of a copy that was halted since.
+        let own = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
+        if own && self.residents[to.index()].epoch != stamp {
+            return;
+        }
+        if done {
+            self.parts.cores.finished(self.parts.layout.core_index(to), self.now);
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
-        if self.parts.pauses && !matches!(input, Input::Done { .. }) {
+        if self.parts.pauses && !done {
             let resumes = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(to), self.now);
             if resumes > self.now {
                 self.push(resumes, to, Event { to, stamp, what: What::Input(input) });
