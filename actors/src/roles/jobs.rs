@@ -63,26 +63,48 @@ impl<T> JobTable<T> {
     }
 }
 
-/// A set of small integers.
+/// A set of small integers; up to 64 of them need no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Bits(Box<[u64]>);
+pub struct Bits(Words);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Words {
+    One(u64),
+    Many(Box<[u64]>),
+}
 
 impl Bits {
     /// The empty set over `0..len`.
     #[must_use]
     pub fn new(len: u32) -> Self {
-        Self(vec![0; len.div_ceil(64) as usize].into())
+        Self(match len.div_ceil(64) {
+            0 | 1 => Words::One(0),
+            words => Words::Many(vec![0; words as usize].into()),
+        })
     }
 
     /// Whether it holds `i`.
     #[must_use]
     pub fn has(&self, i: u32) -> bool {
-        self.0[i as usize / 64] >> (i % 64) & 1 == 1
+        let word = match &self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                *word
+            }
+            Words::Many(words) => words[i as usize / 64],
+        };
+        word >> (i % 64) & 1 == 1
     }
 
     /// Adds `i`; says whether it is new.
     pub fn add(&mut self, i: u32) -> bool {
-        let word = &mut self.0[i as usize / 64];
+        let word = match &mut self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                word
+            }
+            Words::Many(words) => &mut words[i as usize / 64],
+        };
         let new = *word >> (i % 64) & 1 == 0;
         *word |= 1 << (i % 64);
         new

@@ -18,22 +18,22 @@ use crate::message::{Core, Launch, Message, Probe, Row, Tasks};
 struct Held {
     from: ActorId,
     row: Row,
-    /// Dropped or finished positions; rows of one task never need it.
-    gone: Option<Bits>,
+    /// Dropped or finished positions.
+    gone: Bits,
     /// The position that runs, or the first that may.
     at: u16,
 }
 
 impl Held {
-    const fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: None, at: 0 }
+    fn new(from: ActorId, row: Row) -> Self {
+        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0 }
     }
 
     /// Marks positions of tasks as gone.
     fn remove(&mut self, tasks: Tasks) {
         for position in 0..self.row.len {
             if tasks.contains(self.row.copy(position).task) {
-                self.gone.get_or_insert_with(|| Bits::new(u32::from(self.row.len))).add(u32::from(position));
+                self.gone.add(u32::from(position));
             }
         }
     }
@@ -49,7 +49,7 @@ impl Held {
     /// Moves to the first position from `at` on that is not gone.
     fn seek(&mut self) -> Option<CopyId> {
         while self.at < self.row.len {
-            if !self.gone.as_ref().is_some_and(|gone| gone.has(u32::from(self.at))) {
+            if !self.gone.has(u32::from(self.at)) {
                 return Some(self.row.copy(self.at));
             }
             self.at += 1;
