@@ -99,6 +99,8 @@ pub struct Shard<'a> {
     residents: Vec<Resident>,
     queue: Queue<Event>,
     lane: VecDeque<(ActorId, Input)>,
+    /// Who is down, as far as the failure detector has reported.
+    down: Vec<ActorId>,
     effects: Vec<Effect>,
     now: Time,
     events: u64,
@@ -117,6 +119,7 @@ impl<'a> Shard<'a> {
             residents: Vec::with_capacity(actors as usize),
             queue: Queue::new(),
             lane: VecDeque::new(),
+            down: Vec::new(),
             effects: Vec::new(),
             now: Time::ZERO,
             events: 0,
@@ -188,7 +191,7 @@ impl<'a> Shard<'a> {
         match event.what {
             What::Input(input) => self.input(event.to, event.stamp, input),
             What::Crash => self.crash(event.to),
-            What::Notice => self.broadcast(event.to, Input::Down { actor: event.to }),
+            What::Notice => self.notice(event.to),
             What::Restart => self.restart(event.to),
         }
         true
@@ -205,15 +208,29 @@ impl<'a> Shard<'a> {
             self.parts.cores.finished(self.parts.layout.core_index(to), self.now);
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
-        if self.parts.pauses && !done {
-            let resumes = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(to), self.now);
-            if resumes > self.now {
-                self.push(resumes, to, Event { to, stamp, what: What::Input(input) });
-                return;
-            }
+        if !done && let Some(at) = self.resumes(to) {
+            self.push(at, to, Event { to, stamp, what: What::Input(input) });
+            return;
         }
         if self.residents[to.index()].machine.is_some() {
             self.dispatch(to, input);
+        }
+    }
+
+    /// When a paused actor goes on; `None` if it is not paused.
+    fn resumes(&self, actor: ActorId) -> Option<Time> {
+        if !self.parts.pauses {
+            return None;
+        }
+        let at = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(actor), self.now);
+        (at > self.now).then_some(at)
+    }
+
+    /// Gives an actor an input now, or when its pause ends.
+    fn tell(&mut self, to: ActorId, input: Input) {
+        match self.resumes(to) {
+            Some(at) => self.push(at, to, Event { to, stamp: 0, what: What::Input(input) }),
+            None => self.dispatch(to, input),
         }
     }
 
@@ -252,10 +269,16 @@ impl<'a> Shard<'a> {
 
     /// Delivers a message on the same node at once; one to an actor that is down comes back.
     fn say(&mut self, me: ActorId, to: ActorId, msg: Message) {
-        if self.residents[to.index()].machine.is_some() {
-            self.lane.push_back((to, Input::Deliver { from: me, msg }));
-        } else {
+        let input = Input::Deliver { from: me, msg };
+        if self.residents[to.index()].machine.is_none() {
             self.lane.push_back((me, Input::Undelivered { to, msg }));
+        } else if self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to)
+            && let Some(at) = self.resumes(to)
+        {
+            // A client and its scheduler share a machine, but each can stall by itself.
+            self.push(at, me, Event { to, stamp: 0, what: What::Input(input) });
+        } else {
+            self.lane.push_back((to, input));
         }
     }
 

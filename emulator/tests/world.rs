@@ -151,6 +151,31 @@ fn jobs_survive_their_scheduler() {
     }
 }
 
+/// What went wrong once: a drop of an earlier life must not swallow what was submitted again, a paused
+/// scheduler must not work, a restarted one must learn who is down, a ring of survivors must keep its probes.
+#[test]
+fn named_seeds() {
+    let pause = faulty("random = {}", 2, 1, r#"pause = { who = ["scheduler:0"], at = "0.5s", for = "20s" }"#);
+    assert!(
+        (pause.wait_s.mean - 19.51).abs() < 0.02,
+        "it places nothing before it goes on: {:?}",
+        pause.wait_s
+    );
+
+    let text = poisson(1, 1, 2, 1.0, "full-repetition = { order = 1 }")
+        .replace("{ exponential = { mean = \"1s\" } }\n        homogeneous", "\"1s\"\n        homogeneous")
+        + "\n[network]\n[[network.fault]]\ncrash = { who = [\"scheduler:0\"], at = \"1.9s\", for = \"500ms\" }\n";
+    assert_eq!(run(&text).remove(0).summary.jobs.finished, 1);
+
+    for policy in ["peacock = {}", "peacock = { form = \"threshold\" }", "sparrow = {}", "gang = {}"] {
+        let text = poisson(2, 40, 3, 2.0, policy)
+            + "\n[network]\none_way = \"10ms\"\npeer_timeout = \"2s\"\n[[network.fault]]\ncrash = { who = [\"node:1\"], at = \"10s\" }\n\
+               [[network.fault]]\ncrash = { who = [\"scheduler:0\"], at = \"9s\", for = \"5s\" }\n";
+        let summary = run(&text).remove(0).summary;
+        assert_eq!(summary.jobs.finished, 40, "{policy}");
+    }
+}
+
 #[test]
 fn what_cannot_finish_is_counted() {
     let never = faulty("random = {}", 1, 1, r#"crash = { who = ["node:0"], at = "1.5s" }"#);

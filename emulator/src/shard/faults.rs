@@ -54,18 +54,34 @@ impl Shard<'_> {
         let epoch = self.residents[actor.index()].epoch;
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.settle(actor);
-        self.dispatch(actor, Input::Start { epoch });
+        self.down.retain(|&other| other != actor);
+        self.tell(actor, Input::Start { epoch });
+        // It knows nothing of what happened before: who is down now, it hears first.
+        for other in self.down.clone() {
+            if self.hears(actor, other) {
+                self.tell(actor, Input::Down { actor: other });
+            }
+        }
         self.broadcast(actor, Input::Up { actor });
     }
 
-    /// Tells everybody the failure detector reports to: coordinators of anyone, nodes of coordinators.
-    pub(super) fn broadcast(&mut self, about: ActorId, input: Input) {
-        let layout = self.parts.layout;
-        let to_nodes = layout.coordinates(about);
-        for other in (0..layout.endpoints()).map(ActorId) {
-            let told = layout.coordinates(other) || to_nodes;
-            if told && other != about && self.residents[other.index()].machine.is_some() {
-                self.dispatch(other, input);
+    /// The failure detector reports a crash.
+    pub(super) fn notice(&mut self, actor: ActorId) {
+        self.down.push(actor);
+        self.broadcast(actor, Input::Down { actor });
+    }
+
+    /// Whether the failure detector tells `who` about `other`: coordinators about anyone, nodes about
+    /// coordinators.
+    fn hears(&self, who: ActorId, other: ActorId) -> bool {
+        who != other && (self.parts.layout.coordinates(who) || self.parts.layout.coordinates(other))
+    }
+
+    /// Tells everybody who is up and hears of `about`.
+    fn broadcast(&mut self, about: ActorId, input: Input) {
+        for other in (0..self.parts.layout.endpoints()).map(ActorId) {
+            if self.hears(other, about) && self.residents[other.index()].machine.is_some() {
+                self.tell(other, input);
             }
         }
     }
