@@ -1,6 +1,8 @@
 //! Every policy in the smallest world that can run it: a heap, constant delays, nothing lost. Independent of
 //! the emulator, so a disagreement points at one of the two.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 

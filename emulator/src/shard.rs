@@ -202,7 +202,13 @@ impl<'a> Shard<'a> {
             }
             // A timer of an earlier life, or of a life that is over.
             Input::Fire(_) | Input::Undelivered { .. } if self.epochs[to.index()] != stamp => return,
-            _ => {}
+            Input::Fire(_)
+            | Input::Undelivered { .. }
+            | Input::Start { .. }
+            | Input::Deliver { .. }
+            | Input::Halted { .. }
+            | Input::Down { .. }
+            | Input::Up { .. } => {}
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
         if self.parts.pauses && !matches!(input, Input::Done { .. }) {

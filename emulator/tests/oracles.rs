@@ -97,6 +97,20 @@ fn queues() -> Vec<Oracle> {
             0.02,
             "O-L2, fork-join (12 − λ) / (8 (1 − λ))",
         ),
+    ]
+}
+
+/// The two- and three-server systems of the latin-square paper's section V, and their relatives.
+fn small_systems() -> Vec<Oracle> {
+    let row = |what, experiment, expected, tolerance, source| Oracle {
+        what,
+        experiment,
+        metric: MEAN,
+        expected,
+        tolerance,
+        source,
+    };
+    vec![
         row(
             "latin-square, v = M = 2, λ = 0.1",
             poisson(2, 200_000, 2, 10.0, "latin-square = { order = 2 }"),
@@ -206,7 +220,8 @@ fn light_load() -> Vec<Oracle> {
 
 #[test]
 fn closed_forms() {
-    let rows: Vec<_> = hops().into_iter().chain(queues()).chain(light_load()).collect();
+    let rows: Vec<_> =
+        hops().into_iter().chain(queues()).chain(small_systems()).chain(light_load()).collect();
     let mut wrong = Vec::new();
     for row in rows {
         let measured = run(&row.experiment).remove(0);
@@ -214,7 +229,7 @@ fn closed_forms() {
         let value = json.pointer(row.metric).and_then(serde_json::Value::as_f64).expect("a number");
         let off = (value - row.expected).abs();
         let allowed = if row.tolerance == 0.0 { 1e-9 } else { row.tolerance * row.expected };
-        println!(
+        eprintln!(
             "{:60} {value:10.6} expected {:10.6} ± {allowed:.6} ({})",
             row.what, row.expected, row.source
         );

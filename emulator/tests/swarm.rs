@@ -3,6 +3,8 @@
 //!
 //! `VOLARY_SWARM_SEEDS=2000 cargo test --test swarm` looks further; `VOLARY_SWARM_SEED=17` replays one.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
 mod common;
 
 use std::fmt::Write as _;
@@ -139,7 +141,7 @@ fn faults(dice: &mut Dice, text: &mut String, nodes: u32, schedulers: u32, horiz
 
 fn check(seed: u64) {
     let text = experiment(seed);
-    println!("seed {seed}\n{text}");
+    eprintln!("seed {seed}\n{text}");
     let measured = run(&text).remove(0);
     let summary = &measured.summary;
     let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);

@@ -110,12 +110,10 @@ impl Machine for Scheduler {
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
-                Message::Launch(Launch::Row(row)) => {
-                    // The core is believed free again and tried last, so that a cut-off node does not spin.
-                    if self.requeue(to, Some(row.copy(0).task)) {
-                        self.free.push_back(to);
-                        self.dispatch(fx);
-                    }
+                // The core is believed free again and tried last, so that a cut-off node does not spin.
+                Message::Launch(Launch::Row(row)) if self.requeue(to, Some(row.copy(0).task)) => {
+                    self.free.push_back(to);
+                    self.dispatch(fx);
                 }
                 Message::Job(finished) => fx.recover(to, finished),
                 _ => {}

@@ -1,5 +1,5 @@
 //! Experiments as text, run in virtual time.
-#![allow(dead_code, reason = "each test binary uses some of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 use std::path::Path;
 

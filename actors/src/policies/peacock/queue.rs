@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn placement_step_table() {
         let now = Time(10_000_000_000);
-        let cases: [(&str, &[Waiting], Waiting, Option<&[u32]>); 6] = [
+        type Case<'a> = (&'a str, &'a [Waiting], Waiting, Option<&'a [u32]>);
+        let cases: [Case<'_>; 6] = [
             ("into an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
             (
                 "later and shorter, the other can wait: overtakes",

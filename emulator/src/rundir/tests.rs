@@ -1,11 +1,12 @@
 //! Runs that end well, are interrupted, go on, and meet each other.
 
+use crate::results::cell_id;
 use serde_json::json;
 
 use super::*;
 use crate::record::fixture::{manifest, measured};
-use crate::report::merge;
 use crate::results::Verdict;
+use crate::rundir::merge;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries =
@@ -45,7 +46,7 @@ fn a_finished_run_has_every_file() {
     let manifest = load_manifest(&root).unwrap();
     assert_eq!(manifest.state, State::Finished);
     assert!(manifest.ended.is_some());
-    assert_eq!(Study::load(&root).unwrap(), study, "the report can be made again");
+    assert_eq!(load(&root).unwrap(), study, "the report can be made again");
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 

@@ -14,7 +14,12 @@
 //! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
-use std::collections::BTreeSet;
+mod load;
+mod merge;
+
+pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
+pub use merge::{MergeError, merge};
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -24,9 +29,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::cell::CellRecord;
-use super::manifest::{Failure, Manifest, State, utc_now};
-use super::{parquet, perfetto};
+use crate::record::cell::CellRecord;
+use crate::record::manifest::{Failure, Manifest, State, utc_now};
+use crate::record::{parquet, perfetto};
 use crate::report::{self, Study};
 use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 
@@ -103,7 +108,7 @@ pub enum Error {
     },
     /// Several directories do not make one experiment.
     #[error(transparent)]
-    Merge(#[from] report::MergeError),
+    Merge(#[from] MergeError),
 }
 
 /// A run directory that this process owns. May be shared between threads.
@@ -237,7 +242,7 @@ impl RunDir {
         manifest.ended = Some(utc_now());
         write_json(&self.root.join(MANIFEST), &manifest)?;
         *guard(&self.manifest) = manifest;
-        let mut study = Study::load(&self.root)?;
+        let mut study = load(&self.root)?;
         study.claims = claims.to_vec();
         write_outputs(&self.root, &study)?;
         Ok(study)
@@ -268,88 +273,6 @@ pub fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
         .map_err(io("write", &path))?;
     write(&root.join(SUMMARY), report::table::json_lines(study).as_bytes())?;
     write(&root.join(REPORT), report::html(study).as_bytes())
-}
-
-/// The manifest of a run directory.
-///
-/// # Errors
-/// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
-pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
-    let path = root.join(MANIFEST);
-    if !path.exists() {
-        return Err(Error::NotARun { path: root.to_owned() });
-    }
-    let manifest: Manifest = read(&path)?;
-    if manifest.schema == SCHEMA {
-        Ok(manifest)
-    } else {
-        Err(Error::Schema { path: root.to_owned(), found: manifest.schema })
-    }
-}
-
-/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
-///
-/// # Errors
-/// The folder holds no run, or a cell is damaged.
-pub fn load_records(root: &Path) -> Result<Vec<CellRecord>, Error> {
-    let manifest = load_manifest(root)?;
-    let mut seen = BTreeSet::new();
-    let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
-    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| load_record(&path)).collect()
-}
-
-/// The summary lines of a run directory; lines that are not summaries (claims) are left out.
-///
-/// # Errors
-/// The folder holds no run, or a line is damaged.
-pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
-    load_manifest(root)?;
-    let (path, text) = summary_text(root)?;
-    let lines = text.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
-    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
-}
-
-/// The claims of a run directory that has finished; none if it has none.
-///
-/// # Errors
-/// The folder holds no run, or the line is damaged.
-pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
-    load_manifest(root)?;
-    let (path, text) = summary_text(root)?;
-    let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
-    let claims: report::table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
-    Ok(claims.claims)
-}
-
-/// How the line of claims begins; no summary begins so.
-const CLAIMS_LINE: &str = "{\"claims\"";
-
-fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {
-    let path = root.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-    Ok((path, text))
-}
-
-/// The failures of a run directory's cells, in the manifest's order.
-///
-/// # Errors
-/// The folder holds no run, or a log is damaged.
-pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
-    let manifest = load_manifest(root)?;
-    let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
-    paths.map(|path| read(&path)).collect()
-}
-
-/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
-///
-/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
-#[must_use]
-pub fn cell_id(depends_on: &Value) -> String {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-    for byte in depends_on.to_string().bytes() {
-        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-    }
-    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
 }
 
 fn record_path(root: &Path, id: &str) -> PathBuf {
