@@ -72,17 +72,13 @@ fn table_2_keeps_its_books() {
 /// One cell in which the latin square wins and one in which it loses.
 #[test]
 fn stragglers_decide_where_bursts_outlast_tasks() {
-    let cell = |slowdown: &str, slot: &str| {
-        let set = [
-            "workload.synthetic.jobs=1000".to_owned(),
-            format!("sweep.\"interference.bernoulli.slowdown\"=[{slowdown}]"),
-            format!("sweep.\"interference.bernoulli.slot\"=[\"{slot}\"]"),
-            "sweep.\"interference.bernoulli.probability\"=[0.05]".to_owned(),
-        ];
-        let mut experiment =
-            small("stragglers/bursts.toml", &set.iter().map(String::as_str).collect::<Vec<_>>());
-        // The claims speak about the whole sweep.
-        experiment.claims.clear();
+    let cell = |slot: &str, slowdown: u32| {
+        let mut experiment = small("stragglers/bursts.toml", &["workload.synthetic.jobs=1000"]);
+        experiment.points.retain(|point| {
+            point.cell["interference.bernoulli.slot"] == slot
+                && point.cell["interference.bernoulli.slowdown"] == slowdown
+                && point.cell["interference.bernoulli.probability"] == 0.05
+        });
         let runs = measured(&experiment);
         let p99 = |label: &str| {
             let run = runs.iter().find(|run| run.summary.policy == label);
@@ -90,8 +86,8 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
         };
         p99("latin-square") / p99("sparrow")
     };
-    let long = cell("16", "10s");
+    let long = cell("10s", 16);
     assert!(long < 0.8, "long severe bursts: {long}");
-    let short = cell("4", "100ms");
+    let short = cell("100ms", 4);
     assert!(short > 1.3, "short mild bursts: {short}");
 }
