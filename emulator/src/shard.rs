@@ -226,10 +226,10 @@ impl<'a> Shard<'a> {
         (at > self.now).then_some(at)
     }
 
-    /// Gives an actor an input now, or when its pause ends.
-    fn tell(&mut self, to: ActorId, input: Input) {
+    /// Gives an actor an input now, or when its pause ends: then in order with what `source` sends it later.
+    fn tell(&mut self, source: ActorId, to: ActorId, input: Input) {
         match self.resumes(to) {
-            Some(at) => self.push(at, to, Event { to, stamp: 0, what: What::Input(input) }),
+            Some(at) => self.push(at, source, Event { to, stamp: 0, what: What::Input(input) }),
             None => self.dispatch(to, input),
         }
     }

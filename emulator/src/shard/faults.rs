@@ -55,11 +55,11 @@ impl Shard<'_> {
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.settle(actor);
         self.down.retain(|&other| other != actor);
-        self.tell(actor, Input::Start { epoch });
+        self.tell(actor, actor, Input::Start { epoch });
         // It knows nothing of what happened before: who is down now, it hears first.
         for other in self.down.clone() {
             if self.hears(actor, other) {
-                self.tell(actor, Input::Down { actor: other });
+                self.tell(actor, actor, Input::Down { actor: other });
             }
         }
         self.broadcast(actor, Input::Up { actor });
@@ -81,7 +81,7 @@ impl Shard<'_> {
     fn broadcast(&mut self, about: ActorId, input: Input) {
         for other in (0..self.parts.layout.endpoints()).map(ActorId) {
             if self.hears(other, about) && self.residents[other.index()].machine.is_some() {
-                self.tell(other, input);
+                self.tell(about, other, input);
             }
         }
     }
