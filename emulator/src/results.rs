@@ -70,7 +70,8 @@ pub struct Summary {
     pub wait_s: Brief,
     /// Response time over the work of the job's longest task (attempt 0 on a healthy core).
     pub slowdown: Brief,
-    /// From the first arrival to the last completion.
+    /// From the first arrival to the last completion; in a run that did not finish, to the last thing that
+    /// happened.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,

@@ -112,14 +112,14 @@ impl Scheduler {
     /// Puts tasks of a lost node back at the head of the queue; says whether copies were out there.
     fn requeue(&mut self, node: ActorId, only: Option<TaskId>) -> bool {
         let mut lost = false;
-        let mut closed = Vec::new();
+        let (mut closed, mut again) = (Vec::new(), Vec::new());
         for (job, placed) in self.jobs.iter_mut() {
             for index in 0..placed.open.spec.tasks {
                 let task = job.task(index);
                 if only.is_none_or(|o| o == task) && placed.take(index, node) {
                     lost = true;
                     if !placed.open.is_done(index) {
-                        self.queue.push_front(task.copy(placed.open.attempts(1)));
+                        again.push(task.copy(placed.open.attempts(1)));
                     }
                 }
             }
@@ -129,6 +129,10 @@ impl Scheduler {
         }
         for job in closed {
             self.jobs.close(job);
+        }
+        // The oldest comes out first.
+        for copy in again.into_iter().rev() {
+            self.queue.push_front(copy);
         }
         lost
     }

@@ -37,6 +37,9 @@ impl Policy for Gang {
         if self.quantum == Span::ZERO {
             return Err("quantum: must be longer than zero".into());
         }
+        if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
+            return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
+        }
         one_scheduler(layout, "gang")
     }
 

@@ -50,7 +50,10 @@ impl Policy for Peacock {
         still wait, and passes those it cannot serve in time to its successor on a ring. A probe at the head \
         holds the core while its scheduler is asked for the task.";
 
-    fn check(&self, _layout: &Layout) -> Result<(), String> {
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if layout.schedulers() > u32::from(u16::MAX) {
+            return Err("peacock numbers at most 65535 schedulers; lower cluster.schedulers".into());
+        }
         if self.interval == Span::ZERO {
             return Err("interval: must be longer than zero".into());
         }

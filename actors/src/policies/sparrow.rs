@@ -88,9 +88,6 @@ impl Policy for Sparrow {
     }
 }
 
-/// Repetitions after which reservations that nobody claimed are made elsewhere too.
-const SILENT_ROUNDS: u32 = 4;
-
 /// Tasks that are bound together.
 #[derive(Debug)]
 struct Group {
@@ -125,6 +122,8 @@ struct Placed {
     nodes: Vec<Option<ActorId>>,
     /// Per task in the sampling form, else empty.
     samples: Vec<Sampled>,
+    /// Whether a look at the probes is armed.
+    checking: bool,
 }
 
 #[derive(Debug)]
@@ -150,8 +149,13 @@ impl Scheduler {
             let base = g * size;
             Group { base, len: size.min(tasks - base), launched: 0, again: Vec::new(), reserved: Vec::new() }
         });
-        let mut placed =
-            Placed { open, groups: groups.collect(), nodes: vec![None; tasks as usize], samples: Vec::new() };
+        let mut placed = Placed {
+            open,
+            groups: groups.collect(),
+            nodes: vec![None; tasks as usize],
+            samples: Vec::new(),
+            checking: self.lossy,
+        };
         if self.config.form == Form::PerTask {
             placed.samples = vec![Sampled::default(); tasks as usize];
             for index in 0..tasks {
@@ -307,13 +311,13 @@ impl Scheduler {
             for &(node, count) in &group.reserved {
                 fx.recover(node, Probe::Reserve { job, group: id as u32, count });
             }
-            // Nodes that stay silent may be gone for good: after a few rounds others are asked as well.
-            if group.reserved.is_empty() || attempt >= SILENT_ROUNDS {
+            if group.reserved.is_empty() {
                 let tasks = group.len - group.launched + group.again.len() as u32;
                 self.reserve(group, job, id as u32, tasks, true, fx);
             }
         }
         let open = placed.groups.iter().any(Group::open);
+        placed.checking = open && self.lossy;
         self.jobs.open(job, placed);
         if open {
             self.recheck(job, attempt + 1, fx);
@@ -355,8 +359,10 @@ impl Scheduler {
                     self.reserve(group, job, id as u32, missing, true, fx);
                 }
             }
+            let checking = placed.checking;
+            placed.checking |= self.lossy && repaired;
             self.jobs.open(job, placed);
-            if repaired {
+            if repaired && !checking {
                 self.recheck(job, 0, fx);
             }
         }

@@ -70,7 +70,7 @@ impl<P: Place> Early<P> {
         }
     }
 
-    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+    fn deliver(&mut self, msg: &Message, fx: &mut Effects<'_>) {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => {
@@ -81,10 +81,7 @@ impl<P: Place> Early<P> {
                     self.jobs.close(job);
                 }
             }
-            _ => {
-                let _ = from;
-                fx.unexpected(msg);
-            }
+            _ => fx.unexpected(msg),
         }
     }
 }
@@ -92,7 +89,7 @@ impl<P: Place> Early<P> {
 impl<P: Place> Machine for Early<P> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Deliver { msg, .. } => self.deliver(&msg, fx),
             Input::Undelivered { to, msg: Message::Launch(Launch::Row(row)) } => {
                 let lost = |task: u32, at: Option<ActorId>| task == row.base && at == Some(to);
                 self.relaunch(Some(row.job), lost, fx);

@@ -85,8 +85,7 @@ impl Members {
         }
     }
 
-    /// Appends one live node that is not among `out[from..]`, or any live node if all are; says whether one
-    /// was alive.
+    /// A live node that is not among `taken`, or any live node if all are; `None` if none is alive.
     pub fn another(&self, rng: &mut Rng, taken: &[ActorId]) -> Option<ActorId> {
         let len = self.len();
         if len == 0 {
@@ -109,10 +108,10 @@ impl Members {
 
     /// Takes back a node that restarted; other actors are ignored.
     pub fn up(&mut self, actor: ActorId, layout: &Layout) {
-        if let Role::Node(node) = layout.role(actor) {
-            if self.down.remove(&node) {
-                self.table().push(node);
-            }
+        if let Role::Node(node) = layout.role(actor)
+            && self.down.remove(&node)
+        {
+            self.table().push(node);
         }
     }
 

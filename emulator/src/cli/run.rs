@@ -75,7 +75,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&table::text(&outcome.study, style()))?;
         print(&closing(&outcome, &run.out))?;
     }
-    Ok(status(&outcome, &run, options.check))
+    Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
 }
 
 /// What ran, what it leaves behind, and the hash by which the same run is known again.
@@ -94,7 +94,7 @@ fn closing(outcome: &Outcome, out: &Path) -> String {
     )
 }
 
-fn status(outcome: &Outcome, run: &RunOptions, check: bool) -> ExitCode {
+fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {
     match outcome.state {
         State::Finished => {}
         State::Running | State::Interrupted => {
@@ -111,6 +111,18 @@ fn status(outcome: &Outcome, run: &RunOptions, check: bool) -> ExitCode {
             }
             return ExitCode::from(3);
         }
+    }
+    let stuck: Vec<_> = outcome.summaries.iter().filter(|s| s.jobs.unfinished + s.jobs.failed > 0).collect();
+    if let (Some(first), false) = (stuck.first(), bounded) {
+        tracing::error!(
+            "{} runs left jobs unfinished, the first is {} with seed {}: {} of {} jobs",
+            stuck.len(),
+            first.policy,
+            first.seed,
+            first.jobs.unfinished + first.jobs.failed,
+            first.jobs.submitted
+        );
+        return ExitCode::from(3);
     }
     let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
     if check && failed > 0 {

@@ -282,6 +282,7 @@ impl<'a> Recorder<'a> {
     /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
     #[must_use]
     pub fn close(mut self, now: Time) -> Books {
+        let busy = self.busy > 0;
         for core in 0..self.running.len() as u32 {
             if self.running[core as usize].is_some() {
                 self.ended(now, core, CopyEnd::Preempted);
@@ -295,7 +296,11 @@ impl<'a> Recorder<'a> {
         let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
         assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
         // A run that got stuck idled until it was given up; that is not part of it.
-        let end = if self.all_finished() { self.last_finish } else { self.progress };
+        let end = match (self.all_finished(), busy) {
+            (true, _) => self.last_finish,
+            (false, true) => now,
+            (false, false) => self.progress,
+        };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
         Books {

@@ -49,6 +49,7 @@ pub fn measure(
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();
     let cpu = cost::thread_cpu_s();
+    point.resolved.cluster.check(seed).map_err(UnitError::Refused)?;
     let machines = point.resolved.cluster.machines(0, seed);
     let parts = parts(point, seed, &machines, workload)?;
     let recorder = Recorder::new(&machines.layout, workload, limits(run));

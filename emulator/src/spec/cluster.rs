@@ -23,7 +23,7 @@ pub const RACK: u32 = 40;
 /// Slowest speed a node can draw, as a factor on the reference core.
 const SLOWEST: f64 = 0.01;
 /// Ids are 32 bits wide and a run has at most this many actors.
-const MOST_ACTORS: u64 = 1 << 30;
+const MOST_ACTORS: u64 = 1 << 26;
 
 /// The emulated machines.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -149,6 +149,15 @@ impl Cluster {
             Some(topology) => topology.describe().capacity,
             None => self.core_count() as f64 * self.speed.mean(),
         }
+    }
+
+    /// Whether these machines exist under a seed: a topology may draw speeds that cannot be.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, seed: u64) -> Result<(), String> {
+        let resolved = self.topology.as_ref().map(|file| file.resolve(seed));
+        resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
     }
 
     fn actors(&self) -> u64 {
