@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
 
+use crate::number;
 use crate::record::cell::CellRecord;
-use crate::report::stats::Interval;
-use crate::report::{Study, cell_name, number, table};
+use crate::report::{Study, table};
+use crate::results::cell_name;
 use crate::results::{Cell, Summary};
+use crate::stats::Interval;
 
 /// Two studies, compared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -8,9 +8,11 @@
 //! | [`queue`] | the event queue |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
-//! | [`record`] | observations folded into results; files of a run directory |
 //! | [`results`] | the one results schema |
+//! | [`record`] | observations folded into results; what each file of a run directory holds |
+//! | [`stats`], [`number`] | means with intervals; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
+//! | [`rundir`] | the run directory: taken, filled, taken up again, merged with others |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
@@ -19,11 +21,14 @@ pub mod chart;
 pub mod cli;
 pub mod compare;
 pub mod cores;
+pub mod number;
 pub mod queue;
 pub mod record;
 pub mod report;
 pub mod results;
+pub mod rundir;
 pub mod runtime;
 pub mod shard;
 pub mod spec;
+pub mod stats;
 pub mod workload;

@@ -321,3 +321,16 @@ pub struct Measured {
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,
 }
+
+/// Swept values in words.
+#[must_use]
+pub fn cell_name(cell: &Cell) -> String {
+    let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A value without the quotes of a string.
+#[must_use]
+pub fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

@@ -3,7 +3,7 @@
 use super::line::{Axis, Plot, Series};
 use super::scale::{Spread, Unit};
 use crate::record::cell::Sketch;
-use crate::report::stats::{Interval, dkw, wilson};
+use crate::stats::{Interval, dkw, wilson};
 
 /// Points drawn of a curve at most.
 const POINTS: usize = 400;

@@ -1,6 +1,6 @@
 //! Axes: where a value lies, and which values get a tick.
 
-use crate::report::number;
+use crate::number;
 
 /// How values are spread over an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 
 use super::scale::{Scale, Spread, Unit};
 use super::svg::{Anchor, Svg};
+use crate::number;
 use crate::record::cell::Slice;
 use crate::record::parquet::end_name;
-use crate::report::number;
 use crate::results::CopyEnd;
 
 /// Cores drawn at most.

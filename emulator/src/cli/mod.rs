@@ -21,8 +21,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
 
-use crate::record::rundir;
 use crate::report::table::Style;
+use crate::rundir;
 use crate::runtime::RunError;
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, style};
-use crate::record::rundir;
-use crate::report::{self, Study, table};
+use crate::report::{Study, table};
 use crate::results::{Cell, Summary};
+use crate::rundir;
 use crate::spec::claims::{self, Claim};
 
 /// Show the results of run directories, together if they are shards of one experiment, and write their report.
@@ -26,7 +26,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let mut study = report::merge(&options.runs)?;
+    let mut study = rundir::merge(&options.runs)?;
     if options.runs.len() > 1 {
         judge_again(&mut study);
     }

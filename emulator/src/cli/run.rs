@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use clap::Args;
 
 use super::{ExperimentArgs, print, style};
+use crate::number;
 use crate::record::manifest::State;
-use crate::record::rundir::cell_id;
-use crate::report::{number, table};
+use crate::record::manifest::cell_id;
+use crate::report::table;
 use crate::results::Verdict;
 use crate::runtime::{self, Outcome, RunOptions, Watch};
 use crate::spec::Shard;

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
 use super::{print, print_json};
-use crate::report::number;
+use crate::number;
 use crate::spec::cluster;
 
 /// Look at topology files.

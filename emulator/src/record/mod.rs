@@ -1,9 +1,8 @@
-//! Observations folded into results, and the files of a run directory.
+//! Observations folded into results, and what each file of a run directory holds.
 //!
 //! | module | what it writes |
 //! |---|---|
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
-//! | [`rundir`] | the run directory: manifest, lock, cells, resumption, the final files |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
@@ -16,4 +15,3 @@ pub mod fold;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
-pub mod rundir;

@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::cell::CellRecord;
 use super::parquet::end_name;
-use crate::report::cell_name;
+use crate::results::cell_name;
 
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;

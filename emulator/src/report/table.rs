@@ -6,10 +6,10 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::number;
-use super::stats::Interval;
-use super::study::{CellGroup, PolicyRuns, Study, cell_name, plain};
-use crate::results::{ClaimResult, Summary, Verdict};
+use super::study::{CellGroup, PolicyRuns, Study};
+use crate::number;
+use crate::results::{ClaimResult, Summary, Verdict, cell_name, plain};
+use crate::stats::Interval;
 
 /// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

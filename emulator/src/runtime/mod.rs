@@ -14,11 +14,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
-use crate::record::rundir::{self, RunDir};
-use crate::report::stats::enough;
 use crate::report::study::Study;
 use crate::results::{ClaimResult, SCHEMA, Summary};
+use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, Repeat, RuntimeKind, Shard, Unit};
+use crate::stats::enough;
 pub use pool::Watch;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.

@@ -13,7 +13,7 @@ use volary_actors::catalog::Catalog;
 use super::RunOptions;
 use super::virtual_time::{UnitError, measure};
 use crate::record::manifest::Failure;
-use crate::record::rundir::{self, RunDir};
+use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, Unit};
 use crate::workload::{Traces, Workload};
 

@@ -8,8 +8,9 @@ use volary_actors::base::{Law, Span};
 use volary_actors::catalog::Catalog;
 
 use super::plan::{Experiment, Resolved, Shard};
-use crate::report::{cell_name, number};
+use crate::number;
 use crate::results::Cell;
+use crate::results::cell_name;
 use crate::workload::{Service, Synthetic, Traces, Workload, WorkloadSpec};
 
 /// Cells shown before the rest is only counted.

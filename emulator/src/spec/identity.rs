@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::file::{RunSection, RuntimeKind};
 use super::plan::{Point, Resolved};
-use crate::record::rundir::cell_id;
+use crate::record::manifest::cell_id;
 use crate::results::SCHEMA;
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.

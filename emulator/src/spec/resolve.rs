@@ -15,8 +15,8 @@ use super::file::{File, PolicyEntry, Repeat};
 use super::identity::Contents;
 use super::plan::{Experiment, Overrides, Point, Resolved};
 use super::{explain, include, sweep};
-use crate::report::cell_name;
 use crate::results::Cell;
+use crate::results::cell_name;
 use crate::workload::{Traces, Workload, WorkloadSpec};
 
 /// More cells than this are a slip of the pen.

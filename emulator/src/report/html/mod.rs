@@ -14,11 +14,12 @@ mod table;
 
 use serde_json::Value;
 
-use super::number;
-use super::study::{CellGroup, Study, plain};
+use super::study::{CellGroup, Study};
 use crate::chart::svg::escape;
 use crate::chart::theme;
+use crate::number;
 use crate::record::manifest::State;
+use crate::results::plain;
 
 /// Blocks in all timelines of a page at most: they are most of its bytes.
 const BLOCKS_OF_PAGE: usize = 12_000;

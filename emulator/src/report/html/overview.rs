@@ -7,11 +7,12 @@ use crate::chart::heat::{Heat, Row, Shade};
 use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
-use crate::report::number;
-use crate::report::stats::Interval;
-use crate::report::study::{CellGroup, PolicyRuns, Study, cell_name, plain};
+use crate::number;
+use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::not_finished;
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
+use crate::results::{cell_name, plain};
+use crate::stats::Interval;
 
 /// Charts over swept keys at most; more would hide the cells below.
 const SWEEP_CHARTS: usize = 12;

@@ -1,0 +1,96 @@
+//! Reading a run directory back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::error::{Error, damaged, io};
+use super::files::{MANIFEST, SUMMARY, failure_path, read, record_path};
+use crate::record::cell::CellRecord;
+use crate::record::manifest::{Failure, Manifest};
+use crate::report::{Study, table};
+use crate::results::{ClaimResult, SCHEMA, Summary};
+
+/// The results of one run directory, finished or not.
+///
+/// # Errors
+/// The folder holds no run, or a file in it is damaged.
+pub fn load(root: &Path) -> Result<Study, Error> {
+    let manifest = load_manifest(root)?;
+    let (records, failures, claims) = (load_records(root)?, load_failures(root)?, load_claims(root)?);
+    Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
+}
+
+/// The manifest of a run directory.
+///
+/// # Errors
+/// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
+pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
+    let path = root.join(MANIFEST);
+    if !path.exists() {
+        return Err(Error::NotARun { path: root.to_owned() });
+    }
+    let manifest: Manifest = read(&path)?;
+    if manifest.schema == SCHEMA {
+        Ok(manifest)
+    } else {
+        Err(Error::Schema { path: root.to_owned(), found: manifest.schema })
+    }
+}
+
+/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
+///
+/// # Errors
+/// The folder holds no run, or a cell is damaged.
+pub fn load_records(root: &Path) -> Result<Vec<CellRecord>, Error> {
+    let manifest = load_manifest(root)?;
+    let mut seen = BTreeSet::new();
+    let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
+    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| load_record(&path)).collect()
+}
+
+/// The summary lines of a run directory; lines that are not summaries (claims) are left out.
+///
+/// # Errors
+/// The folder holds no run, or a line is damaged.
+pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
+    load_manifest(root)?;
+    let (path, text) = summary_text(root)?;
+    let lines = text.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
+    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
+}
+
+/// The claims of a run directory that has finished; none if it has none.
+///
+/// # Errors
+/// The folder holds no run, or the line is damaged.
+pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
+    load_manifest(root)?;
+    let (path, text) = summary_text(root)?;
+    let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
+    let claims: table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
+    Ok(claims.claims)
+}
+
+/// How the line of claims begins; no summary begins so.
+const CLAIMS_LINE: &str = "{\"claims\"";
+
+fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {
+    let path = root.join(SUMMARY);
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
+    Ok((path, text))
+}
+
+/// The failures of a run directory's cells, in the manifest's order.
+///
+/// # Errors
+/// The folder holds no run, or a log is damaged.
+pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
+    let manifest = load_manifest(root)?;
+    let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
+    paths.map(|path| read(&path)).collect()
+}
+
+pub(super) fn load_record(path: &Path) -> Result<CellRecord, Error> {
+    read(path)
+}

@@ -1,0 +1,138 @@
+//! Several run directories as one experiment.
+
+use std::path::{Path, PathBuf};
+
+use super::error::Error;
+use super::load::{load_claims, load_failures, load_manifest, load_records};
+use crate::record::cell::CellRecord;
+use crate::record::manifest::{Manifest, State};
+use crate::report::Study;
+use crate::results::{ClaimResult, Verdict};
+
+/// Why several run directories do not make one experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// No folder was named.
+    #[error("no run directory was named")]
+    Nothing,
+    /// They differ in what they ran.
+    #[error("{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by side with `volary compare`", path.display(), first.display())]
+    Different {
+        /// Which part differs.
+        what: &'static str,
+        /// The first folder.
+        first: PathBuf,
+        /// What the first ran.
+        expected: String,
+        /// The other folder.
+        path: PathBuf,
+        /// What it ran.
+        found: String,
+    },
+    /// The same point was run twice with different settings.
+    #[error("{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or set them side by side with `volary compare`", path.display())]
+    Conflict {
+        /// The later folder.
+        path: PathBuf,
+        /// Label of the policy.
+        policy: String,
+        /// Seed.
+        seed: u64,
+    },
+}
+
+/// Puts the run directories of one experiment together.
+///
+/// Runs that several of them hold count once. Claims are combined with care: what holds in every folder holds,
+/// what fails in one fails, anything else is not tested, since a comparison may need numbers of several folders.
+/// Evaluate them again over [`Study::records`] where the experiment is at hand.
+///
+/// # Errors
+/// A folder cannot be read, or they are not shards of one experiment.
+pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
+    let (first, rest) = folders.split_first().ok_or(MergeError::Nothing)?;
+    let mut manifest = load_manifest(first)?;
+    let mut records = load_records(first)?;
+    let mut failures = load_failures(first)?;
+    let mut claims = load_claims(first)?;
+    for folder in rest {
+        let other = load_manifest(folder)?;
+        alike("experiment", first, &manifest.experiment, folder, &other.experiment)?;
+        alike("runtime", first, &manifest.runtime, folder, &other.runtime)?;
+        absorb(&mut manifest, other);
+        for record in load_records(folder)? {
+            add_record(&mut records, record, folder)?;
+        }
+        failures.extend(load_failures(folder)?);
+        claims = combine(claims, load_claims(folder)?);
+    }
+    failures.retain(|failure| records.iter().all(|record| record.id != failure.id));
+    failures.sort_by(|a, b| a.id.cmp(&b.id));
+    failures.dedup_by(|a, b| a.id == b.id);
+    Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
+}
+
+fn alike(
+    what: &'static str,
+    first: &Path,
+    expected: &str,
+    path: &Path,
+    found: &str,
+) -> Result<(), MergeError> {
+    if expected == found {
+        return Ok(());
+    }
+    let (first, path) = (first.to_owned(), path.to_owned());
+    Err(MergeError::Different { what, first, expected: expected.to_owned(), path, found: found.to_owned() })
+}
+
+/// The plan of both; from the earlier start to the later end, and no better than the worse state.
+fn absorb(manifest: &mut Manifest, other: Manifest) {
+    for id in other.cells {
+        if !manifest.cells.contains(&id) {
+            manifest.cells.push(id);
+        }
+    }
+    let rank = |state: State| match state {
+        State::Finished => 0,
+        State::Interrupted => 1,
+        State::Running => 2,
+        State::Failed => 3,
+    };
+    if rank(other.state) > rank(manifest.state) {
+        manifest.state = other.state;
+    }
+    manifest.started = std::mem::take(&mut manifest.started).min(other.started);
+    manifest.ended = manifest.ended.take().max(other.ended);
+}
+
+fn add_record(records: &mut Vec<CellRecord>, record: CellRecord, folder: &Path) -> Result<(), MergeError> {
+    if records.iter().any(|known| known.id == record.id) {
+        return Ok(());
+    }
+    let (summary, path) = (&record.summary, folder.to_owned());
+    let key = |record: &CellRecord| {
+        (record.summary.policy.clone(), record.summary.cell.clone(), record.summary.seed)
+    };
+    if records.iter().any(|known| key(known) == key(&record)) {
+        return Err(MergeError::Conflict { path, policy: summary.policy.clone(), seed: summary.seed });
+    }
+    records.push(record);
+    Ok(())
+}
+
+fn combine(mut claims: Vec<ClaimResult>, others: Vec<ClaimResult>) -> Vec<ClaimResult> {
+    for other in others {
+        let Some(claim) = claims.iter_mut().find(|claim| claim.says == other.says) else {
+            claims.push(other);
+            continue;
+        };
+        claim.verdict = match (claim.verdict, other.verdict) {
+            (Verdict::Fails, _) | (_, Verdict::Fails) => Verdict::Fails,
+            (Verdict::Holds, Verdict::Holds) => Verdict::Holds,
+            (Verdict::NotTested, _) | (_, Verdict::NotTested) => Verdict::NotTested,
+        };
+        claim.measured.extend(other.measured);
+    }
+    claims
+}
