@@ -231,6 +231,18 @@ const MISTAKES: &[Mistake] = &[
         ":21:",
         &["network.fault", "nodes:5-50"],
     ),
+    (
+        "[interference]",
+        "[[network.fault]]\ncrash = { who = [\"node:1\", \"client:0\"], at = \"1s\" }\n[interference]",
+        ":21:",
+        &["\"client:0\" would crash a client", "outside the experiment"],
+    ),
+    (
+        "[interference]",
+        "[[network.fault]]\ncrash = { who = [\"all\"], at = \"1s\" }\n[interference]",
+        ":21:",
+        &["\"all\" would crash a client"],
+    ),
 ];
 
 #[test]

@@ -137,7 +137,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
         Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
-        Some(RunError::RunDir(_) | RunError::Unsupported(_)) | None => 2,
+        Some(RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_)) | None => 2,
     }
 }
 
@@ -187,10 +187,33 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_command_line_is_consistent() {
         super::Cli::command().debug_assert();
+    }
+
+    /// Every `volary …` and `cargo run … -- …` line of the README's shell blocks is a command that exists.
+    #[test]
+    fn the_readme_names_commands_that_exist() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        let readme = std::fs::read_to_string(path).unwrap_or_default();
+        let shell = readme.split("```").filter_map(|block| block.strip_prefix("sh\n"));
+        for line in shell.flat_map(str::lines) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let Some(rest) = line.strip_prefix("volary ").or_else(|| {
+                line.strip_prefix("cargo run ").and_then(|rest| rest.split_once("-- ")).map(|p| p.1)
+            }) else {
+                continue;
+            };
+            let words = std::iter::once("volary").chain(rest.split_whitespace());
+            let parsed = super::Cli::try_parse_from(words);
+            assert!(
+                parsed.is_ok(),
+                "README: {line}\n{}",
+                parsed.err().map(|e| e.to_string()).unwrap_or_default()
+            );
+        }
     }
 }

@@ -62,7 +62,10 @@ pub enum RunError {
     /// The options ask for something this build cannot do.
     #[error("{0}")]
     Unsupported(String),
-    /// The run directory cannot be taken, read or written.
+    /// The run directory cannot be taken, so nothing was run.
+    #[error(transparent)]
+    Folder(rundir::Error),
+    /// The run directory cannot be read or written any more.
     #[error(transparent)]
     RunDir(#[from] rundir::Error),
 }
@@ -76,9 +79,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut units = experiment.units(options.shard);
     let manifest = manifest(experiment, options, &units);
     let folder = match options.resume {
-        true => RunDir::open(&options.out, manifest)?,
-        false => RunDir::create(&options.out, manifest)?,
-    };
+        true => RunDir::open(&options.out, manifest),
+        false => RunDir::create(&options.out, manifest),
+    }
+    .map_err(RunError::Folder)?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {

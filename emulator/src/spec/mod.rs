@@ -12,6 +12,7 @@
 //! configuration types; nobody but the command line and the runtimes knows `spec`.
 
 pub mod claims;
+mod clients;
 pub mod cluster;
 pub mod describe;
 pub mod document;

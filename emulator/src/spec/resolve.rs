@@ -14,7 +14,7 @@ use super::error::{SpecError, Text, listed, nearest};
 use super::file::{File, PolicyEntry, Repeat};
 use super::identity::Contents;
 use super::plan::{Experiment, Overrides, Point, Resolved};
-use super::{explain, include, sweep};
+use super::{clients, explain, include, sweep};
 use crate::results::Cell;
 use crate::results::cell_name;
 use crate::workload::{Traces, Workload, WorkloadSpec};
@@ -172,7 +172,9 @@ impl<'a> Planner<'a> {
             let endpoints = machines.layout.endpoints();
             let faults =
                 Faults::resolve(&world.network.fault, &machines.groups, endpoints).map_err(refused)?;
-            let hubs = 2 * world.cluster.schedulers;
+            let schedulers = world.cluster.schedulers;
+            clients::spare(document, &world.network.fault, &machines.groups, schedulers)?;
+            let hubs = 2 * schedulers;
             Fabric::new(&world.network, machines.links, endpoints, hubs, faults, file.seed)
                 .map_err(refused)?;
         }
