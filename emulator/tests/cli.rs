@@ -2,68 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod common;
+
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
 
-const EXPERIMENT: &str = r#"title = "small"
-seed = 3
-
-[cluster]
-nodes = 8
-
-[workload.synthetic]
-jobs = 60
-tasks = 2
-interarrival = "200ms"
-
-[service]
-demand = { exponential = { mean = "100ms" } }
-
-[network]
-one_way = "1ms"
-
-[[policy]]
-random = {}
-
-[[policy]]
-sparrow = {}
-
-[[claim]]
-says = "time passes"
-check = ["random.makespan_s > 0", "sparrow.jobs.finished == 60"]
-"#;
-
-fn volary(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(args)
-        .current_dir(folder)
-        .env_remove("VOLARY_TRACES")
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Runs it and asserts the status; returns stdout and stderr.
-fn expect(folder: &Path, args: &[&str], status: i32) -> (String, String) {
-    let output = volary(folder, args);
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(status), "volary {args:?}\n{out}\n{err}");
-    (out, err)
-}
-
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
-    folder
-}
-
-fn lines(out: &str) -> Vec<serde_json::Value> {
-    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
+use common::binary::{EXPERIMENT, expect, folder, lines, results};
 
 #[test]
 fn a_run_prints_lines_keeps_files_and_resumes() {
@@ -100,16 +43,7 @@ fn shards_together_are_the_whole() {
     assert_eq!(lines(&one).last().unwrap()["claims"][1]["verdict"], "not-tested");
     expect(here, &["run", "e.toml", "--json", "--out", "b", "--shard", "2/2"], 0);
     let (merged, _) = expect(here, &["report", "a", "b", "--json"], 0);
-    let strip = |text: &str| -> Vec<serde_json::Value> {
-        let mut found = lines(text);
-        for line in &mut found {
-            if let Some(engine) = line.get_mut("engine") {
-                *engine = engine["order_hash"].clone();
-            }
-        }
-        found
-    };
-    assert_eq!(strip(&merged), strip(&whole));
+    assert_eq!(results(&merged), results(&whole));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Experiments as text, run in virtual time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
+pub mod binary;
+
 use std::path::Path;
 
 use volary::results::Measured;

@@ -1,0 +1,130 @@
+//! Runs that stop early, fail in part, or are taken up again; and runs that must not depend on how they were run.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::binary::{EXPERIMENT, expect, folder, results, volary};
+
+fn cells(run: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(run.join("cells")) else { return Vec::new() };
+    let cell = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.ends_with(".json") && !name.ends_with(".failed.json")
+    };
+    entries.map(|entry| entry.unwrap().path()).filter(cell).collect()
+}
+
+fn state(run: &Path) -> String {
+    let text = fs::read_to_string(run.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    manifest["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn threads_and_repetition_change_nothing() {
+    let folder = folder();
+    let run = |out: &str, threads: &str| {
+        let args = ["run", "e.toml", "--json", "--repeat", "3", "--out", out, "--threads", threads];
+        results(&expect(folder.path(), &args, 0).0)
+    };
+    let first = run("a", "1");
+    assert_eq!(first, run("b", "1"));
+    assert_eq!(first, run("c", "2"));
+}
+
+/// Ctrl-C keeps what had finished; `--resume` gives what an undisturbed run gives.
+#[test]
+fn an_interrupted_run_is_taken_up() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("e.toml"), EXPERIMENT.replace("jobs = 60", "jobs = 20_000").replace("== 60", "> 0"))
+        .unwrap();
+    let args = ["run", "e.toml", "--json", "--quiet", "--repeat", "6", "--threads", "1"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
+        .args(args)
+        .args(["--out", "r"])
+        .current_dir(here)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let patience = Instant::now();
+    while cells(&here.join("r")).is_empty() {
+        assert!(patience.elapsed() < Duration::from_secs(120), "no cell ever finished");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    assert_eq!(state(&here.join("r")), "interrupted");
+    let kept = cells(&here.join("r")).len();
+    assert!((1..12).contains(&kept), "{kept} cells of 12");
+    let all =
+        |out: &str, more: &[&str]| results(&expect(here, &[&args[..], &["--out", out], more].concat(), 0).0);
+    let resumed = all("r", &["--resume"]);
+    assert_eq!(state(&here.join("r")), "finished");
+    assert_eq!(resumed, all("whole", &[]));
+}
+
+#[test]
+fn resuming_runs_what_is_missing_and_nothing_else() {
+    let folder = folder();
+    let here = folder.path();
+    let args = ["run", "e.toml", "--json", "--repeat", "2", "--out", "r"];
+    let (before, _) = expect(here, &args, 0);
+    let stamp = |path: &PathBuf| (path.clone(), fs::metadata(path).unwrap().modified().unwrap());
+    let mut kept = cells(&here.join("r"));
+    let removed = kept.pop().unwrap();
+    fs::remove_file(&removed).unwrap();
+    let stamps: Vec<_> = kept.iter().map(stamp).collect();
+    let (after, _) = expect(here, &[&args[..], &["--resume"]].concat(), 0);
+    assert_eq!(results(&after), results(&before));
+    assert!(removed.exists());
+    assert_eq!(stamps, kept.iter().map(stamp).collect::<Vec<_>>(), "a finished cell was run again");
+}
+
+/// Some seeds draw more tasks than a job can have; that shows only when their turn comes.
+#[test]
+fn a_cell_that_fails_is_kept_and_the_others_finish() {
+    let folder = folder();
+    let here = folder.path();
+    let text = EXPERIMENT
+        .replace("jobs = 60\ntasks = 2", "jobs = 1\ntasks = { empirical = { values = [1, 1e9] } }")
+        .replace("== 60", "> 0");
+    fs::write(here.join("e.toml"), text).unwrap();
+    // The plan draws under the first seed, so that one must be harmless.
+    let first = (0..64).map(|seed: u32| seed.to_string());
+    let seed = first
+        .into_iter()
+        .find(|seed| volary(here, &["plan", "e.toml", "--seed", seed]).status.code() == Some(0))
+        .unwrap();
+    let args = ["run", "e.toml", "--json", "--seed", &seed, "--repeat", "12", "--out", "r"];
+    let (out, err) = expect(here, &args, 3);
+    assert!(err.contains("failed:") && err.contains("tasks, more than"), "{err}");
+    assert_eq!(state(&here.join("r")), "failed");
+    let finished = cells(&here.join("r")).len();
+    assert!((2..24).contains(&finished), "{finished} cells of 24");
+    assert_eq!(results(&out).iter().filter(|line| line.get("policy").is_some()).count(), finished);
+    let logs = fs::read_dir(here.join("r/cells"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".failed.json"));
+    assert_eq!(logs.count(), 24 - finished);
+}
+
+#[test]
+fn auto_repeats_until_it_is_sure_and_says_how_sure() {
+    let folder = folder();
+    let here = folder.path();
+    let text = EXPERIMENT.replace("seed = 3", "seed = 3\nrepeat = \"auto\"\nprecision = 0.2");
+    fs::write(here.join("e.toml"), text).unwrap();
+    let (out, _) = expect(here, &["run", "e.toml", "--out", "r"], 0);
+    assert!(out.contains('±'), "{out}");
+    let found = cells(&here.join("r")).len();
+    assert!((4..200).contains(&found), "{found} cells");
+}
