@@ -34,6 +34,8 @@ pub struct Layout {
     extras: u32,
     /// First core of each node, and the total at the end.
     first_core: Vec<u32>,
+    /// Cores of every node if all have as many, else 0: then nothing has to be looked up.
+    equal: u32,
 }
 
 impl Layout {
@@ -50,7 +52,9 @@ impl Layout {
         let nodes = first_core.len() as u32 - 1;
         let actors = 2 * u64::from(schedulers) + u64::from(nodes) + u64::from(extras) + u64::from(total);
         assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
-        Self { schedulers, nodes, extras, first_core }
+        let each = first_core.get(1).copied().unwrap_or(0);
+        let equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
+        Self { schedulers, nodes, extras, first_core, equal }
     }
 
     /// Number of schedulers, and of clients.
@@ -122,7 +126,8 @@ impl Layout {
     /// The worker of a core of a node.
     #[must_use]
     pub fn worker(&self, node: u32, core: u32) -> ActorId {
-        ActorId(self.first_worker() + self.first_core[node as usize] + core)
+        let first = if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] };
+        ActorId(self.first_worker() + first + core)
     }
 
     /// The dense number of a worker's core among all cores of the run.
@@ -140,12 +145,11 @@ impl Layout {
     /// The node a core belongs to.
     #[must_use]
     pub fn node_of_core(&self, core: u32) -> u32 {
-        // Equal cores everywhere is the common case and needs no search.
-        let guess = (u64::from(core) * u64::from(self.nodes) / u64::from(self.workers().max(1))) as usize;
-        if self.first_core[guess] <= core && core < self.first_core[guess + 1] {
-            return guess as u32;
+        match self.equal {
+            0 => self.first_core.partition_point(|&first| first <= core) as u32 - 1,
+            1 => core,
+            each => core / each,
         }
-        self.first_core.partition_point(|&first| first <= core) as u32 - 1
     }
 
     /// What an actor is.

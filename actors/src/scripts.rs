@@ -57,7 +57,8 @@ impl Bench {
 
     /// A worker of this node reports that a copy ended; what is sent in answer.
     pub(crate) fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
-        self.hear(self.me, Core::Ended { copy })
+        let worker = self.layout.worker(0, 0);
+        self.hear(worker, Core::Ended { copy })
     }
 }
 

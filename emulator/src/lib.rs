@@ -9,10 +9,10 @@
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
 //! | [`results`] | the one results schema |
-//! | [`record`] | observations folded into results; what each file of a run directory holds |
-//! | [`stats`], [`number`] | means with intervals; numbers as people read them |
+//! | [`record`] | observations folded into results; rows and timelines |
+//! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
-//! | [`rundir`] | the run directory: taken, filled, taken up again, merged with others |
+//! | [`rundir`] | the run directory |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]

@@ -20,6 +20,31 @@ pub const SCHEMA: u32 = 1;
 /// Sweep values of a cell: dotted key to value, in the order of the keys.
 pub type Cell = BTreeMap<String, serde_json::Value>;
 
+/// Swept values in words, as `load = 0.8, order = 2`; empty if nothing is swept.
+#[must_use]
+pub fn cell_name(cell: &Cell) -> String {
+    let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A value without the quotes of a string.
+#[must_use]
+pub fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
+///
+/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
+#[must_use]
+pub fn cell_id(depends_on: &serde_json::Value) -> String {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    for byte in depends_on.to_string().bytes() {
+        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
+}
+
 /// One cell, one policy, one seed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
@@ -320,17 +345,4 @@ pub struct Measured {
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,
-}
-
-/// Swept values in words.
-#[must_use]
-pub fn cell_name(cell: &Cell) -> String {
-    let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// A value without the quotes of a string.
-#[must_use]
-pub fn plain(value: &serde_json::Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -7,6 +7,8 @@
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a
 //! message; the shard only makes machines vanish and come back.
 
+mod faults;
+
 use std::collections::VecDeque;
 
 use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
@@ -15,7 +17,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
 use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::{Client, Worker};
-use volary_netem::{Crash, Fabric, Verdict};
+use volary_netem::{Fabric, Verdict};
 
 use crate::cores::Cores;
 use crate::queue::{Key, Queue};
@@ -44,8 +46,7 @@ pub struct Parts<'a> {
     pub peer_timeout: Span,
 }
 
-/// An input on its way to an actor. `stamp` tells whether it is still wanted: the epoch of an actor's own
-/// timers, the generation of a core's completion.
+/// An input on its way to an actor. `stamp` tells whether it is still wanted: the actor's epoch when it was made.
 #[derive(Debug)]
 struct Event {
     to: ActorId,
@@ -77,18 +78,29 @@ pub struct Traffic {
     pub retransmissions: u64,
 }
 
+/// What every event about an actor needs, in half a cache line: in large clusters each look is a miss.
+#[repr(align(32))]
+struct Resident {
+    /// Gone while the actor is down.
+    machine: Option<Box<dyn Machine>>,
+    rng: Rng,
+    /// How often it has crashed; of a worker, how often it has lost a copy. Timers and completions of an older
+    /// epoch are void.
+    epoch: u32,
+    /// How many events it has made: part of their order.
+    count: u32,
+}
+
+const _: () = assert!(size_of::<Resident>() == 32, "two residents share a cache line");
+
 /// All actors of one process under one clock.
 pub struct Shard<'a> {
     parts: Parts<'a>,
-    machines: Vec<Option<Box<dyn Machine>>>,
-    rngs: Vec<Rng>,
-    epochs: Vec<u32>,
-    /// How many events each source has made: part of their order.
-    counts: Vec<u32>,
-    /// Generation of what each core runs; a completion of an older one is void.
-    generations: Vec<u32>,
+    residents: Vec<Resident>,
     queue: Queue<Event>,
     lane: VecDeque<(ActorId, Input)>,
+    /// Who is down, as far as the failure detector has reported.
+    down: Vec<ActorId>,
     effects: Vec<Effect>,
     now: Time,
     events: u64,
@@ -104,13 +116,10 @@ impl<'a> Shard<'a> {
     pub fn new(parts: Parts<'a>, recorder: Recorder<'a>) -> Self {
         let actors = parts.layout.actors();
         let mut shard = Self {
-            machines: Vec::with_capacity(actors as usize),
-            rngs: (0..actors).map(|actor| Rng::new(parts.seed, actor, 0)).collect(),
-            epochs: vec![0; actors as usize],
-            counts: vec![0; actors as usize],
-            generations: vec![0; parts.layout.workers() as usize],
+            residents: Vec::with_capacity(actors as usize),
             queue: Queue::new(),
             lane: VecDeque::new(),
+            down: Vec::new(),
             effects: Vec::new(),
             now: Time::ZERO,
             events: 0,
@@ -119,12 +128,27 @@ impl<'a> Shard<'a> {
             recorder,
             parts,
         };
-        for actor in (0..actors).map(ActorId) {
-            let machine = shard.build(actor);
-            shard.machines.push(Some(machine));
+        for actor in 0..actors {
+            let rng = Rng::new(shard.parts.seed, actor, 0);
+            shard.residents.push(Resident { machine: None, rng, epoch: 0, count: 0 });
+        }
+        // A node and its workers are stepped together, so they are built to lie together.
+        for endpoint in (0..shard.parts.layout.endpoints()).map(ActorId) {
+            shard.settle(endpoint);
         }
         shard.schedule_faults();
         shard
+    }
+
+    /// Gives an endpoint its machine, and a node's workers theirs.
+    fn settle(&mut self, endpoint: ActorId) {
+        let layout = self.parts.layout;
+        self.residents[endpoint.index()].machine = Some(self.build(endpoint));
+        if let Role::Node(node) = layout.role(endpoint) {
+            for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
+                self.residents[worker.index()].machine = Some(self.build(worker));
+            }
+        }
     }
 
     fn build(&self, actor: ActorId) -> Box<dyn Machine> {
@@ -139,28 +163,10 @@ impl<'a> Shard<'a> {
         }
     }
 
-    fn schedule_faults(&mut self) {
-        let crashes: Vec<_> = self.parts.fabric.faults().crashes().to_vec();
-        for Crash { who, at, restart } in crashes {
-            let actor = ActorId(who.0);
-            self.schedule(at, actor, What::Crash);
-            let noticed = at + self.parts.peer_timeout;
-            match restart {
-                Some(back) if back <= noticed => {
-                    self.schedule(back, actor, What::Notice);
-                    self.schedule(back, actor, What::Restart);
-                }
-                Some(back) => {
-                    self.schedule(noticed, actor, What::Notice);
-                    self.schedule(back, actor, What::Restart);
-                }
-                None => self.schedule(noticed, actor, What::Notice),
-            }
-        }
-    }
-
-    fn schedule(&mut self, at: Time, actor: ActorId, what: What) {
-        self.push(at, actor, Event { to: actor, stamp: 0, what });
+    /// Puts `machine` in the place of the one that the policy gave `actor`, until that crashes: for benchmarks
+    /// and tests of the loop itself. To be called before [`start`](Self::start).
+    pub fn install(&mut self, actor: ActorId, machine: Box<dyn Machine>) {
+        self.residents[actor.index()].machine = Some(machine);
     }
 
     /// Steps every actor with `Start`, in order of ids.
@@ -185,59 +191,64 @@ impl<'a> Shard<'a> {
         match event.what {
             What::Input(input) => self.input(event.to, event.stamp, input),
             What::Crash => self.crash(event.to),
-            What::Notice => self.broadcast(event.to, Input::Down { actor: event.to }),
+            What::Notice => self.notice(event.to),
             What::Restart => self.restart(event.to),
         }
         true
     }
 
     fn input(&mut self, to: ActorId, stamp: u32, input: Input) {
-        match input {
-            Input::Done { .. } => {
-                let core = self.parts.layout.core_index(to);
-                if self.generations[core as usize] != stamp {
-                    return;
-                }
-                self.parts.cores.finished(core, self.now);
-            }
-            // A timer of an earlier life, or of a life that is over.
-            Input::Fire(_) | Input::Undelivered { .. } if self.epochs[to.index()] != stamp => return,
-            Input::Fire(_)
-            | Input::Undelivered { .. }
-            | Input::Start { .. }
-            | Input::Deliver { .. }
-            | Input::Halted { .. }
-            | Input::Down { .. }
-            | Input::Up { .. } => {}
+        let done = matches!(input, Input::Done { .. });
+        // Of an earlier life, or of a copy that was halted since.
+        let own = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
+        if own && self.residents[to.index()].epoch != stamp {
+            return;
+        }
+        if done {
+            self.parts.cores.finished(self.parts.layout.core_index(to), self.now);
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
-        if self.parts.pauses && !matches!(input, Input::Done { .. }) {
-            let resumes = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(to), self.now);
-            if resumes > self.now {
-                self.push(resumes, to, Event { to, stamp, what: What::Input(input) });
-                return;
-            }
+        if !done && let Some(at) = self.resumes(to) {
+            self.push(at, to, Event { to, stamp, what: What::Input(input) });
+            return;
         }
-        if self.machines[to.index()].is_some() {
+        if self.residents[to.index()].machine.is_some() {
             self.dispatch(to, input);
+        }
+    }
+
+    /// When a paused actor goes on; `None` if it is not paused.
+    fn resumes(&self, actor: ActorId) -> Option<Time> {
+        if !self.parts.pauses {
+            return None;
+        }
+        let at = self.parts.fabric.faults().resumes(self.parts.layout.endpoint(actor), self.now);
+        (at > self.now).then_some(at)
+    }
+
+    /// Gives an actor an input now, or when its pause ends: then in order with what `source` sends it later.
+    fn tell(&mut self, source: ActorId, to: ActorId, input: Input) {
+        match self.resumes(to) {
+            Some(at) => self.push(at, source, Event { to, stamp: 0, what: What::Input(input) }),
+            None => self.dispatch(to, input),
         }
     }
 
     /// Steps an actor, and then whoever it spoke to on the same node, until all is said.
     fn dispatch(&mut self, to: ActorId, input: Input) {
-        self.lane.push_back((to, input));
-        while let Some((to, input)) = self.lane.pop_front() {
-            let Some(machine) = &mut self.machines[to.index()] else { continue };
-            let mut effects = std::mem::take(&mut self.effects);
-            let rng = &mut self.rngs[to.index()];
-            let mut fx =
-                Effects::new(self.now, to, rng, &mut effects, self.parts.workload, self.parts.layout);
-            machine.step(input, &mut fx);
-            for effect in effects.drain(..) {
-                self.carry_out(to, effect);
+        let mut effects = std::mem::take(&mut self.effects);
+        let mut next = Some((to, input));
+        while let Some((to, input)) = next {
+            if let Resident { machine: Some(machine), rng, .. } = &mut self.residents[to.index()] {
+                let Parts { workload, layout, .. } = self.parts;
+                machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));
+                for effect in effects.drain(..) {
+                    self.carry_out(to, effect);
+                }
             }
-            self.effects = effects;
+            next = self.lane.pop_front();
         }
+        self.effects = effects;
     }
 
     fn carry_out(&mut self, me: ActorId, effect: Effect) {
@@ -258,10 +269,16 @@ impl<'a> Shard<'a> {
 
     /// Delivers a message on the same node at once; one to an actor that is down comes back.
     fn say(&mut self, me: ActorId, to: ActorId, msg: Message) {
-        if self.machines[to.index()].is_some() {
-            self.lane.push_back((to, Input::Deliver { from: me, msg }));
-        } else {
+        let input = Input::Deliver { from: me, msg };
+        if self.residents[to.index()].machine.is_none() {
             self.lane.push_back((me, Input::Undelivered { to, msg }));
+        } else if self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to)
+            && let Some(at) = self.resumes(to)
+        {
+            // A client and its scheduler share a machine, but each can stall by itself.
+            self.push(at, me, Event { to, stamp: 0, what: What::Input(input) });
+        } else {
+            self.lane.push_back((to, input));
         }
     }
 
@@ -286,81 +303,40 @@ impl<'a> Shard<'a> {
             Verdict::Unreachable { after, .. } => {
                 self.traffic.dropped += 1;
                 let what = What::Input(Input::Undelivered { to, msg });
-                self.push(self.now + after, me, Event { to: me, stamp: self.epochs[me.index()], what });
+                self.push(
+                    self.now + after,
+                    me,
+                    Event { to: me, stamp: self.residents[me.index()].epoch, what },
+                );
             }
         }
     }
 
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
         let what = What::Input(Input::Fire(timer));
-        self.push(self.now + after, me, Event { to: me, stamp: self.epochs[me.index()], what });
+        self.push(self.now + after, me, Event { to: me, stamp: self.residents[me.index()].epoch, what });
     }
 
     fn run(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);
-        let generation = self.generations[core as usize];
-        self.push(end, me, Event { to: me, stamp: generation, what: What::Input(Input::Done { copy }) });
+        let stamp = self.residents[me.index()].epoch;
+        self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
     }
 
     fn halt(&mut self, me: ActorId, copy: CopyId) {
         let core = self.parts.layout.core_index(me);
         let left = self.parts.cores.stop(core, self.now);
-        self.generations[core as usize] += 1;
+        self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));
     }
 
     fn push(&mut self, due: Time, source: ActorId, event: Event) {
-        let count = &mut self.counts[source.index()];
+        let count = &mut self.residents[source.index()].count;
         *count = count.wrapping_add(1);
         self.queue.push(Key { due, source, count: *count }, event);
-    }
-
-    /// An actor's machine vanishes with all it knew; a node takes its workers and their copies along.
-    fn crash(&mut self, actor: ActorId) {
-        self.machines[actor.index()] = None;
-        self.epochs[actor.index()] += 1;
-        let Role::Node(node) = self.parts.layout.role(actor) else { return };
-        for core in 0..self.parts.layout.cores(node) {
-            let worker = self.parts.layout.worker(node, core);
-            self.machines[worker.index()] = None;
-            let core = self.parts.layout.core_index(worker);
-            if self.parts.cores.is_busy(core) {
-                self.parts.cores.stop(core, self.now);
-                self.generations[core as usize] += 1;
-            }
-            self.recorder.crashed(self.now, core);
-        }
-    }
-
-    /// The actor comes back empty and is announced; whoever heard of its crash learns that it is up.
-    fn restart(&mut self, actor: ActorId) {
-        let epoch = self.epochs[actor.index()];
-        let layout = self.parts.layout;
-        self.rngs[actor.index()] = Rng::new(self.parts.seed, actor.0, epoch);
-        self.machines[actor.index()] = Some(self.build(actor));
-        if let Role::Node(node) = layout.role(actor) {
-            for core in 0..layout.cores(node) {
-                let worker = layout.worker(node, core);
-                self.machines[worker.index()] = Some(self.build(worker));
-            }
-        }
-        self.dispatch(actor, Input::Start { epoch });
-        self.broadcast(actor, Input::Up { actor });
-    }
-
-    /// Tells everybody the failure detector reports to: coordinators of anyone, nodes of coordinators.
-    fn broadcast(&mut self, about: ActorId, input: Input) {
-        let layout = self.parts.layout;
-        let to_nodes = layout.coordinates(about);
-        for other in (0..layout.endpoints()).map(ActorId) {
-            let told = layout.coordinates(other) || to_nodes;
-            if told && other != about && self.machines[other.index()].is_some() {
-                self.dispatch(other, input);
-            }
-        }
     }
 
     /// The time of the last event.
@@ -408,7 +384,7 @@ impl<'a> Shard<'a> {
     /// Whether an endpoint is up now.
     #[must_use]
     pub fn is_up(&self, endpoint: Endpoint) -> bool {
-        self.machines[endpoint.index()].is_some()
+        self.residents[endpoint.index()].machine.is_some()
     }
 }
 

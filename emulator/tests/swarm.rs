@@ -51,7 +51,7 @@ impl Dice {
 fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
     let nodes = 1 + dice.below(12);
-    let order = (1 + dice.below(4)).min(nodes);
+    let order = (1 + dice.below(5)).min(nodes);
     let policy = dice.pick(&POLICIES).replace('#', &order.to_string());
     let central = policy.starts_with("gang") || policy.starts_with("central");
     let schedulers = if central { 1 } else { 1 + dice.below(3) };
@@ -115,7 +115,9 @@ fn network(dice: &mut Dice, text: &mut String) {
 }
 
 fn faults(dice: &mut Dice, text: &mut String, nodes: u32, schedulers: u32, horizon: f64) {
-    for _ in 0..1 + dice.below(4) {
+    // At most one node never comes back, and never the last one.
+    let mut funeral = nodes > 1 && dice.chance(25);
+    for _ in 0..1 + dice.below(5) {
         let at = horizon * f64::from(dice.below(100)) / 100.0;
         let span = f64::from(1 + dice.below(200)) / 10.0;
         let node = format!("\"node:{}\"", dice.below(nodes));
@@ -124,6 +126,9 @@ fn faults(dice: &mut Dice, text: &mut String, nodes: u32, schedulers: u32, horiz
         text.push_str("[[network.fault]]\n");
         let one_way = dice.chance(30);
         match dice.below(4) {
+            0 if std::mem::replace(&mut funeral, false) => {
+                writeln!(text, "crash = {{ who = [{node}], at = \"{at}s\" }}")
+            }
             0 => writeln!(text, "crash = {{ who = [{who}], at = \"{at}s\", for = \"{span}s\" }}"),
             1 => writeln!(text, "pause = {{ who = [{who}], at = \"{at}s\", for = \"{span}s\" }}"),
             2 => writeln!(

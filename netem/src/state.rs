@@ -117,48 +117,47 @@ impl<T: Copy + Default> Table<T> {
     }
 }
 
-/// A table that only grows: linear probing, at most two thirds full.
+/// A table that only grows: linear probing, at most two thirds full. Key and slot lie together, so that finding
+/// a link is one look at memory.
 #[derive(Clone, Debug, Default)]
 struct Sparse<T> {
     used: usize,
-    /// Key plus one; zero is free. A power of two long, or empty.
-    keys: Vec<u64>,
-    slots: Vec<T>,
+    /// Key plus one, zero being free, and slot. A power of two long, or empty.
+    links: Vec<(u64, T)>,
 }
 
 impl<T: Copy + Default> Sparse<T> {
     fn slot(&mut self, key: u64) -> &mut T {
-        if self.used * 3 >= self.keys.len() * 2 {
+        if self.used * 3 >= self.links.len() * 2 {
             self.grow();
         }
         let at = self.find(key);
-        if self.keys[at] == 0 {
-            self.keys[at] = key + 1;
+        let (known, slot) = &mut self.links[at];
+        if *known == 0 {
+            *known = key + 1;
             self.used += 1;
         }
-        &mut self.slots[at]
+        slot
     }
 
     /// Where a key is, or belongs.
     #[inline]
     fn find(&self, key: u64) -> usize {
-        let mask = self.keys.len() - 1;
+        let mask = self.links.len() - 1;
         // Fibonacci hashing of both halves; the high bits of the product depend on all of the key.
         let mut at = ((key ^ (key >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
-        while self.keys[at] != 0 && self.keys[at] != key + 1 {
+        while self.links[at].0 != 0 && self.links[at].0 != key + 1 {
             at = (at + 1) & mask;
         }
         at
     }
 
     fn grow(&mut self) {
-        let size = (self.keys.len() * 2).max(64);
-        let keys = std::mem::replace(&mut self.keys, vec![0; size]);
-        let slots = std::mem::replace(&mut self.slots, vec![T::default(); size]);
-        for (key, slot) in keys.into_iter().zip(slots).filter(|(key, _)| *key != 0) {
+        let size = (self.links.len() * 2).max(64);
+        let links = std::mem::replace(&mut self.links, vec![(0, T::default()); size]);
+        for (key, slot) in links.into_iter().filter(|(key, _)| *key != 0) {
             let at = self.find(key - 1);
-            self.keys[at] = key;
-            self.slots[at] = slot;
+            self.links[at] = (key, slot);
         }
     }
 }
@@ -204,6 +203,6 @@ mod tests {
             *sparse.slot(key << 32 | (key * 7)) = key as u32;
         }
         assert!((0..10_000u64).all(|key| *sparse.slot(key << 32 | (key * 7)) == key as u32));
-        assert!(sparse.keys.len() <= 32_768, "{} slots for 10,000 keys", sparse.keys.len());
+        assert!(sparse.links.len() <= 32_768, "{} slots for 10,000 keys", sparse.links.len());
     }
 }

@@ -48,7 +48,7 @@ impl Span {
     /// A span of `seconds`, rounded to the nanosecond; negative and NaN give zero, too long gives the maximum.
     #[must_use]
     pub fn from_secs_f64(seconds: f64) -> Self {
-        Self((seconds * 1e9).round() as u64)
+        Self(nearest(seconds * 1e9))
     }
 
     /// A span of whole milliseconds.
@@ -72,7 +72,7 @@ impl Span {
     /// This span stretched by `factor` (clamped at zero), rounded to the nanosecond.
     #[must_use]
     pub fn scale(self, factor: f64) -> Self {
-        Self((self.0 as f64 * factor).round() as u64)
+        Self(nearest(self.0 as f64 * factor))
     }
 
     /// The difference, zero if `other` is longer.
@@ -80,6 +80,12 @@ impl Span {
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
+}
+
+/// `x.round() as u64`, inline: without SSE 4.1 `round` is a call, and every delay and work is rounded.
+fn nearest(x: f64) -> u64 {
+    let whole = x as u64;
+    whole.saturating_add(u64::from(x - whole as f64 >= 0.5))
 }
 
 impl Add<Span> for Time {
@@ -212,6 +218,16 @@ impl JsonSchema for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nearest_rounds_as_the_library_does() {
+        let halves = (0..2000).map(|i| f64::from(i) * 0.25 - 100.0);
+        let large = (0..64).map(|bit| 2f64.powi(bit) + 0.5);
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.499_999_999_999_999_94, 1e30];
+        for x in halves.chain(large).chain(odd) {
+            assert_eq!(nearest(x), x.round() as u64, "{x}");
+        }
+    }
 
     #[test]
     fn spans_parse_with_units_only() {

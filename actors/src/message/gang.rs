@@ -13,8 +13,9 @@ pub enum Gang {
         core: u16,
         /// What it runs in this slice.
         copy: Option<CopyId>,
-        /// Slice number: an order older than the last is ignored.
-        slice: u32,
+        /// Number of the order: a core ignores one that is older than the last. The scheduler's epoch is in
+        /// the upper bits, its count of orders to this core below.
+        order: u32,
     },
 }
 

@@ -51,13 +51,15 @@ pub struct Tasks {
     pub base: u32,
     /// How many, at least one.
     pub len: u32,
+    /// Only copies whose attempt number is below this: what is launched again later is not meant.
+    pub below: u32,
 }
 
 impl Tasks {
     /// A single task.
     #[must_use]
-    pub const fn one(task: TaskId) -> Self {
-        Self { job: task.job, base: task.index, len: 1 }
+    pub const fn one(task: TaskId, below: u32) -> Self {
+        Self { job: task.job, base: task.index, len: 1, below }
     }
 
     /// Whether a task is one of these.

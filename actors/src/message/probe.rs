@@ -14,7 +14,7 @@ pub enum Probe {
         /// Which group of its tasks; 0 where the whole job is one group.
         group: u32,
         /// Reservations, at least one.
-        count: u16,
+        count: u32,
     },
     /// Node → scheduler: a core is free and held for you; which task?
     Claim {

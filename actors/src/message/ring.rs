@@ -2,7 +2,7 @@
 //! state that rides along.
 
 use super::Conversation;
-use crate::base::{Class, JobId, Span, TaskId, Time};
+use crate::base::{Class, Span, TaskId, Time};
 
 /// A probe on the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -11,8 +11,6 @@ pub struct Visitor {
     pub task: TaskId,
     /// The scheduler that knows the task: its number.
     pub scheduler: u16,
-    /// Attempt number of the task.
-    pub attempt: u16,
     /// Queue limit q when it was submitted.
     pub limit: u8,
     /// Nodes that passed it on.
@@ -36,25 +34,26 @@ pub enum Ring {
         /// When the scheduler computed it.
         at: Time,
     },
-    /// Scheduler → scheduler: a job arrived or a task finished elsewhere.
-    Delta {
-        /// The job concerned.
-        job: JobId,
-        /// Tasks added (positive) or finished (negative).
-        tasks: i32,
-        /// Estimated work added or finished.
+    /// Scheduler → scheduler: what of the sender's jobs is unfinished. Sums, not changes, so that one lost or
+    /// doubled does no lasting harm; the newest wins.
+    Load {
+        /// Number of the report: the sender's epoch in the upper bits, its count below.
+        report: u32,
+        /// Unfinished tasks, A.
+        active: u32,
+        /// Their estimated work, Ω.
         work: Span,
     },
 }
 
 impl Conversation for Ring {
     const VARIANTS: &'static [(&'static str, Class)] =
-        &[("ring.visit", Class::Stream), ("ring.state", Class::Datagram), ("ring.delta", Class::Datagram)];
+        &[("ring.visit", Class::Stream), ("ring.state", Class::Datagram), ("ring.load", Class::Datagram)];
     fn variant(&self) -> u8 {
         match self {
             Self::Visit(_) => 0,
             Self::State { .. } => 1,
-            Self::Delta { .. } => 2,
+            Self::Load { .. } => 2,
         }
     }
 }

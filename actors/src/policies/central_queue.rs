@@ -38,8 +38,27 @@ impl Policy for CentralQueue {
 #[derive(Debug)]
 struct Placed {
     open: Open,
-    /// Node of each task; `None` while it waits.
+    /// Node that a task's copy runs on; `None` while it waits and when the copy has come back.
     nodes: Vec<Option<ActorId>>,
+    /// Copies out, each with a core that is not free until it comes back.
+    out: u32,
+    finished: bool,
+}
+
+impl Placed {
+    /// The copy of a task on a node comes back, or is lost; says whether one was out there.
+    fn take(&mut self, task: u32, node: ActorId) -> bool {
+        let was = self.nodes[task as usize] == Some(node);
+        if was {
+            self.nodes[task as usize] = None;
+            self.out -= 1;
+        }
+        was
+    }
+
+    const fn closed(&self) -> bool {
+        self.finished && self.out == 0
+    }
 }
 
 #[derive(Debug)]
@@ -55,7 +74,7 @@ impl Scheduler {
         let mut open = Open::new(fx.catalog().job(job), round);
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
         self.queue.extend((0..tasks).map(|i| job.task(i).copy(attempt)));
-        self.jobs.open(job, Placed { open, nodes: vec![None; tasks as usize] });
+        self.jobs.open(job, Placed { open, nodes: vec![None; tasks as usize], out: 0, finished: false });
         self.dispatch(fx);
     }
 
@@ -63,41 +82,55 @@ impl Scheduler {
         while !self.free.is_empty() {
             let Some(copy) = self.queue.pop_front() else { return };
             let Some(placed) = self.jobs.get_mut(copy.task.job) else { continue };
+            if placed.open.is_done(copy.task.index) {
+                continue;
+            }
             let Some(node) = self.free.pop_front() else { return };
             placed.nodes[copy.task.index as usize] = Some(node);
-            fx.send(node, Launch::Row(Row::single(copy)));
+            placed.out += 1;
+            let row = Launch::Row(Row::single(copy));
+            if placed.open.is_repeated(copy.attempt) { fx.recover(node, row) } else { fx.send(node, row) }
         }
     }
 
     fn completed(&mut self, from: ActorId, task: TaskId, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(task.job) else { return };
         // The core is free if this is the copy we count on; a late result of a node given up frees nothing.
-        let ours = placed.nodes[task.index as usize] == Some(from);
-        let completion = placed.open.complete(task.index);
-        if completion == Completion::Job {
-            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job: task.job });
-            self.jobs.close(task.job);
-        }
-        if ours && completion != Completion::Duplicate {
+        if placed.take(task.index, from) {
             self.free.push_back(from);
+        }
+        if placed.open.complete(task.index) == Completion::Job {
+            placed.finished = true;
+            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job: task.job });
+        }
+        if placed.closed() {
+            self.jobs.close(task.job);
         }
         self.dispatch(fx);
     }
 
-    /// Puts tasks of a lost node back at the head of the queue; says whether there were any.
+    /// Puts tasks of a lost node back at the head of the queue; says whether copies were out there.
     fn requeue(&mut self, node: ActorId, only: Option<TaskId>) -> bool {
-        let waiting = self.queue.len();
+        let mut lost = false;
+        let mut closed = Vec::new();
         for (job, placed) in self.jobs.iter_mut() {
             for index in 0..placed.open.spec.tasks {
-                let slot = &mut placed.nodes[index as usize];
                 let task = job.task(index);
-                if *slot == Some(node) && only.is_none_or(|o| o == task) && !placed.open.is_done(index) {
-                    *slot = None;
-                    self.queue.push_front(task.copy(placed.open.attempts(1)));
+                if only.is_none_or(|o| o == task) && placed.take(index, node) {
+                    lost = true;
+                    if !placed.open.is_done(index) {
+                        self.queue.push_front(task.copy(placed.open.attempts(1)));
+                    }
                 }
             }
+            if placed.closed() {
+                closed.push(job);
+            }
         }
-        self.queue.len() > waiting
+        for job in closed {
+            self.jobs.close(job);
+        }
+        lost
     }
 }
 

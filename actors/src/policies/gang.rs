@@ -45,8 +45,9 @@ impl Policy for Gang {
             quantum: self.quantum,
             slices: Vec::new(),
             current: 0,
-            tick: 0,
             ticking: false,
+            epoch: 0,
+            orders: vec![0; seat.layout.workers() as usize],
             jobs: JobTable::default(),
             alive: vec![true; seat.layout.workers() as usize],
             stranded: Vec::new(),
@@ -76,14 +77,20 @@ impl Slice {
     }
 }
 
+/// Bits of an order's number that count the orders to a core; the scheduler's epoch is above them.
+const ORDER_BITS: u32 = 26;
+
 #[derive(Debug)]
 struct Scheduler {
     quantum: Span,
     slices: Vec<Slice>,
     current: usize,
-    tick: u32,
     /// Whether a tick is armed; none is while one slice or none exists.
     ticking: bool,
+    /// How often this scheduler was restarted.
+    epoch: u32,
+    /// Orders given to each core of the run.
+    orders: Vec<u32>,
     jobs: JobTable<Open>,
     /// Cores of the run on nodes believed alive.
     alive: Vec<bool>,
@@ -142,10 +149,17 @@ impl Scheduler {
     }
 
     /// Tells a core what to run in the current slice.
-    fn order(&self, core: u32, fx: &mut Effects<'_>) {
-        let (node, index) = Self::home(core, fx.layout());
+    fn order(&mut self, core: u32, fx: &mut Effects<'_>) {
+        let (to, order) = self.next_order(core, fx.layout());
+        fx.send(to, order);
+    }
+
+    fn next_order(&mut self, core: u32, layout: &Layout) -> (ActorId, Order) {
+        let (node, index) = Self::home(core, layout);
         let copy = self.slices.get(self.current).and_then(|slice| slice.at(core));
-        fx.send(node, Order::Switch { core: index, copy, slice: self.tick });
+        let count = &mut self.orders[core as usize];
+        *count += 1;
+        (node, Order::Switch { core: index, copy, order: self.epoch << ORDER_BITS | *count })
     }
 
     fn home(core: u32, layout: &Layout) -> (ActorId, u16) {
@@ -158,14 +172,13 @@ impl Scheduler {
     fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
         if !self.ticking && self.slices.len() > 1 {
             self.ticking = true;
-            fx.arm(Timer::Tick(self.tick), self.quantum);
+            fx.arm(Timer::Tick(0), self.quantum);
         }
     }
 
     /// Goes on to slice `next`, telling the cores for which that changes something.
     fn switch(&mut self, next: usize, left: &Slice, fx: &mut Effects<'_>) {
         self.current = next;
-        self.tick += 1;
         let mut cores: Vec<_> = left.cells.iter().map(|cell| cell.0).collect();
         if let Some(slice) = self.slices.get(next) {
             cores.extend(slice.cells.iter().map(|cell| cell.0));
@@ -213,7 +226,28 @@ impl Scheduler {
             fx.send(fx.layout().client(open.spec.client), Job::Finished { job });
             self.jobs.close(job);
         }
+        let mut idle = Vec::new();
+        let current = self.slices.get(self.current);
+        for &(core, other) in current.iter().flat_map(|slice| &slice.cells) {
+            if other.task == copy.task && other != copy {
+                idle.push(core);
+            }
+        }
         self.clear(|_, other| other.task == copy.task, fx);
+        // Another copy of the task may still run: its core goes on with what the slice has for it now.
+        for core in idle {
+            self.order(core, fx);
+        }
+    }
+
+    fn undelivered(&mut self, to: ActorId, core: u16, order: u32, fx: &mut Effects<'_>) {
+        let Role::Node(node) = fx.layout().role(to) else { return };
+        let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
+        let latest = self.epoch << ORDER_BITS | self.orders[core as usize];
+        if self.alive[core as usize] && order == latest {
+            let (to, order) = self.next_order(core, fx.layout());
+            fx.recover(to, order);
+        }
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
@@ -261,16 +295,8 @@ impl Machine for Scheduler {
             },
             Input::Fire(Timer::Tick(_)) => self.tick(fx),
             Input::Undelivered { to, msg } => match msg {
-                // Say what is true now; the peer timeout paces the repetition.
-                Message::Gang(Order::Switch { core, .. }) => {
-                    if let Role::Node(node) = fx.layout().role(to) {
-                        let core_id = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
-                        if self.alive[core_id as usize] {
-                            let copy = self.slices.get(self.current).and_then(|slice| slice.at(core_id));
-                            fx.recover(to, Order::Switch { core, copy, slice: self.tick });
-                        }
-                    }
-                }
+                // Say what is true now, unless it was said since; the peer timeout paces the repetition.
+                Message::Gang(Order::Switch { core, order, .. }) => self.undelivered(to, core, order, fx),
                 Message::Job(finished) => fx.recover(to, finished),
                 _ => {}
             },
@@ -285,7 +311,8 @@ impl Machine for Scheduler {
                     self.again(stranded, fx);
                 }
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { epoch } => self.epoch = epoch,
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }
     }
 }
@@ -299,7 +326,8 @@ struct Slot {
     suspended: Vec<(CopyId, Span)>,
     /// Copies that ended here lately: the scheduler may order one again before it learns.
     ended: VecDeque<CopyId>,
-    slice: u32,
+    /// Number of the last order.
+    order: u32,
 }
 
 /// How many ended copies a core remembers.
@@ -312,16 +340,16 @@ struct Node {
 }
 
 impl Node {
-    fn switch(&mut self, from: ActorId, core: u16, copy: Option<CopyId>, slice: u32, fx: &mut Effects<'_>) {
+    fn switch(&mut self, from: ActorId, core: u16, copy: Option<CopyId>, order: u32, fx: &mut Effects<'_>) {
         let Role::Node(node) = fx.layout().role(fx.me()) else { return };
         let worker = fx.layout().worker(node, u32::from(core));
         let slot = &mut self.slots[core as usize];
         // Orders can overtake each other: an older one is void.
-        if slice < slot.slice || slot.running == copy {
-            slot.slice = slot.slice.max(slice);
+        if order < slot.order || slot.running == copy {
+            slot.order = slot.order.max(order);
             return;
         }
-        slot.slice = slice;
+        slot.order = order;
         slot.owner = Some(from);
         if let Some(running) = slot.running.take() {
             fx.send(worker, Core::Suspend { copy: running });
@@ -347,8 +375,8 @@ impl Machine for Node {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Gang(Order::Switch { core, copy, slice }) => {
-                    self.switch(from, core, copy, slice, fx)
+                Message::Gang(Order::Switch { core, copy, order }) => {
+                    self.switch(from, core, copy, order, fx);
                 }
                 Message::Core(Core::Ended { copy }) => {
                     if let Some(core) = self.core_of(copy) {
@@ -380,7 +408,8 @@ impl Machine for Node {
                         if let Some(copy) = slot.running {
                             fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
                         }
-                        *slot = Slot::default();
+                        // Orders of the dead scheduler that are still under way stay void.
+                        *slot = Slot { order: slot.order, ..Slot::default() };
                     }
                 }
             }
@@ -466,7 +495,7 @@ mod tests {
         let machine = Gang::default().node(seat(&layout, me));
         let mut node = Bench::new(layout, me, 2, machine);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
-        let switch = |copy, slice| Order::Switch { core: 0, copy, slice };
+        let switch = |copy, order| Order::Switch { core: 0, copy, order };
         let order = |order: Core| (worker, Message::from(order));
         assert_eq!(node.hear(scheduler, switch(Some(a), 1)), [order(Core::Run { copy: a })]);
         let both = [order(Core::Suspend { copy: a }), order(Core::Run { copy: b })];

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Policy, Seat};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
-use crate::layout::Layout;
+use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Job, Launch, Message, Probe, Ring, Row, Visitor};
 use crate::roles::jobs::{Completion, JobTable, Open};
@@ -64,8 +64,9 @@ impl Policy for Peacock {
             index: seat.index,
             members: Members::new(seat.layout),
             jobs: JobTable::default(),
-            active: 0,
-            load: 0,
+            epoch: 0,
+            loads: vec![Load::default(); seat.layout.schedulers() as usize],
+            total: Load::default(),
             sample: Vec::new(),
         })
     }
@@ -74,6 +75,17 @@ impl Policy for Peacock {
         Box::new(worker::Node::new(self, seat))
     }
 }
+
+/// Unfinished tasks A and their estimated work Ω (ns), as of a numbered report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    report: u32,
+    active: u64,
+    work: u128,
+}
+
+/// Bits of a report's number that count reports; the scheduler's epoch is above them.
+const REPORT_BITS: u32 = 26;
 
 #[derive(Debug)]
 struct Placed {
@@ -89,10 +101,11 @@ struct Scheduler {
     index: u32,
     members: Members,
     jobs: JobTable<Placed>,
-    /// Unfinished tasks of all schedulers, A; what others report may be late or lost.
-    active: i64,
-    /// Sum of their estimates in nanoseconds, Ω.
-    load: i128,
+    epoch: u32,
+    /// What each scheduler last said of its unfinished tasks; our own entry is exact.
+    loads: Vec<Load>,
+    /// Sum of `loads`.
+    total: Load,
     sample: Vec<ActorId>,
 }
 
@@ -100,25 +113,34 @@ impl Scheduler {
     /// Mean load w̄ = Ω/n and queue limit q = round(max(0, A − n)/n) over the n cores alive.
     fn state(&self, layout: &Layout) -> (Span, u8) {
         let n = u64::from(layout.workers()) * u64::from(self.members.len()) / u64::from(layout.nodes());
-        let n = n.max(1) as i128;
-        let waiting = (i128::from(self.active) - n).max(0);
-        let limit = ((waiting + n / 2) / n).min(i128::from(u8::MAX)) as u8;
-        (Span((self.load.max(0) / n) as u64), limit)
+        let n = n.max(1);
+        let waiting = self.total.active.saturating_sub(n);
+        let limit = ((waiting + n / 2) / n).min(u64::from(u8::MAX)) as u8;
+        (Span((self.total.work / u128::from(n)) as u64), limit)
     }
 
-    fn account(&mut self, tasks: i32, work: Span) {
-        self.active += i64::from(tasks);
-        self.load += i128::from(work.0) * i128::from(tasks.signum());
+    /// Books what a scheduler says of its unfinished tasks.
+    fn account(&mut self, scheduler: u32, load: Load) {
+        let entry = &mut self.loads[scheduler as usize];
+        if load.report >= entry.report {
+            self.total.active = self.total.active - entry.active + load.active;
+            self.total.work = self.total.work - entry.work + load.work;
+            *entry = load;
+        }
     }
 
-    /// Books a change and tells the other schedulers.
-    fn spread(&mut self, job: JobId, tasks: i32, work: Span, fx: &mut Effects<'_>) {
-        self.account(tasks, work);
+    /// Books a change of our own tasks and tells the other schedulers.
+    fn spread(&mut self, change: impl FnOnce(&mut Load), fx: &mut Effects<'_>) {
+        let mut own = self.loads[self.index as usize];
+        change(&mut own);
+        own.report = self.epoch << REPORT_BITS | (own.report + 1) & ((1 << REPORT_BITS) - 1);
+        self.account(self.index, own);
         if self.form == Form::Threshold {
             return;
         }
+        let (active, work) = (own.active as u32, Span(u64::try_from(own.work).unwrap_or(u64::MAX)));
         for i in (0..fx.layout().schedulers()).filter(|&i| i != self.index) {
-            fx.send(fx.layout().scheduler(i), Ring::Delta { job, tasks, work });
+            fx.send(fx.layout().scheduler(i), Ring::Load { report: own.report, active, work });
         }
     }
 
@@ -128,8 +150,11 @@ impl Scheduler {
         open.attempts(1);
         let tasks = open.spec.tasks;
         let work = (0..tasks).fold(Span::ZERO, |sum, i| sum + catalog.estimate(job.task(i)));
-        self.spread(job, tasks as i32, work, fx);
-        let attempt = open.first_attempt() as u16;
+        let add = |own: &mut Load| {
+            own.active += u64::from(tasks);
+            own.work += u128::from(work.0);
+        };
+        self.spread(add, fx);
         self.jobs.open(job, Placed { open, nodes: vec![None; tasks as usize] });
         let mut base = 0;
         while base < tasks && !self.members.is_empty() {
@@ -138,7 +163,7 @@ impl Scheduler {
             sample.clear();
             self.members.sample(fx.rng(), (tasks - base) as usize, &mut sample);
             for &node in &sample {
-                let visit = self.visitor(job.task(base), attempt, fx.layout());
+                let visit = self.visitor(job.task(base), fx.layout());
                 fx.send(node, Ring::Visit(visit));
                 base += 1;
             }
@@ -146,10 +171,10 @@ impl Scheduler {
         }
     }
 
-    fn visitor(&self, task: TaskId, attempt: u16, layout: &Layout) -> Visitor {
+    fn visitor(&self, task: TaskId, layout: &Layout) -> Visitor {
         let (load, limit) = self.state(layout);
         let max_wait = if self.form == Form::Threshold { self.threshold } else { load };
-        Visitor { task, scheduler: self.index as u16, attempt, limit, hops: 0, max_wait }
+        Visitor { task, scheduler: self.index as u16, limit, hops: 0, max_wait }
     }
 
     fn claim(&mut self, node: ActorId, job: JobId, index: u32, fx: &mut Effects<'_>) {
@@ -159,8 +184,9 @@ impl Scheduler {
         match placed.nodes.get_mut(index as usize) {
             Some(slot @ None) => {
                 *slot = Some(node);
-                let row = Row::single(job.task(index).copy(placed.open.latest_attempt()));
-                fx.send(node, Probe::Grant { row, group: index });
+                let attempt = placed.open.latest_attempt();
+                let grant = Probe::Grant { row: Row::single(job.task(index).copy(attempt)), group: index };
+                if placed.open.is_repeated(attempt) { fx.recover(node, grant) } else { fx.send(node, grant) }
             }
             Some(Some(_)) | None => fx.send(node, nothing),
         }
@@ -177,7 +203,12 @@ impl Scheduler {
             fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job });
             self.jobs.close(job);
         }
-        self.spread(job, -1, fx.catalog().estimate(copy.task), fx);
+        let work = u128::from(fx.catalog().estimate(copy.task).0);
+        let remove = |own: &mut Load| {
+            own.active = own.active.saturating_sub(1);
+            own.work = own.work.saturating_sub(work);
+        };
+        self.spread(remove, fx);
     }
 
     /// Sends probes again for open tasks that are `lost`; whoever claims first gets the task.
@@ -189,21 +220,31 @@ impl Scheduler {
     ) {
         let mut visits = Vec::new();
         for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
-            let mut fresh = None;
+            let mut fresh = false;
             for index in 0..placed.open.spec.tasks {
                 if placed.open.is_done(index) || !lost(index, placed.nodes[index as usize]) {
                     continue;
                 }
                 placed.nodes[index as usize] = None;
-                let attempt = *fresh.get_or_insert_with(|| placed.open.attempts(1));
-                visits.push((job.task(index), attempt as u16));
+                if !std::mem::replace(&mut fresh, true) {
+                    placed.open.attempts(1);
+                }
+                visits.push(job.task(index));
             }
         }
-        for (task, attempt) in visits {
+        for task in visits {
             if let Some(node) = self.members.pick(fx.rng()) {
-                let visit = self.visitor(task, attempt, fx.layout());
+                let visit = self.visitor(task, fx.layout());
                 fx.recover(node, Ring::Visit(visit));
             }
+        }
+    }
+
+    /// A scheduler died: its tasks are its clients' to submit again.
+    fn forget(&mut self, actor: ActorId, layout: &Layout) {
+        if let Role::Scheduler(other) = layout.role(actor) {
+            let report = self.loads[other as usize].report;
+            self.account(other, Load { report, ..Load::default() });
         }
     }
 
@@ -231,12 +272,21 @@ impl Machine for Scheduler {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
                 Message::Probe(Probe::Claim { job, group }) => self.claim(from, job, group, fx),
-                Message::Ring(Ring::Delta { tasks, work, .. }) => self.account(tasks, work),
+                Message::Ring(Ring::Load { report, active, work }) => {
+                    if let Role::Scheduler(other) = fx.layout().role(from) {
+                        let load = Load { report, active: u64::from(active), work: u128::from(work.0) };
+                        self.account(other, load);
+                    }
+                }
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
+                if !matches!(fx.layout().role(actor), Role::Node(_)) {
+                    self.forget(actor, fx.layout());
+                    return;
+                }
                 // Where a probe was when the node died is not known: every unclaimed one is sent again.
                 self.again(None, |_, at| at.is_none() || at == Some(actor), fx);
             }
@@ -246,7 +296,8 @@ impl Machine for Scheduler {
                     self.again(None, |_, at| at.is_none(), fx);
                 }
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { epoch } => self.epoch = epoch,
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }
     }
 }

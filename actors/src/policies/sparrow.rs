@@ -88,6 +88,9 @@ impl Policy for Sparrow {
     }
 }
 
+/// Repetitions after which reservations that nobody claimed are made elsewhere too.
+const SILENT_ROUNDS: u32 = 4;
+
 /// Tasks that are bound together.
 #[derive(Debug)]
 struct Group {
@@ -98,7 +101,7 @@ struct Group {
     /// Tasks that were handed out and lost.
     again: Vec<u32>,
     /// Nodes with reservations they have not claimed all of, with how many are left.
-    reserved: Vec<(ActorId, u16)>,
+    reserved: Vec<(ActorId, u32)>,
 }
 
 impl Group {
@@ -111,7 +114,7 @@ impl Group {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sampled {
     best: Option<(i32, ActorId)>,
-    missing: u16,
+    missing: u32,
 }
 
 #[derive(Debug)]
@@ -188,7 +191,7 @@ impl Scheduler {
         let found = self.sample.len();
         for (i, &node) in self.sample.iter().enumerate() {
             // With fewer nodes than places they hold as many each as is needed, the first ones one more.
-            let count = (places / found + usize::from(i < places % found)) as u16;
+            let count = (places / found + usize::from(i < places % found)) as u32;
             group.reserved.push((node, count));
             let probe = Probe::Reserve { job, group: id, count };
             if repair { fx.recover(node, probe) } else { fx.send(node, probe) }
@@ -199,7 +202,7 @@ impl Scheduler {
     fn ask(&mut self, placed: &mut Placed, task: TaskId, repair: bool, fx: &mut Effects<'_>) {
         self.sample.clear();
         self.members.sample(fx.rng(), self.config.probe_ratio.ceil() as usize, &mut self.sample);
-        placed.samples[task.index as usize] = Sampled { best: None, missing: self.sample.len() as u16 };
+        placed.samples[task.index as usize] = Sampled { best: None, missing: self.sample.len() as u32 };
         for &node in &self.sample {
             if repair {
                 fx.recover(node, Probe::Sample { task })
@@ -233,7 +236,12 @@ impl Scheduler {
         group.again.clear();
         placed.nodes[task.index as usize] = Some(node);
         let attempt = if first { placed.open.first_attempt() } else { placed.open.attempts(1) };
-        fx.send(node, Launch::Row(Row::single(task.copy(attempt))));
+        let row = Launch::Row(Row::single(task.copy(attempt)));
+        if first {
+            fx.send(node, row)
+        } else {
+            fx.recover(node, row)
+        }
         true
     }
 
@@ -247,6 +255,8 @@ impl Scheduler {
                 group.reserved.swap_remove(i);
             }
         }
+        // A task given up as lost may have finished after all.
+        group.again.retain(|&task| !placed.open.is_done(task));
         let (task, attempt) = if let Some(task) = group.again.pop() {
             (task, placed.open.attempts(1))
         } else if group.launched < group.len {
@@ -256,7 +266,12 @@ impl Scheduler {
             return fx.send(node, nothing);
         };
         placed.nodes[task as usize] = Some(node);
-        fx.send(node, Probe::Grant { row: Row::single(job.task(task).copy(attempt)), group: id });
+        let grant = Probe::Grant { row: Row::single(job.task(task).copy(attempt)), group: id };
+        if placed.open.is_repeated(attempt) {
+            fx.recover(node, grant)
+        } else {
+            fx.send(node, grant)
+        }
         if self.config.cancellation && !group.open() {
             for (node, _) in group.reserved.drain(..) {
                 fx.send(node, Probe::Cancel { job, group: id });
@@ -292,7 +307,8 @@ impl Scheduler {
             for &(node, count) in &group.reserved {
                 fx.recover(node, Probe::Reserve { job, group: id as u32, count });
             }
-            if group.reserved.is_empty() {
+            // Nodes that stay silent may be gone for good: after a few rounds others are asked as well.
+            if group.reserved.is_empty() || attempt >= SILENT_ROUNDS {
                 let tasks = group.len - group.launched + group.again.len() as u32;
                 self.reserve(group, job, id as u32, tasks, true, fx);
             }
@@ -306,16 +322,20 @@ impl Scheduler {
 
     /// Takes back tasks whose node is `lost`, forgets its reservations, and makes new ones.
     fn recover(&mut self, node: ActorId, only: Option<TaskId>, gone: bool, fx: &mut Effects<'_>) {
+        let ratio = self.config.probe_ratio;
         let touched: Vec<_> = self.jobs.iter_mut().map(|(job, _)| job).collect();
         for job in touched.into_iter().filter(|job| only.is_none_or(|task| task.job == *job)) {
             let Some(mut placed) = self.jobs.close(job) else { continue };
+            let mut repaired = false;
             for id in 0..placed.groups.len() {
                 let group = &mut placed.groups[id];
-                let before = group.reserved.len();
+                let mut places = 0;
                 if gone {
+                    places = group.reserved.iter().filter(|(n, _)| *n == node).map(|(_, count)| count).sum();
                     group.reserved.retain(|(n, _)| *n != node);
                 }
-                let mut missing = u32::from(group.open() && before > group.reserved.len());
+                let worth = (f64::from(places) / ratio).ceil() as u32;
+                let mut missing = if group.open() { worth } else { 0 };
                 for task in group.base..group.base + group.launched {
                     let at = &mut placed.nodes[task as usize];
                     let asked = only.is_none_or(|o| o.index == task);
@@ -328,6 +348,7 @@ impl Scheduler {
                 if missing == 0 {
                     continue;
                 }
+                repaired = true;
                 if self.config.form == Form::PerTask {
                     self.ask(&mut placed, job.task(id as u32), true, fx);
                 } else {
@@ -335,7 +356,9 @@ impl Scheduler {
                 }
             }
             self.jobs.open(job, placed);
-            self.recheck(job, 0, fx);
+            if repaired {
+                self.recheck(job, 0, fx);
+            }
         }
     }
 
@@ -423,7 +446,7 @@ mod tests {
         bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
     }
 
-    fn reservations(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u16)> {
+    fn reservations(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32)> {
         sent.iter()
             .filter_map(|&(to, msg)| match msg {
                 Message::Probe(Probe::Reserve { group, count, .. }) => Some((to, group, count)),

@@ -63,26 +63,48 @@ impl<T> JobTable<T> {
     }
 }
 
-/// A set of small integers.
+/// A set of small integers; up to 64 of them need no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Bits(Box<[u64]>);
+pub struct Bits(Words);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Words {
+    One(u64),
+    Many(Box<[u64]>),
+}
 
 impl Bits {
     /// The empty set over `0..len`.
     #[must_use]
     pub fn new(len: u32) -> Self {
-        Self(vec![0; len.div_ceil(64) as usize].into())
+        Self(match len.div_ceil(64) {
+            0 | 1 => Words::One(0),
+            words => Words::Many(vec![0; words as usize].into()),
+        })
     }
 
     /// Whether it holds `i`.
     #[must_use]
     pub fn has(&self, i: u32) -> bool {
-        self.0[i as usize / 64] >> (i % 64) & 1 == 1
+        let word = match &self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                *word
+            }
+            Words::Many(words) => words[i as usize / 64],
+        };
+        word >> (i % 64) & 1 == 1
     }
 
     /// Adds `i`; says whether it is new.
     pub fn add(&mut self, i: u32) -> bool {
-        let word = &mut self.0[i as usize / 64];
+        let word = match &mut self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                word
+            }
+            Words::Many(words) => &mut words[i as usize / 64],
+        };
         let new = *word >> (i % 64) & 1 == 0;
         *word |= 1 << (i % 64);
         new
@@ -112,7 +134,7 @@ pub struct Open {
 
 /// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a
 /// scheduler that died are never used again.
-const ATTEMPTS_PER_ROUND: u32 = 1 << 12;
+const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
 impl Open {
     /// A job as submitted for the `round`-th time.
@@ -126,6 +148,7 @@ impl Open {
     pub fn attempts(&mut self, count: u32) -> u32 {
         let first = self.attempt;
         self.attempt += count;
+        debug_assert!(first / ATTEMPTS_PER_ROUND == self.attempt / ATTEMPTS_PER_ROUND, "attempts ran out");
         first
     }
 
@@ -133,6 +156,18 @@ impl Open {
     #[must_use]
     pub const fn latest_attempt(&self) -> u32 {
         self.attempt.saturating_sub(1)
+    }
+
+    /// Above every attempt number reserved so far.
+    #[must_use]
+    pub const fn next_attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether the job has been launched again, in part or as a whole.
+    #[must_use]
+    pub const fn is_repeated(&self, attempt: u32) -> bool {
+        attempt != 0 && attempt != self.first_attempt()
     }
 
     /// The first attempt number of this submission.
@@ -184,7 +219,7 @@ mod tests {
     fn a_task_is_done_once() {
         let spec = JobSpec { arrival: Time::ZERO, tasks: 130, client: 0, class: 0, deadline: None };
         let mut open = Open::new(spec, 2);
-        assert_eq!((open.attempts(3), open.attempts(1)), (8192, 8195));
+        assert_eq!((open.attempts(3), open.attempts(1)), (2 << 20, (2 << 20) + 3));
         for task in 0..129 {
             assert_eq!(open.complete(task), Completion::Task);
             assert_eq!(open.complete(task), Completion::Duplicate);

@@ -1,5 +1,7 @@
 //! The nodes a scheduler believes alive.
 
+use std::collections::BTreeSet;
+
 use crate::base::{ActorId, Rng};
 use crate::layout::{Layout, Role};
 
@@ -13,6 +15,8 @@ pub struct Members {
     nodes: u32,
     /// Live nodes in arbitrary order, once materialised; samples shuffle it in place.
     live: Option<Vec<u32>>,
+    /// Nodes that crashed and are not back.
+    down: BTreeSet<u32>,
 }
 
 /// Samples up to this size reject duplicates; larger ones shuffle a table.
@@ -22,7 +26,7 @@ impl Members {
     /// All nodes of the layout.
     #[must_use]
     pub const fn new(layout: &Layout) -> Self {
-        Self { first: layout.node(0), nodes: layout.nodes(), live: None }
+        Self { first: layout.node(0), nodes: layout.nodes(), live: None, down: BTreeSet::new() }
     }
 
     /// How many are alive.
@@ -51,7 +55,7 @@ impl Members {
         for _ in 0..self.nodes {
             let node = *pointer % self.nodes;
             *pointer = (node + 1) % self.nodes;
-            if self.live.as_ref().is_none_or(|live| live.len() as u32 == self.nodes || live.contains(&node)) {
+            if !self.down.contains(&node) {
                 return Some(ActorId(self.first.0 + node));
             }
         }
@@ -99,16 +103,16 @@ impl Members {
     pub fn down(&mut self, actor: ActorId, layout: &Layout) {
         if let Role::Node(node) = layout.role(actor) {
             self.table().retain(|&n| n != node);
+            self.down.insert(node);
         }
     }
 
     /// Takes back a node that restarted; other actors are ignored.
     pub fn up(&mut self, actor: ActorId, layout: &Layout) {
-        if let Role::Node(node) = layout.role(actor) {
-            let live = self.table();
-            if !live.contains(&node) {
-                live.push(node);
-            }
+        if let Role::Node(node) = layout.role(actor)
+            && self.down.remove(&node)
+        {
+            self.table().push(node);
         }
     }
 

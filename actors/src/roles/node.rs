@@ -18,22 +18,22 @@ use crate::message::{Core, Launch, Message, Probe, Row, Tasks};
 struct Held {
     from: ActorId,
     row: Row,
-    /// Dropped or finished positions; rows of one task never need it.
-    gone: Option<Bits>,
+    /// Dropped or finished positions.
+    gone: Bits,
     /// The position that runs, or the first that may.
     at: u16,
 }
 
 impl Held {
-    const fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: None, at: 0 }
+    fn new(from: ActorId, row: Row) -> Self {
+        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0 }
     }
 
     /// Marks positions of tasks as gone.
     fn remove(&mut self, tasks: Tasks) {
         for position in 0..self.row.len {
             if tasks.contains(self.row.copy(position).task) {
-                self.gone.get_or_insert_with(|| Bits::new(u32::from(self.row.len))).add(u32::from(position));
+                self.gone.add(u32::from(position));
             }
         }
     }
@@ -41,6 +41,7 @@ impl Held {
     fn overlaps(&self, tasks: Tasks) -> bool {
         let row = &self.row;
         tasks.job == row.job
+            && row.attempt < tasks.below
             && tasks.base < row.base + u32::from(row.len)
             && row.base < tasks.base + tasks.len
     }
@@ -48,7 +49,7 @@ impl Held {
     /// Moves to the first position from `at` on that is not gone.
     fn seek(&mut self) -> Option<CopyId> {
         while self.at < self.row.len {
-            if !self.gone.as_ref().is_some_and(|gone| gone.has(u32::from(self.at))) {
+            if !self.gone.has(u32::from(self.at)) {
                 return Some(self.row.copy(self.at));
             }
             self.at += 1;
@@ -60,7 +61,7 @@ impl Held {
 #[derive(Debug)]
 enum Entry {
     Row(Held),
-    Reservation { from: ActorId, job: JobId, group: u32, count: u16 },
+    Reservation { from: ActorId, job: JobId, group: u32, count: u32 },
 }
 
 /// What a core does.
@@ -149,13 +150,13 @@ impl Node {
         self.fill(fx);
     }
 
-    fn ended(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        let core = self
-            .slots
-            .iter()
-            .position(|slot| matches!(slot, Slot::Running(held) if held.row.copy(held.at) == copy));
-        let Some(core) = core else { unreachable!("{copy} ended on a core that did not run it") };
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else {
+            unreachable!("{copy} ended on {worker}, which is no core")
+        };
+        let core = core as usize;
         if let Slot::Running(mut held) = std::mem::replace(&mut self.slots[core], Slot::Idle) {
+            debug_assert_eq!(held.row.copy(held.at), copy, "a core ended what it was not given");
             fx.send(held.from, Launch::Completed { copy });
             held.at += 1;
             self.run(core, held, fx);
@@ -204,7 +205,7 @@ impl Node {
         }
     }
 
-    fn reserve(&mut self, from: ActorId, job: JobId, group: u32, count: u16, fx: &mut Effects<'_>) {
+    fn reserve(&mut self, from: ActorId, job: JobId, group: u32, count: u32, fx: &mut Effects<'_>) {
         // A datagram can come twice, and a scheduler repeats one it believes lost.
         let same = |f: ActorId, j: JobId, g: u32| f == from && j == job && g == group;
         let known = self.queue.iter().any(
@@ -284,7 +285,7 @@ impl Machine for Node {
             Input::Deliver { from, msg } => match msg {
                 Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
                 Message::Launch(Launch::Drop(tasks)) => self.drop_tasks(tasks, fx),
-                Message::Core(Core::Ended { copy }) => self.ended(copy, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 Message::Probe(probe) => self.probe(from, probe, fx),
                 Message::Job(_)
                 | Message::Launch(_)
@@ -330,7 +331,7 @@ mod tests {
     }
 
     fn one(index: u32) -> Tasks {
-        Tasks::one(JOB.task(index))
+        Tasks::one(JOB.task(index), 9)
     }
 
     fn run(copy: CopyId) -> Message {

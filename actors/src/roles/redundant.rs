@@ -106,18 +106,21 @@ impl Redundant {
         }
         let (base, len) = design.group(task, placed.open.spec.tasks);
         let group = &placed.servers[base as usize..(base + len) as usize];
+        let below = placed.open.next_attempt();
         let dropped = match design.drops {
-            Drops::PerTask => Some(Tasks::one(copy.task)),
+            Drops::PerTask => Some(Tasks::one(copy.task, below)),
             Drops::PerGroup => {
                 let left = &mut placed.left[(task / design.order) as usize];
                 *left -= 1;
-                (*left == 0).then_some(Tasks { job, base, len })
+                (*left == 0).then_some(Tasks { job, base, len, below })
             }
             Drops::Never => None,
         };
         if let Some(tasks) = dropped {
-            // The server that finished the task has nothing to drop, unless a whole group goes.
-            let skip = (design.drops == Drops::PerTask).then_some(from);
+            // The server that finished the task has nothing to drop, unless a whole group goes or it holds
+            // a second row of it.
+            let only = group.iter().filter(|server| **server == Some(from)).count() == 1;
+            let skip = (design.drops == Drops::PerTask && only).then_some(from);
             for &server in group.iter().flatten().filter(|&&s| Some(s) != skip) {
                 fx.send(server, Launch::Drop(tasks));
             }
@@ -155,7 +158,8 @@ impl Redundant {
                 let row = design.row(job, group, at - base, placed.open.attempts(1));
                 fx.recover(server, Launch::Row(row));
                 for task in (base..base + len).filter(|&task| placed.open.is_done(task)) {
-                    fx.recover(server, Launch::Drop(Tasks::one(job.task(task))));
+                    let below = placed.open.next_attempt();
+                    fx.recover(server, Launch::Drop(Tasks::one(job.task(task), below)));
                 }
             }
         }
@@ -233,7 +237,7 @@ mod tests {
             let copy = square[done as usize].1.copy(0);
             assert_eq!(copy.task.index, done);
             let sent = bench.hear(on, Launch::Completed { copy });
-            let drop = Message::from(Launch::Drop(Tasks::one(copy.task)));
+            let drop = Message::from(Launch::Drop(Tasks::one(copy.task, 3)));
             let others: Vec<_> = servers.iter().filter(|&&s| s != on).map(|&s| (s, drop)).collect();
             assert_eq!(sent[..2], others[..]);
             assert_eq!(
@@ -280,6 +284,6 @@ mod tests {
         assert_eq!(row.len(), 1);
         assert!(before.iter().all(|(server, _)| *server != row[0].0));
         assert_eq!((row[0].1.turn, row[0].1.attempt), (0, 3), "the same row, a fresh attempt");
-        assert_eq!(after[1].1, Launch::Drop(Tasks::one(JOB.task(1))).into(), "what is done stays done");
+        assert_eq!(after[1].1, Launch::Drop(Tasks::one(JOB.task(1), 4)).into(), "what is done stays done");
     }
 }

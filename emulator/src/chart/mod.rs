@@ -2,7 +2,7 @@
 //!
 //! | module | what it draws |
 //! |---|---|
-//! | [`line`] | lines and steps over two axes, with confidence bands |
+//! | [`mod@line`] | lines and steps over two axes, with confidence bands |
 //! | [`cdf`] | distributions of response times, and their tails |
 //! | [`bars`] | stacked bars, one a policy |
 //! | [`heat`] | a table whose cells are shaded by value |

@@ -10,9 +10,9 @@ use clap::Args;
 use super::{ExperimentArgs, print, style};
 use crate::number;
 use crate::record::manifest::State;
-use crate::record::manifest::cell_id;
 use crate::report::table;
 use crate::results::Verdict;
+use crate::results::cell_id;
 use crate::runtime::{self, Outcome, RunOptions, Watch};
 use crate::spec::Shard;
 

@@ -294,7 +294,8 @@ impl<'a> Recorder<'a> {
         self.counts.unfinished = self.counts.submitted - self.counts.finished;
         let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
         assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
-        let end = if self.all_finished() { self.last_finish } else { now };
+        // A run that got stuck idled until it was given up; that is not part of it.
+        let end = if self.all_finished() { self.last_finish } else { self.progress };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
         Books {

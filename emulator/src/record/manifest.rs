@@ -1,8 +1,7 @@
 //! `manifest.json`: what a run directory holds, and how far it came.
 
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -72,43 +71,44 @@ pub struct Failure {
     pub log: String,
 }
 
-/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
-///
-/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
-#[must_use]
-pub fn cell_id(depends_on: &Value) -> String {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-    for byte in depends_on.to_string().bytes() {
-        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-    }
-    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
-}
-
 /// The present, UTC, RFC 3339 to the second.
 #[must_use]
 pub fn utc_now() -> String {
-    DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Secs, true)
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    utc(since.as_secs())
+}
+
+/// Seconds since 1970 as RFC 3339.
+fn utc(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Days to a civil date by eras of 400 years that begin on 1 March, so leap days come last.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = 400 * era + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn ids_depend_on_everything_and_on_no_order() {
-        let id = cell_id(&json!({"policy": "a", "seed": 1}));
-        assert_eq!(id, cell_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
-        assert_ne!(id, cell_id(&json!({"policy": "a", "seed": 2})));
-        assert_eq!(id.len(), 16);
-        // The hash is written into folders: it must not change. FNV-1a 128 of `1`, folded.
-        assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
-    }
-
-    #[test]
-    fn dates_are_rfc_3339() {
-        let now = utc_now();
-        assert!(now.len() == 20 && now.ends_with('Z') && now.starts_with("20"), "{now}");
+    fn dates_are_civil() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_199, "2024-02-29T23:59:59Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), text);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Observations folded into results, and what each file of a run directory holds.
+//! Observations folded into results, and the files of a run directory.
 //!
 //! | module | what it writes |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Results for people: the report page and the terminal's table.
+//! Results for people: the report page, the terminal's table, and the statistics behind both.
 //!
 //! | module | what it makes |
 //! |---|---|

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::study::{CellGroup, PolicyRuns, Study};
 use crate::number;
-use crate::results::{ClaimResult, Summary, Verdict, cell_name, plain};
+use crate::results::{ClaimResult, Summary, Verdict};
+use crate::results::{cell_name, plain};
 use crate::stats::Interval;
 
 /// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.

@@ -1,23 +1,24 @@
-//! Reading a run directory back.
+//! Reading what a run directory holds.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, damaged, io};
-use super::files::{MANIFEST, SUMMARY, failure_path, read, record_path};
+use super::{Error, MANIFEST, SUMMARY, damaged, failure_path, io, load_record, read, record_path};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
-use crate::report::{Study, table};
+use crate::report::{self, Study};
 use crate::results::{ClaimResult, SCHEMA, Summary};
 
-/// The results of one run directory, finished or not.
+/// The study of one run directory, finished or not.
 ///
 /// # Errors
 /// The folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
     let manifest = load_manifest(root)?;
-    let (records, failures, claims) = (load_records(root)?, load_failures(root)?, load_claims(root)?);
+    let records = load_records(root)?;
+    let failures = load_failures(root)?;
+    let claims = load_claims(root)?;
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
@@ -68,7 +69,7 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     load_manifest(root)?;
     let (path, text) = summary_text(root)?;
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
-    let claims: table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
+    let claims: report::table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
     Ok(claims.claims)
 }
 
@@ -89,8 +90,4 @@ pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
     let manifest = load_manifest(root)?;
     let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
     paths.map(|path| read(&path)).collect()
-}
-
-pub(super) fn load_record(path: &Path) -> Result<CellRecord, Error> {
-    read(path)
 }

@@ -1,9 +1,8 @@
-//! Several run directories as one experiment.
+//! Several run directories as one: shards of one experiment.
 
 use std::path::{Path, PathBuf};
 
-use super::error::Error;
-use super::load::{load_claims, load_failures, load_manifest, load_records};
+use super::{Error, load_claims, load_failures, load_manifest, load_records};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Manifest, State};
 use crate::report::Study;

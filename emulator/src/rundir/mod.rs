@@ -14,31 +14,102 @@
 //! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
-mod error;
-mod files;
 mod load;
 mod merge;
 
+pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
+pub use merge::{MergeError, merge};
+
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use self::error::{damaged, io};
-use self::files::{CELLS, failure_path, part_path, read, record_path, remove, replace, write, write_json};
-use self::load::load_record;
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::record::{parquet, perfetto};
 use crate::report::{self, Study};
-use crate::results::{ClaimResult, Measured, Summary};
+use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 
-pub use error::Error;
-pub use files::{MANIFEST, REPORT, SUMMARY, TIMELINE};
-pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
-pub use merge::{MergeError, merge};
+/// Name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the summary lines.
+pub const SUMMARY: &str = "summary.jsonl";
+/// Name of the report.
+pub const REPORT: &str = "report.html";
+/// Name of the timeline.
+pub const TIMELINE: &str = "timeline.perfetto-trace";
+const CELLS: &str = "cells";
+
+/// Why a run directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The folder already holds a run.
+    #[error("{} already holds a {state} run of `{experiment}`; add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// Its experiment.
+        experiment: String,
+        /// How far it came, in a word.
+        state: String,
+    },
+    /// Another process is running in the folder.
+    #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The other's process id, as far as known.
+        pid: String,
+    },
+    /// The folder holds no run.
+    #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file does not parse.
+    #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// Written by another version.
+    #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
+    Schema {
+        /// The folder.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// Rows could not be written or merged.
+    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Several directories do not make one experiment.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+}
 
 /// A run directory that this process owns. May be shared between threads.
 #[derive(Debug)]
@@ -204,6 +275,22 @@ pub fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
     write(&root.join(REPORT), report::html(study).as_bytes())
 }
 
+fn record_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.json"))
+}
+
+fn failure_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.failed.json"))
+}
+
+fn part_path(root: &Path, id: &str, kind: parquet::Rows) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.{}.parquet", kind.name()))
+}
+
+fn load_record(path: &Path) -> Result<CellRecord, Error> {
+    read(path)
+}
+
 /// The summary of a cell as a line, if the cell is there; a damaged one is left to be run again.
 fn summary_of(path: &Path) -> Option<Summary> {
     path.exists()
@@ -239,6 +326,52 @@ fn lock(root: &Path) -> Result<File, Error> {
     let written = file.set_len(0).and_then(|()| file.rewind());
     written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
     Ok(file)
+}
+
+/// Writes a file beside `path` and renames it to `path` if `fill` succeeds.
+fn replace<T, E>(path: &Path, fill: impl FnOnce(File) -> Result<T, E>) -> io::Result<Result<T, E>> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let filled = fill(File::create(&partial)?);
+    if filled.is_ok() {
+        fs::rename(&partial, path)?
+    } else {
+        fs::remove_file(&partial)?
+    }
+    Ok(filled)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace(path, |mut file| file.write_all(bytes)).map_err(io("create", path))?.map_err(io("write", path))
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+    let mut text = serde_json::to_string(value).map_err(damaged(path))?;
+    text.push('\n');
+    write(path, text.as_bytes())
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let text = fs::read_to_string(path).map_err(io("read", path))?;
+    serde_json::from_str(&text).map_err(damaged(path))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io("remove", path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path, source }
+}
+
+fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Damaged { path: path.clone(), source }
 }
 
 /// A panic of another thread while it held the lock leaves the data whole: every change is one assignment.

@@ -1,10 +1,12 @@
 //! Runs that end well, are interrupted, go on, and meet each other.
 
+use crate::results::cell_id;
 use serde_json::json;
 
 use super::*;
 use crate::record::fixture::{manifest, measured};
-use crate::results::{SCHEMA, Verdict};
+use crate::results::Verdict;
+use crate::rundir::merge;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries =
@@ -175,4 +177,14 @@ fn shards_merge_into_one_study() {
     let error = merge(&[a, d]).unwrap_err().to_string();
     assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
     assert!(merge(&[]).is_err());
+}
+
+#[test]
+fn ids_depend_on_everything_and_on_no_order() {
+    let id = cell_id(&json!({"policy": "a", "seed": 1}));
+    assert_eq!(id, cell_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
+    assert_ne!(id, cell_id(&json!({"policy": "a", "seed": 2})));
+    assert_eq!(id.len(), 16);
+    // The hash is written into folders: it must not change. FNV-1a 128 of `1`, folded.
+    assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
 }

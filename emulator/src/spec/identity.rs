@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::file::{RunSection, RuntimeKind};
 use super::plan::{Point, Resolved};
-use crate::record::manifest::cell_id;
 use crate::results::SCHEMA;
+use crate::results::cell_id;
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
 pub const ENGINE: u32 = 1;

@@ -21,7 +21,11 @@ pub fn parse(text: &str) -> Experiment {
 
 /// Runs every point of an experiment under its seed.
 pub fn run(text: &str) -> Vec<Measured> {
-    let experiment = parse(text);
+    measured(&parse(text))
+}
+
+/// Runs every point of a planned experiment under its seed.
+pub fn measured(experiment: &Experiment) -> Vec<Measured> {
     let traces = Traces::new(Vec::new());
     experiment
         .points

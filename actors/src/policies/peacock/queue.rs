@@ -93,8 +93,7 @@ impl ElasticQueue {
         Some(new)
     }
 
-    /// The authors' filter: while more probes wait than `limit`, or more work than `load`, the tail goes. A
-    /// probe whose time is up stays: it has nowhere better to go.
+    /// The authors' filter: while more probes wait than `limit`, or more work than `load`, the tail goes.
     pub(super) fn overflow(&mut self, limit: usize, load: Span, ahead: Span, out: &mut Vec<Waiting>) {
         while !self.waiting.is_empty() && (self.waiting.len() > limit || ahead + self.total > load) {
             let tail = self.waiting.len() - 1;
@@ -134,7 +133,6 @@ mod tests {
         let visitor = Visitor {
             task: JobId(job).task(0),
             scheduler: 0,
-            attempt: 0,
             limit: 0,
             hops: 0,
             max_wait: Span::from_secs(max_wait),

@@ -1,5 +1,7 @@
 //! A worker node of Peacock: cores, the elastic queue, and the ring.
 
+use std::collections::VecDeque;
+
 use super::queue::{ElasticQueue, Waiting};
 use super::{Form, Peacock};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
@@ -44,8 +46,12 @@ pub(super) struct Node {
     /// Probes to be passed on at the next interval.
     rotating: Vec<Waiting>,
     ticking: bool,
-    /// Neighbours that could not be reached are skipped.
+    /// How far down the ring the next node is that can be reached; the whole ring, if nobody can.
     hop: u32,
+    /// Tasks granted for claims that were given up since; they run before anything that waits.
+    granted: VecDeque<(ActorId, CopyId)>,
+    /// Schedulers that are down: probes of theirs that are still on the ring are void.
+    down: Vec<u16>,
 }
 
 impl Node {
@@ -60,10 +66,15 @@ impl Node {
             rotating: Vec::new(),
             ticking: false,
             hop: 1,
+            granted: VecDeque::new(),
+            down: Vec::new(),
         }
     }
 
     fn visit(&mut self, visitor: Visitor, fx: &mut Effects<'_>) {
+        if self.down.contains(&visitor.scheduler) {
+            return;
+        }
         let entered = fx.catalog().job(visitor.task.job).arrival;
         let new = Waiting { visitor, estimate: fx.catalog().estimate(visitor.task), entered };
         if self.form == Form::Threshold {
@@ -96,6 +107,10 @@ impl Node {
     /// Serves idle cores, then passes on what does not fit here.
     fn settle(&mut self, fx: &mut Effects<'_>) {
         while let Some(core) = self.slots.iter().position(|slot| matches!(slot, Slot::Idle)) {
+            if let Some((from, copy)) = self.granted.pop_front() {
+                self.run(from, copy, core, fx);
+                continue;
+            }
             let Some(next) = self.queue.pop() else { break };
             let scheduler = fx.layout().scheduler(u32::from(next.visitor.scheduler));
             let task = next.visitor.task;
@@ -103,7 +118,7 @@ impl Node {
             self.slots[core] = Slot::Claiming(next);
         }
         let ahead = self.ahead(fx.now());
-        let alone = fx.layout().nodes() == 1;
+        let alone = self.hop >= fx.layout().nodes();
         match self.form {
             Form::Threshold if !alone => {
                 let mut late = Vec::new();
@@ -118,7 +133,7 @@ impl Node {
                 self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
                 self.keep_ticking(fx);
             }
-            // A ring of one keeps everything.
+            // A ring of one, or what is left of one, keeps everything.
             Form::Threshold => {}
             Form::Elastic => {
                 for waiting in std::mem::take(&mut self.rotating) {
@@ -140,8 +155,7 @@ impl Node {
 
     fn successor(&self, fx: &Effects<'_>) -> ActorId {
         let layout = fx.layout();
-        let step = self.hop.min(layout.nodes().saturating_sub(1)).max(1);
-        layout.node((self.node + step) % layout.nodes())
+        layout.node((self.node + self.hop) % layout.nodes())
     }
 
     fn rotate(&mut self, fx: &mut Effects<'_>) {
@@ -186,8 +200,7 @@ impl Node {
                     .or_else(|| self.slots.iter().position(|slot| matches!(slot, Slot::Idle)));
                 match core {
                     Some(core) => self.run(from, copy, core, fx),
-                    // The claim was given up and every core is taken: the scheduler must place it again.
-                    None => fx.unexpected(&probe.into()),
+                    None => self.granted.push_back((from, copy)),
                 }
             }
             Probe::Nothing { job, group } => self.release(job, group, fx),
@@ -216,6 +229,8 @@ impl Node {
 
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Role::Scheduler(dead) = fx.layout().role(actor) else { return };
+        self.down.push(dead as u16);
+        self.granted.retain(|(from, _)| *from != actor);
         let of_dead = |waiting: &Waiting| u32::from(waiting.visitor.scheduler) == dead;
         for core in 0..self.slots.len() {
             match self.slots[core] {
@@ -236,19 +251,24 @@ impl Node {
         match msg {
             Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
             Message::Probe(Probe::Claim { job, group }) => {
-                // The scheduler cannot be reached now; the probe waits its turn again.
+                // The scheduler cannot be reached now: the core is free for others, the probe waits again.
                 if let Some(core) = self.claiming(job, group)
-                    && let Slot::Claiming(waiting) = self.slots[core]
+                    && let Slot::Claiming(waiting) = std::mem::replace(&mut self.slots[core], Slot::Idle)
                 {
-                    fx.recover(to, Probe::Claim { job: waiting.visitor.task.job, group });
+                    self.queue.push_shortest_first(waiting);
+                    self.settle(fx);
                 }
             }
             Message::Ring(Ring::Visit(visitor)) => {
-                // A dead neighbour is skipped from now on, until the whole ring was tried.
+                // A dead neighbour is skipped from now on; past the last one there is only this node.
                 if to == self.successor(fx) {
-                    self.hop = self.hop % fx.layout().nodes().saturating_sub(1).max(1) + 1;
+                    self.hop += 1;
                 }
-                fx.recover(self.successor(fx), Ring::Visit(visitor));
+                if self.hop < fx.layout().nodes() {
+                    fx.recover(self.successor(fx), Ring::Visit(visitor));
+                } else {
+                    self.visit(visitor, fx);
+                }
             }
             _ => {}
         }
@@ -259,7 +279,13 @@ impl Machine for Node {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Ring(Ring::Visit(visitor)) => self.visit(visitor, fx),
+                Message::Ring(Ring::Visit(visitor)) => {
+                    // Whoever was out of reach and speaks is back.
+                    if matches!(fx.layout().role(from), Role::Node(_)) {
+                        self.hop = 1;
+                    }
+                    self.visit(visitor, fx);
+                }
                 Message::Ring(Ring::State { limit, load, at }) => {
                     self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at);
                     self.settle(fx);
@@ -271,11 +297,12 @@ impl Machine for Node {
             Input::Fire(Timer::Tick(_)) => self.rotate(fx),
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => self.forget(actor, fx),
-            Input::Start { .. }
-            | Input::Up { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. } => {}
+            Input::Up { actor } => {
+                if let Role::Scheduler(back) = fx.layout().role(actor) {
+                    self.down.retain(|&s| u32::from(s) != back);
+                }
+            }
+            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }
     }
 }

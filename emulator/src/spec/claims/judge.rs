@@ -32,7 +32,13 @@ impl<'a> Table<'a> {
         let mut numbers: BTreeMap<&str, BTreeMap<usize, BTreeMap<u64, Value>>> = BTreeMap::new();
         for summary in summaries {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
-            let value = serde_json::to_value(summary).unwrap_or_default();
+            let mut value = serde_json::to_value(summary).unwrap_or_default();
+            if summary.jobs.unfinished + summary.jobs.failed > 0 {
+                // Only finished jobs have times: a policy that strands its slow jobs must not win by it.
+                for censored in ["response_s", "slowdown", "wait_s", "makespan_s"] {
+                    value[censored] = Value::Null;
+                }
+            }
             numbers.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, value);
         }
         Self { cells, numbers }

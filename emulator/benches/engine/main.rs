@@ -1,0 +1,61 @@
+//! The engine: events per CPU-second, alone and in whole experiments, and what size costs.
+//!
+//! `cargo bench --bench engine [-- phold | cells | sizes]`. CPU time is the thread's own, so other load on the
+//! machine disturbs little; what is compared takes turns, and medians are reported.
+
+#![allow(clippy::print_stdout, missing_docs)]
+
+mod cells;
+mod phold;
+mod sizes;
+
+use std::path::Path;
+
+use volary::spec::error::Text;
+use volary::spec::{Experiment, Overrides, Point};
+use volary::workload::{Traces, Workload};
+
+/// Rounds of which the median counts.
+const ROUNDS: usize = 5;
+
+/// Runs each candidate once per round, in turn, and takes the median of each.
+fn medians<const N: usize>(mut cell: impl FnMut(usize) -> f64) -> [f64; N] {
+    let mut seen = [[0.0; ROUNDS]; N];
+    for round in 0..ROUNDS {
+        for (which, seen) in seen.iter_mut().enumerate() {
+            seen[round] = cell(which);
+        }
+    }
+    seen.map(|mut five| {
+        five.sort_by(f64::total_cmp);
+        five[ROUNDS / 2]
+    })
+}
+
+/// Parses an experiment given as text.
+fn plan(text: &str) -> Experiment {
+    let source = Text { name: "bench.toml".into(), text: text.to_owned(), folder: None };
+    Experiment::plan(Path::new("bench.toml"), source, &Overrides::default())
+        .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
+}
+
+/// The jobs of a point.
+fn workload(point: &Point, seed: u64) -> Workload {
+    let resolved = &point.resolved;
+    let schedulers = resolved.cluster.schedulers;
+    let traces = Traces::new(Vec::new());
+    Workload::build(&resolved.workload, &resolved.service, seed, schedulers, &traces)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn main() {
+    if sizes::is_child() {
+        return;
+    }
+    let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    for (name, run) in [("phold", phold::run as fn()), ("cells", cells::run), ("sizes", sizes::run)] {
+        if asked.is_empty() || asked.iter().any(|a| a == name) {
+            run();
+        }
+    }
+}

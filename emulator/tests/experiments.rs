@@ -1,0 +1,93 @@
+//! The shipped experiments: every file plans, and small versions of some keep the claims that must hold.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::measured;
+use volary::results::{Measured, Verdict};
+use volary::spec::{Experiment, Overrides, Repeat};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+}
+
+/// A shipped experiment with fewer jobs, once.
+fn small(file: &str, set: &[&str]) -> Experiment {
+    let set = set.iter().map(ToString::to_string).collect();
+    let overrides = Overrides { set, repeat: Some(Repeat::Times(1)), ..Overrides::default() };
+    Experiment::load(&folder().join(file), &overrides).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Asserts the claims whose statement contains one of `of`; all of them when it is empty.
+fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
+    let runs = measured(experiment);
+    let summaries: Vec<_> = runs.iter().map(|run| run.summary.clone()).collect();
+    let wanted = |says: &str| of.is_empty() || of.iter().any(|part| says.contains(part));
+    let mut judged = 0;
+    for claim in experiment.judge(&summaries).into_iter().filter(|claim| wanted(&claim.says)) {
+        assert_eq!(claim.verdict, Verdict::Holds, "{}: {:?}", claim.says, claim.measured);
+        judged += 1;
+    }
+    assert!(judged >= of.len().max(1), "{judged} claims for {of:?}");
+    for summary in &summaries {
+        assert_eq!(summary.jobs.finished, summary.jobs.submitted, "{}", summary.policy);
+        let copies = &summary.copies;
+        assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{}", summary.policy);
+    }
+    runs
+}
+
+#[test]
+fn every_shipped_experiment_plans() {
+    let mut folders = vec![folder()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("profiles") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "toml") {
+                Experiment::load(&path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
+                files += 1;
+            }
+        }
+    }
+    assert!(files >= 14, "{files} experiments found");
+}
+
+#[test]
+fn quickstart_keeps_its_claims_with_a_quarter_of_the_jobs() {
+    assert_claims(&small("quickstart.toml", &["workload.synthetic.jobs=1000"]), &[]);
+}
+
+#[test]
+fn table_2_keeps_its_books() {
+    assert_claims(&small("latin-square/table2.toml", &[]), &[]);
+}
+
+/// One cell in which the latin square wins and one in which it loses.
+#[test]
+fn stragglers_decide_where_bursts_outlast_tasks() {
+    let cell = |slot: &str, slowdown: u32| {
+        let mut experiment = small("stragglers/bursts.toml", &["workload.synthetic.jobs=1000"]);
+        experiment.points.retain(|point| {
+            point.cell["interference.bernoulli.slot"] == slot
+                && point.cell["interference.bernoulli.slowdown"] == slowdown
+                && point.cell["interference.bernoulli.probability"] == 0.05
+        });
+        let runs = measured(&experiment);
+        let p99 = |label: &str| {
+            let run = runs.iter().find(|run| run.summary.policy == label);
+            run.map(|run| run.summary.response_s.p99).unwrap()
+        };
+        p99("latin-square") / p99("sparrow")
+    };
+    let long = cell("10s", 16);
+    assert!(long < 0.8, "long severe bursts: {long}");
+    let short = cell("100ms", 4);
+    assert!(short > 1.3, "short mild bursts: {short}");
+}
