@@ -8,9 +8,12 @@ use std::path::Path;
 #[path = "../fuzz/targets.rs"]
 mod targets;
 
+/// Reads one input.
+type Target = fn(&[u8]);
+
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, fn(&[u8])); 5] = [
+    let all: [(&str, Target); 5] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("topology", targets::topology),
