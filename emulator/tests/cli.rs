@@ -1,6 +1,6 @@
 //! The binary from the user's side: streams, exit status, files.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
 

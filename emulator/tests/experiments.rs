@@ -1,6 +1,6 @@
 //! The shipped experiments: every file plans, and small versions of some keep the claims that must hold.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
 

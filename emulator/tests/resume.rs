@@ -1,6 +1,6 @@
 //! Runs that stop early, fail in part, or are taken up again; and runs that must not depend on how they were run.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod common;
 

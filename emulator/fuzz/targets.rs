@@ -1,0 +1,50 @@
+//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote. Errors are
+//! fine, panics are not.
+
+use std::io::Cursor;
+use std::path::Path;
+
+use volary::spec::claims::Check;
+use volary::spec::error::Text;
+use volary::spec::{Experiment, Overrides};
+use volary::workload::Trace;
+use volary_netem::TopologyFile;
+
+/// An experiment file.
+pub(crate) fn experiment(data: &[u8]) {
+    let text = String::from_utf8_lossy(data).into_owned();
+    let text = Text { name: "fuzz.toml".into(), text, folder: None };
+    let _ = Experiment::plan(Path::new("fuzz.toml"), text, &Overrides::default()).map_err(|e| e.to_string());
+}
+
+/// A trace; its first byte chooses the format.
+pub(crate) fn trace(data: &[u8]) {
+    let Some((&kind, rest)) = data.split_first() else { return };
+    let name = ["t.tr", "t.swf", "t.csv", "t"][usize::from(kind) % 4];
+    let _ = Trace::parse(Path::new(name), Cursor::new(rest.to_vec()), Some(1000)).map_err(|e| e.to_string());
+}
+
+/// A topology file.
+pub(crate) fn topology(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    if let Ok(file) = toml::from_str::<TopologyFile>(&text) {
+        let _ = file.resolve(1).map(|topology| topology.describe()).map_err(|e| e.to_string());
+    }
+}
+
+/// A comparison of a claim.
+pub(crate) fn claim(data: &[u8]) {
+    let _ = Check::parse(&String::from_utf8_lossy(data)).map_err(|e| e.message);
+}
+
+/// An `[interference]` table.
+pub(crate) fn interference(data: &[u8]) {
+    let table = String::from_utf8_lossy(data);
+    experiment(
+        format!(
+            "title = \"f\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 1\ntasks = 1\n\
+             interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {{}}\n[interference]\n{table}\n"
+        )
+        .as_bytes(),
+    );
+}
