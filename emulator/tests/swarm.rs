@@ -171,7 +171,7 @@ fn every_job_that_can_finish_finishes_exactly_once() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("VOLARY_SWARM_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("VOLARY_SWARM_SEEDS").unwrap_or(300),
+        None => 0..number("VOLARY_SWARM_SEEDS").unwrap_or(2000),
     };
     let failed: Vec<u64> = seeds.filter(|&seed| catch_unwind(|| check(seed)).is_err()).collect();
     assert!(failed.is_empty(), "replay with VOLARY_SWARM_SEED=N; seeds that failed: {failed:?}");

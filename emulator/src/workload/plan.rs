@@ -38,6 +38,9 @@ enum Jobs {
 /// Which of a job's traits is drawn, below the job's own address of purpose `Shape`; `work` has 1 and 2.
 const SLACK: u64 = 3;
 
+/// Jobs of a generated workload: each costs memory, and more is a slip of the pen.
+const MOST_JOBS: u32 = 100_000_000;
+
 impl Plan {
     /// Checks the sections, fills in defaults and reads the files they name.
     pub(super) fn new(
@@ -61,8 +64,9 @@ impl Plan {
     }
 
     fn synthetic(spec: &Synthetic, service: &Service) -> Result<Self, WorkloadError> {
-        if spec.jobs == 0 {
-            return Err(WorkloadError::config("workload.synthetic.jobs", "must be at least 1"));
+        if spec.jobs == 0 || spec.jobs > MOST_JOBS {
+            let bounds = format!("must be between 1 and {MOST_JOBS}");
+            return Err(WorkloadError::config("workload.synthetic.jobs", bounds));
         }
         if service.demand.is_none() {
             return Err(WorkloadError::config(
