@@ -189,7 +189,7 @@ impl Scheduler {
         fx: &mut Effects<'_>,
     ) {
         let places = (f64::from(tasks) * self.config.probe_ratio).ceil() as usize;
-        let servers = if self.config.form == Form::Pairs { group.len as usize } else { places };
+        let servers = if self.config.form == Form::Pairs { places.min(group.len as usize) } else { places };
         self.sample.clear();
         self.members.sample(fx.rng(), servers.max(1), &mut self.sample);
         let found = self.sample.len();
