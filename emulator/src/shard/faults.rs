@@ -79,7 +79,8 @@ impl Shard<'_> {
 
     /// Tells everybody who is up and hears of `about`.
     fn broadcast(&mut self, about: ActorId, input: Input) {
-        for other in (0..self.parts.layout.endpoints()).map(ActorId) {
+        // Nodes before schedulers before clients: whoever acts on the news by sending finds it known.
+        for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
             if self.hears(other, about) && self.residents[other.index()].machine.is_some() {
                 self.tell(about, other, input);
             }
