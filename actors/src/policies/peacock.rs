@@ -148,6 +148,10 @@ impl Scheduler {
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        // A submission that was under way to an earlier life of this scheduler can come on top.
+        if self.jobs.get_mut(job).is_some() {
+            return;
+        }
         let catalog = fx.catalog();
         let mut open = Open::new(catalog.job(job), round);
         open.attempts(1);

@@ -137,6 +137,10 @@ struct Scheduler {
 
 impl Scheduler {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        // A submission that was under way to an earlier life of this scheduler can come on top.
+        if self.jobs.get_mut(job).is_some() {
+            return;
+        }
         let mut open = Open::new(fx.catalog().job(job), round);
         open.attempts(1);
         let tasks = open.spec.tasks;

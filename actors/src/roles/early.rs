@@ -35,6 +35,10 @@ impl<P: Place> Early<P> {
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        // A submission that was under way to an earlier life of this scheduler can come on top.
+        if self.jobs.get_mut(job).is_some() {
+            return;
+        }
         let mut open = Open::new(fx.catalog().job(job), round);
         let attempt = open.attempts(1);
         let mut nodes = Vec::with_capacity(open.spec.tasks as usize);
