@@ -1,5 +1,7 @@
 //! The contract between a machine and whatever runs it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
@@ -14,7 +16,7 @@ pub trait Machine: Send {
 }
 
 /// What a machine is stepped with.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// First boot (epoch 0) or restart: volatile state is already gone.
     Start {
@@ -64,7 +66,7 @@ pub enum Input {
 }
 
 /// Data of a timer. Machines that need no more than one kind of wake-up use one variant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Timer {
     /// The client's next job arrives.
     Arrival(JobId),
@@ -80,7 +82,7 @@ pub enum Timer {
 }
 
 /// What a machine asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Effect {
     /// Send a message over the emulated network, or at once to an actor of the same node.
     Send {
@@ -115,7 +117,7 @@ pub enum Effect {
 }
 
 /// What recorders fold. The results schema is made of these.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Note {
     /// A job arrived at its client.
     Arrived {

@@ -6,6 +6,7 @@
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
+//! | [`parcel`] | what shards hand to each other |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
 //! | [`results`] | the one results schema |
@@ -22,6 +23,7 @@ pub mod cli;
 pub mod compare;
 pub mod cores;
 pub mod number;
+pub mod parcel;
 pub mod queue;
 pub mod record;
 pub mod report;

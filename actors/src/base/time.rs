@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// An instant of emulated time: nanoseconds since the run's start.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize)]
 pub struct Time(pub u64);
 
 /// A length of emulated time in nanoseconds.
@@ -191,13 +191,22 @@ impl<'de> Deserialize<'de> for Span {
                 text.parse().map_err(E::custom)
             }
         }
-        deserializer.deserialize_any(Visitor)
+        // People write a unit; between machines it is nanoseconds.
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(Visitor)
+        } else {
+            u64::deserialize(deserializer).map(Self)
+        }
     }
 }
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        if serializer.is_human_readable() {
+            serializer.collect_str(self)
+        } else {
+            serializer.serialize_u64(self.0)
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Node manager ↔ its own worker; never crosses the network.
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use crate::base::{Class, CopyId, Span};
 
 /// Orders to a core and its answers.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Core {
     /// Run a copy from the beginning. The worker must be idle.
     Run {

@@ -1,10 +1,12 @@
 //! Gang scheduler ↔ node: synchronised time slices.
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use crate::base::{Class, CopyId};
 
 /// Orders of a gang scheduler to a core.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Gang {
     /// Scheduler → node: the slice changes. Suspend what this core runs and run `copy` instead, resuming it
     /// if it was suspended here; with `None` the core rests.

@@ -1,10 +1,12 @@
 //! Client ↔ scheduler.
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use crate::base::{Class, JobId};
 
 /// Submission and completion of jobs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Job {
     /// Client → scheduler: run this job. `round` counts earlier submissions of it to schedulers that died.
     Submit {

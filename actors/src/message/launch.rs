@@ -1,11 +1,13 @@
 //! Scheduler ↔ node: work that is bound to a node when it is sent.
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use crate::base::{Class, CopyId, JobId, TaskId};
 
 /// Tasks that one server runs in turn: `len` tasks of a job starting at `base`, rotated left by `turn`. A
 /// single task is a row of length one; row i of a latin square of order v has `len` v and `turn` i.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The job.
     pub job: JobId,
@@ -43,7 +45,7 @@ impl Row {
 }
 
 /// A range of a job's tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Tasks {
     /// The job.
     pub job: JobId,
@@ -70,7 +72,7 @@ impl Tasks {
 }
 
 /// Early binding and preemption.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Launch {
     /// Scheduler → node: queue these tasks.
     Row(Row),

@@ -17,10 +17,12 @@ pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
 pub use ring::{Ring, Visitor};
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::Class;
 
 /// What one actor can say to another. At most 32 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// Client ↔ scheduler: submission and completion of jobs.
     Job(Job),

@@ -1,11 +1,13 @@
 //! Scheduler ↔ node: late binding and sampling (Sparrow; later Hawk and Eagle).
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use super::launch::Row;
 use crate::base::{Class, JobId, TaskId};
 
 /// Reservations, claims and samples.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Probe {
     /// Scheduler → node: `count` places in your queue for tasks of this group of a job.
     Reserve {

@@ -1,11 +1,13 @@
 //! Peacock's ring: probes that carry their task's identity and move from node to node, and the cluster-wide
 //! state that rides along.
 
+use serde::{Deserialize, Serialize};
+
 use super::Conversation;
 use crate::base::{Class, Span, TaskId, Time};
 
 /// A probe on the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Visitor {
     /// The task it stands for.
     pub task: TaskId,
@@ -21,7 +23,7 @@ pub struct Visitor {
 }
 
 /// Conversations on the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ring {
     /// Scheduler → node, or node → its successor: take this probe.
     Visit(Visitor),
