@@ -21,6 +21,8 @@ pub struct Parcel {
     pub to: ActorId,
     /// What it says.
     pub msg: Message,
+    /// Whether it comes back to `from`, because `to` crashed before it arrived.
+    pub returned: bool,
 }
 
 /// One entry of the note stream, as shards report it to whoever keeps the books.
