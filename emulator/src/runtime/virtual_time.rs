@@ -11,7 +11,7 @@ use super::pool::Watch;
 use crate::cores::{Cores, Pause, Pauses};
 use crate::record::fold::{Books, Limits, Recorder};
 use crate::results::{Engine, Measured, Messages, Summary};
-use crate::shard::{Parts, Shard, Traffic};
+use crate::shard::{Parts, Placement, Shard, Traffic};
 use crate::spec::{Machines, Point, RunSection};
 use crate::workload::Workload;
 
@@ -66,7 +66,7 @@ pub fn measure(
     };
     let messages = messages(shard.traffic());
     let mut notes = fault_notes(&shard);
-    let books = shard.recorder.close(now);
+    let books = shard.observer.close(now);
     notes.extend(books.notes.iter().cloned());
     notes.extend(workload.warnings().iter().cloned());
     let summary = Summary {
@@ -122,6 +122,7 @@ fn parts<'a>(
         peer_timeout: resolved.network.peer_timeout,
         fabric,
         cores,
+        placement: Placement::ALONE,
     })
 }
 
@@ -136,27 +137,28 @@ const fn limits(run: &RunSection) -> Limits {
 }
 
 /// Steps until every job has ended, or nothing more can happen.
-fn drive(shard: &mut Shard<'_>, until: Option<Span>, watch: &Watch) -> Result<(), UnitError> {
+fn drive(shard: &mut Shard<'_, Recorder<'_>>, until: Option<Span>, watch: &Watch) -> Result<(), UnitError> {
     // Looking at the next event costs a little: only where something depends on it.
-    let over =
-        |shard: &Shard<'_>| until.is_some_and(|span| shard.next().is_none_or(|due| due > Time::ZERO + span));
+    let over = |shard: &Shard<'_, Recorder<'_>>| {
+        until.is_some_and(|span| shard.next().is_none_or(|due| due > Time::ZERO + span))
+    };
     let mut told = 0;
     shard.start();
     loop {
         for _ in 0..SLICE {
-            if shard.recorder.all_finished() || over(shard) || !shard.advance() {
-                watch.bar.inc(shard.recorder.finished_jobs() - told);
+            if shard.observer.all_finished() || over(shard) || !shard.advance() {
+                watch.bar.inc(shard.observer.finished_jobs() - told);
                 return Ok(());
             }
         }
-        let finished = shard.recorder.finished_jobs();
+        let finished = shard.observer.finished_jobs();
         watch.bar.inc(finished - told);
         told = finished;
         if watch.stopped() {
             return Err(UnitError::Interrupted);
         }
-        let idle = shard.now().since(shard.recorder.last_progress());
-        if idle > STALLED && !shard.recorder.is_active() && shard.now() > shard.fabric().faults().heals_at() {
+        let idle = shard.now().since(shard.observer.last_progress());
+        if idle > STALLED && !shard.observer.is_active() && shard.now() > shard.fabric().faults().heals_at() {
             return Ok(());
         }
     }
@@ -200,7 +202,7 @@ fn summary(name: &str, point: &Point, seed: u64, books: &Books, messages: Messag
 }
 
 /// Degraded stretches of the cores that the timeline draws, within its window.
-fn timeline_bursts(shard: &Shard<'_>, run: &RunSection) -> Vec<(u32, f64, f64, f64)> {
+fn timeline_bursts(shard: &Shard<'_, Recorder<'_>>, run: &RunSection) -> Vec<(u32, f64, f64, f64)> {
     let window = Time::ZERO + run.record.timeline;
     let end = window.min(shard.now());
     (0..run.record.timeline_cores.min(shard.layout().workers()))
@@ -214,7 +216,7 @@ fn timeline_bursts(shard: &Shard<'_>, run: &RunSection) -> Vec<(u32, f64, f64, f
 }
 
 /// Which faults fired, for the report.
-fn fault_notes(shard: &Shard<'_>) -> Vec<String> {
+fn fault_notes(shard: &Shard<'_, Recorder<'_>>) -> Vec<String> {
     let stats = shard.fabric().stats();
     volary_netem::Cause::ALL
         .iter()
