@@ -2,13 +2,17 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`world`] | one point under one seed: what shards are built from |
 //! | [`virtual_time`] | one run in virtual time |
+//! | [`closing`] | closed books and counts become a result |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
+pub mod closing;
 pub mod cost;
 pub mod pool;
 pub mod virtual_time;
+pub mod world;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -68,6 +72,17 @@ pub enum RunError {
     /// The run directory cannot be read or written any more.
     #[error(transparent)]
     RunDir(#[from] rundir::Error),
+}
+
+/// Why a run of one point has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum UnitError {
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The experiment cannot be run with this seed, or not here.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.

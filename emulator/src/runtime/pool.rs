@@ -10,8 +10,9 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
-use super::RunOptions;
-use super::virtual_time::{UnitError, measure};
+use super::virtual_time::measure;
+use super::world::World;
+use super::{RunOptions, UnitError};
 use crate::record::manifest::Failure;
 use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, Unit};
@@ -126,7 +127,9 @@ impl Crew<'_> {
         self.watch.bar.inc_length(u64::from(workload.jobs()));
         self.watch.bar.set_message(point.label.clone());
         let name = &self.experiment.name;
-        match measure(name, point, unit.seed, &self.experiment.run, &workload, self.watch) {
+        let measured = World::new(point, unit.seed, workload)
+            .and_then(|world| measure(name, &world, &self.experiment.run, self.watch));
+        match measured {
             Ok(measured) => self.folder.store(&unit.id, &measured),
             Err(UnitError::Interrupted) => Ok(()),
             Err(UnitError::Refused(why)) => self.fail(unit, why),
