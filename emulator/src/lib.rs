@@ -9,6 +9,7 @@
 //! | [`parcel`] | what shards hand to each other |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
+//! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`results`] | the one results schema |
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers as people read them |
@@ -22,6 +23,7 @@ pub mod chart;
 pub mod cli;
 pub mod compare;
 pub mod cores;
+pub mod fidelity;
 pub mod number;
 pub mod parcel;
 pub mod queue;

@@ -4,13 +4,17 @@
 //! |---|---|
 //! | [`world`] | one point under one seed: what shards are built from |
 //! | [`virtual_time`] | one run in virtual time |
+//! | [`local`] | one run in real time, in one process |
+//! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
 pub mod closing;
 pub mod cost;
+pub mod local;
 pub mod pool;
+pub mod real;
 pub mod virtual_time;
 pub mod world;
 
@@ -122,9 +126,9 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
 
 fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
     let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
-    if experiment.run.runtime != RuntimeKind::Virtual {
+    if experiment.run.runtime == RuntimeKind::Hosts {
         return unsupported(
-            "only runtime = \"virtual\" exists in this version; drop --runtime or run.runtime",
+            "runtime = \"hosts\" does not exist in this version; drop --runtime or run.runtime",
         );
     }
     if experiment.run.record.inputs {

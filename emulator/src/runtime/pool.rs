@@ -10,12 +10,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
-use super::virtual_time::measure;
 use super::world::World;
-use super::{RunOptions, UnitError};
+use super::{RunOptions, UnitError, local, virtual_time};
 use crate::record::manifest::Failure;
 use crate::rundir::{self, RunDir};
-use crate::spec::{Experiment, Unit};
+use crate::spec::{Experiment, RuntimeKind, Unit};
 use crate::workload::{Traces, Workload};
 
 /// What a run shares with whoever watches it.
@@ -54,6 +53,8 @@ impl Watch {
 
 /// What the threads share.
 struct Crew<'a> {
+    /// Threads that one run in real time may have.
+    threads: usize,
     experiment: &'a Experiment,
     folder: &'a RunDir,
     watch: &'a Watch,
@@ -76,7 +77,12 @@ pub(super) fn run(
         let _ = send.send(unit);
     }
     drop(send);
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = options.threads.unwrap_or(cores);
+    // Runs in real time would be in each other's way.
+    let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let crew = Crew {
+        threads,
         experiment,
         folder,
         watch,
@@ -84,10 +90,9 @@ pub(super) fn run(
         failures: Mutex::default(),
         trouble: Mutex::default(),
     };
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = options.threads.unwrap_or(cores).clamp(1, receive.len().max(1));
+    let side_by_side = side_by_side.clamp(1, receive.len().max(1));
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..side_by_side {
             scope.spawn(|| {
                 receive.iter().take_while(|_| !crew.watch.stopped()).for_each(|unit| crew.unit(unit))
             });
@@ -127,8 +132,13 @@ impl Crew<'_> {
         self.watch.bar.inc_length(u64::from(workload.jobs()));
         self.watch.bar.set_message(point.label.clone());
         let name = &self.experiment.name;
-        let measured = World::new(point, unit.seed, workload)
-            .and_then(|world| measure(name, &world, &self.experiment.run, self.watch));
+        let run = &self.experiment.run;
+        let measured = World::new(point, unit.seed, workload).and_then(|world| match run.runtime {
+            RuntimeKind::Virtual => virtual_time::measure(name, &world, run, self.watch),
+            RuntimeKind::Local | RuntimeKind::Hosts => {
+                local::measure(name, world, run, self.threads, self.watch)
+            }
+        });
         match measured {
             Ok(measured) => self.folder.store(&unit.id, &measured),
             Err(UnitError::Interrupted) => Ok(()),

@@ -1,0 +1,281 @@
+//! Real time in one process: a shard on each actix arbiter.
+//!
+//! An arbiter is a thread with a mailbox. Shards speak in batches, one mailbox message for all that a turn
+//! leaves for another shard, because waking a thread costs a hundred times what a message does.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use actix::{Actor, Addr, Context, Handler, Message};
+use actix_rt::{Arbiter, System};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use tokio::sync::oneshot;
+use volary_actors::base::{Class, Time};
+
+use super::closing::{Closing, Tally};
+use super::pool::Watch;
+use super::real::clock::Clock;
+use super::real::drive::{Inbox, Post, drive};
+use super::real::keeper::{Keeper, Over};
+use super::real::place::place;
+use super::real::watcher::Watcher;
+use super::world::World;
+use super::{UnitError, cost};
+use crate::fidelity::gauge::{Gauge, Reading};
+use crate::parcel::{Observation, Parcel};
+use crate::results::Measured;
+use crate::shard::{Placement, Shard};
+use crate::spec::{RunSection, RuntimeKind};
+
+/// Reports that wait for the keeper at most; a shard that has more to say waits.
+const REPORTS: usize = 64;
+/// How often the keeper looks whether the run is over.
+const LOOK: Duration = Duration::from_millis(20);
+/// Real time from the decision to start until the start: every shard is ready by then.
+const LEAD: Duration = Duration::from_millis(50);
+
+/// Parcels from one shard to another.
+struct Batch(Vec<Parcel>);
+
+impl Message for Batch {
+    type Result = ();
+}
+
+/// The mailbox of a shard.
+struct Mailbox(Rc<Inbox>);
+
+impl Actor for Mailbox {
+    type Context = Context<Self>;
+}
+
+impl Handler<Batch> for Mailbox {
+    type Result = ();
+    fn handle(&mut self, batch: Batch, _: &mut Context<Self>) {
+        self.0.put(batch.0);
+    }
+}
+
+/// What shards tell the keeper.
+enum Report {
+    Notes { shard: u16, notes: Vec<Observation>, mark: Time },
+    End { shard: u16, tally: Tally, reading: Reading },
+    Broken(String),
+}
+
+/// What the shards of a run share.
+struct Shared {
+    world: World,
+    homes: Vec<u16>,
+    speed: f64,
+    stop: AtomicBool,
+    /// How far each has come.
+    progress: Vec<AtomicU64>,
+}
+
+/// The [`Post`] of a shard.
+struct Office {
+    me: u16,
+    shared: Arc<Shared>,
+    mailboxes: Vec<Addr<Mailbox>>,
+    keeper: Sender<Report>,
+}
+
+impl Post for Office {
+    fn send(&mut self, to: u16, _: Class, parcels: &mut Vec<Parcel>) {
+        self.mailboxes[to as usize].do_send(Batch(std::mem::take(parcels)));
+    }
+
+    fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        // Fails only if the keeper is gone, and then nobody is interested.
+        let _ = self.keeper.send(Report::Notes { shard: self.me, notes, mark });
+    }
+
+    fn progress(&mut self, mine: Time) -> Time {
+        let all = &self.shared.progress;
+        all[self.me as usize].store(mine.0, Ordering::Relaxed);
+        let others = all.iter().enumerate().filter(|(i, _)| *i != self.me as usize);
+        Time(others.map(|(_, at)| at.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX / 2))
+    }
+
+    fn stopped(&self) -> bool {
+        self.shared.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs one point under one seed in real time on `threads` shards.
+///
+/// # Errors
+/// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] for what only shows under this seed or
+/// what the system refuses.
+///
+/// # Panics
+/// On a bug in a policy: a job that finishes twice, books that do not close.
+pub fn measure(
+    name: &str,
+    world: World,
+    run: &RunSection,
+    threads: usize,
+    watch: &Watch,
+) -> Result<Measured, UnitError> {
+    let clock = Instant::now();
+    let cpu = cost::process_cpu_s();
+    let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
+    let heals_at = world.faults()?.heals_at();
+    let shared = Arc::new(Shared {
+        homes: place(world.layout(), &vec![1.0; shards as usize]),
+        speed: run.speed,
+        stop: AtomicBool::new(false),
+        progress: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+        world,
+    });
+    let mut keeper = Keeper::new(shared.world.recorder(run), shards as usize, run.until, heals_at);
+    let (send, receive) = bounded(REPORTS);
+    let arbiters = launch(&shared, shards, &send)?;
+    drop(send);
+    let result = attend(&mut keeper, &receive, &shared, shards, watch);
+    shared.stop.store(true, Ordering::Relaxed);
+    drop(receive);
+    arbiters.stop();
+    let (over, tally, gauge) = result?;
+    if over == Over::Interrupted {
+        return Err(UnitError::Interrupted);
+    }
+    let (books, now) = keeper.close();
+    let fidelity = serde_json::json!({ "deliveries": gauge.deliveries.quantile_s(0.99) });
+    let closing = Closing {
+        experiment: name,
+        world: &shared.world,
+        run,
+        runtime: RuntimeKind::Local,
+        tally: &tally,
+        cpu_s: cost::process_cpu_s() - cpu,
+        wall_s: clock.elapsed().as_secs_f64(),
+        peak_rss_bytes: cost::peak_rss_bytes(),
+        fidelity: Some(fidelity),
+    };
+    closing.measured(books, now)
+}
+
+/// Threads of a run; joined when it is over.
+struct Arbiters {
+    system: System,
+    arbiters: Vec<Arbiter>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Arbiters {
+    fn stop(self) {
+        for arbiter in self.arbiters {
+            arbiter.stop();
+            let _ = arbiter.join();
+        }
+        self.system.stop();
+        let _ = self.thread.join();
+    }
+}
+
+/// Starts a system with an arbiter for each shard, and the shards once all mailboxes are known.
+fn launch(shared: &Arc<Shared>, shards: u16, keeper: &Sender<Report>) -> Result<Arbiters, UnitError> {
+    let refused = |error: &dyn std::fmt::Display| UnitError::Refused(format!("cannot start actix: {error}"));
+    let (tell, hear) = bounded(1);
+    let thread = std::thread::Builder::new()
+        .name("actix".into())
+        .spawn(move || {
+            let runner = System::new();
+            let _ = tell.send(System::current());
+            let _ = runner.run();
+        })
+        .map_err(|error| refused(&error))?;
+    let system = hear.recv().map_err(|error| refused(&error))?;
+    System::set_current(system.clone());
+    let arbiters: Vec<_> = (0..shards).map(|_| Arbiter::new()).collect();
+    let (ready, readies) = bounded(shards as usize);
+    let mut starts = Vec::new();
+    for (me, arbiter) in arbiters.iter().enumerate() {
+        let (shared, keeper, ready) = (Arc::clone(shared), keeper.clone(), ready.clone());
+        let (start, started) = oneshot::channel();
+        starts.push(start);
+        arbiter.spawn_fn(move || {
+            let witness = keeper.clone();
+            let life = actix_rt::spawn(inhabit(me as u16, shared, keeper, ready, started));
+            actix_rt::spawn(async move {
+                if let Err(error) = life.await {
+                    let _ = witness.send(Report::Broken(format!("shard {me}: {error}")));
+                }
+            });
+        });
+    }
+    drop(ready);
+    let mut mailboxes: Vec<_> = readies.iter().take(shards as usize).collect();
+    mailboxes.sort_unstable_by_key(|&(me, _)| me);
+    let mailboxes: Vec<_> = mailboxes.into_iter().map(|(_, mailbox)| mailbox).collect();
+    let anchor = Instant::now() + LEAD;
+    for start in starts {
+        // A shard that could not be built has told the keeper so.
+        let _ = start.send((mailboxes.clone(), anchor));
+    }
+    Ok(Arbiters { system, arbiters, thread })
+}
+
+/// The life of a shard on its arbiter.
+async fn inhabit(
+    me: u16,
+    shared: Arc<Shared>,
+    keeper: Sender<Report>,
+    ready: Sender<(u16, Addr<Mailbox>)>,
+    started: oneshot::Receiver<(Vec<Addr<Mailbox>>, Instant)>,
+) {
+    let inbox = Rc::new(Inbox::default());
+    let mailbox = Mailbox(Rc::clone(&inbox)).start();
+    let placement = Placement::new(&shared.homes, me, shared.progress.len() as u16);
+    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, Watcher::default()));
+    let _ = ready.send((me, mailbox));
+    let (Ok((mailboxes, anchor)), Ok(mut shard)) = (started.await, built) else {
+        let _ = keeper.send(Report::Broken("a shard could not be built".to_owned()));
+        return;
+    };
+    let clock = Clock::new(anchor, 0, shared.speed);
+    let mut office = Office { me, shared: Arc::clone(&shared), mailboxes, keeper: keeper.clone() };
+    let report = match drive(&mut shard, &clock, &inbox, &mut office).await {
+        Ok(()) => {
+            Report::End { shard: me, tally: Tally::of(&shard), reading: shard.observer.gauge.reading() }
+        }
+        Err(error) => Report::Broken(format!("shard {me}: {error}")),
+    };
+    let _ = keeper.send(report);
+}
+
+/// Keeps the books until the run is over and every shard has said its last word.
+fn attend(
+    keeper: &mut Keeper<'_>,
+    reports: &Receiver<Report>,
+    shared: &Shared,
+    shards: u16,
+    watch: &Watch,
+) -> Result<(Over, Tally, Gauge), UnitError> {
+    let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
+    let (mut over, mut left) = (None, shards);
+    while left > 0 {
+        match reports.recv_timeout(LOOK) {
+            Ok(Report::Notes { shard, notes, mark }) => keeper.report(shard as usize, notes, mark),
+            Ok(Report::End { shard, tally: counted, reading }) => {
+                keeper.end(shard as usize);
+                tally.add(&counted);
+                gauge.merge(&reading);
+                left -= 1;
+            }
+            Ok(Report::Broken(why)) => return Err(UnitError::Refused(why)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(UnitError::Refused("a shard ended without a word".to_owned()));
+            }
+        }
+        if over.is_none() {
+            over = keeper.over(watch);
+            shared.stop.store(over.is_some(), Ordering::Relaxed);
+        }
+    }
+    Ok((over.unwrap_or(Over::Interrupted), tally, gauge))
+}

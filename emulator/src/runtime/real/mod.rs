@@ -1,0 +1,19 @@
+//! Real time: what the runtimes `local` and `hosts` share.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`clock`] | emulated time read off a real clock |
+//! | [`alarm`] | a timer better than a millisecond |
+//! | [`drive`] | the loop of a shard |
+//! | [`watcher`] | what a shard reports |
+//! | [`merge`] | one stream of observations out of several |
+//! | [`keeper`] | books kept from reports, and when a run is over |
+//! | [`place`] | which actors live on which shard |
+
+pub mod alarm;
+pub mod clock;
+pub mod drive;
+pub mod keeper;
+pub mod merge;
+pub mod place;
+pub mod watcher;
