@@ -60,7 +60,7 @@ impl Handler<Batch> for Mailbox {
 /// What shards tell the keeper.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
-    End { shard: u16, tally: Tally, reading: Reading },
+    End { shard: u16, tally: Box<Tally>, reading: Box<Reading> },
     Broken(String),
 }
 
@@ -240,7 +240,8 @@ async fn inhabit(
     let mut office = Office { me, shared: Arc::clone(&shared), mailboxes, keeper: keeper.clone() };
     let report = match drive(&mut shard, &clock, &inbox, &mut office).await {
         Ok(()) => {
-            Report::End { shard: me, tally: Tally::of(&shard), reading: shard.observer.gauge.reading() }
+            let reading = Box::new(shard.observer.gauge.reading());
+            Report::End { shard: me, tally: Box::new(Tally::of(&shard)), reading }
         }
         Err(error) => Report::Broken(format!("shard {me}: {error}")),
     };

@@ -48,10 +48,9 @@ impl Alarm {
         loop {
             let mut ready = self.fd.readable().await?;
             let mut count = [0u8; 8];
-            match ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut count)?)) {
-                Ok(result) => return result.map(|_| ()),
-                // Readiness of an expiration that a new setting has wiped out.
-                Err(_) => {}
+            // Otherwise it was the readiness of an expiration that a new setting has wiped out.
+            if let Ok(result) = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut count)?)) {
+                return result.map(|_| ());
             }
         }
     }
