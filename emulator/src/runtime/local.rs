@@ -20,6 +20,7 @@ use super::real::clock::Clock;
 use super::real::drive::{Inbox, Post, drive};
 use super::real::keeper::{Keeper, Over};
 use super::real::place::place;
+use super::real::ticks::Ticks;
 use super::real::watcher::Watcher;
 use super::world::World;
 use super::{UnitError, cost};
@@ -211,10 +212,10 @@ fn launch(shared: &Arc<Shared>, shards: u16, keeper: &Sender<Report>) -> Result<
     let mut mailboxes: Vec<_> = readies.iter().take(shards as usize).collect();
     mailboxes.sort_unstable_by_key(|&(me, _)| me);
     let mailboxes: Vec<_> = mailboxes.into_iter().map(|(_, mailbox)| mailbox).collect();
-    let anchor = Instant::now() + LEAD;
+    let ticks = Ticks::new();
     for start in starts {
         // A shard that could not be built has told the keeper so.
-        let _ = start.send((mailboxes.clone(), anchor));
+        let _ = start.send((mailboxes.clone(), ticks));
     }
     Ok(Arbiters { system, arbiters, thread })
 }
@@ -225,18 +226,18 @@ async fn inhabit(
     shared: Arc<Shared>,
     keeper: Sender<Report>,
     ready: Sender<(u16, Addr<Mailbox>)>,
-    started: oneshot::Receiver<(Vec<Addr<Mailbox>>, Instant)>,
+    started: oneshot::Receiver<(Vec<Addr<Mailbox>>, Ticks)>,
 ) {
     let inbox = Rc::new(Inbox::default());
     let mailbox = Mailbox(Rc::clone(&inbox)).start();
     let placement = Placement::new(&shared.homes, me, shared.progress.len() as u16);
     let built = shared.world.parts(placement).map(|parts| Shard::new(parts, Watcher::default()));
     let _ = ready.send((me, mailbox));
-    let (Ok((mailboxes, anchor)), Ok(mut shard)) = (started.await, built) else {
+    let (Ok((mailboxes, ticks)), Ok(mut shard)) = (started.await, built) else {
         let _ = keeper.send(Report::Broken("a shard could not be built".to_owned()));
         return;
     };
-    let clock = Clock::new(anchor, 0, shared.speed);
+    let clock = Clock::new(ticks, LEAD.as_nanos() as i64, shared.speed);
     let mut office = Office { me, shared: Arc::clone(&shared), mailboxes, keeper: keeper.clone() };
     let report = match drive(&mut shard, &clock, &inbox, &mut office).await {
         Ok(()) => {

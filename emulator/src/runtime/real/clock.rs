@@ -1,16 +1,17 @@
 //! Emulated time read off a real clock.
 
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use volary_actors::base::Time;
+
+use super::ticks::Ticks;
 
 /// Emulated time of one shard: real time since the common start, times `speed`. It never goes back.
 #[derive(Debug)]
 pub struct Clock {
-    /// What the common time is counted from on this machine.
-    anchor: Instant,
-    /// Nanoseconds from `anchor` to the common start, on this machine's clock.
+    ticks: Ticks,
+    /// The common start, as `ticks` reads then.
     start: Cell<i64>,
     /// Emulated seconds per real second.
     speed: f64,
@@ -19,16 +20,16 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows zero `start_ns` after `anchor`.
+    /// A clock that shows zero when `ticks` reads `start_ns`.
     #[must_use]
-    pub const fn new(anchor: Instant, start_ns: i64, speed: f64) -> Self {
-        Self { anchor, start: Cell::new(start_ns), speed, told: Cell::new(Time::ZERO) }
+    pub const fn new(ticks: Ticks, start_ns: i64, speed: f64) -> Self {
+        Self { ticks, start: Cell::new(start_ns), speed, told: Cell::new(Time::ZERO) }
     }
 
     /// The emulated time that it is; zero before the start.
     #[must_use]
     pub fn now(&self) -> Time {
-        let real = self.anchor.elapsed().as_nanos() as i64 - self.start.get();
+        let real = self.ticks.now() - self.start.get();
         let now = Time((real.max(0) as f64 * self.speed) as u64).max(self.told.get());
         self.told.set(now);
         now
@@ -38,7 +39,7 @@ impl Clock {
     #[must_use]
     pub fn until(&self, due: Time) -> Duration {
         let real = due.0 as f64 / self.speed;
-        let passed = self.anchor.elapsed().as_nanos() as f64 - self.start.get() as f64;
+        let passed = (self.ticks.now() - self.start.get()) as f64;
         Duration::from_nanos((real - passed).max(0.0) as u64)
     }
 
@@ -60,7 +61,7 @@ mod tests {
 
     #[test]
     fn shows_zero_before_the_start_and_never_goes_back() {
-        let clock = Clock::new(Instant::now(), 3_600_000_000_000, 2.0);
+        let clock = Clock::new(Ticks::new(), 3_600_000_000_000, 2.0);
         assert_eq!(clock.now(), Time::ZERO);
         // An hour to the start, and two emulated seconds take one.
         let wait = clock.until(Time::ZERO + volary_actors::base::Span::from_secs(2));

@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`ticks`] | the monotonic clock, and wrong ones for tests |
 //! | [`clock`] | emulated time read off a real clock |
 //! | [`alarm`] | a timer better than a millisecond |
 //! | [`drive`] | the loop of a shard |
@@ -16,4 +17,5 @@ pub mod drive;
 pub mod keeper;
 pub mod merge;
 pub mod place;
+pub mod ticks;
 pub mod watcher;
