@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`spec`] | the experiment file: parsed, resolved, swept; claims |
 //! | [`workload`] | jobs and their work: generators and trace readers |
+//! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
@@ -24,6 +25,7 @@ pub mod cli;
 pub mod compare;
 pub mod cores;
 pub mod fidelity;
+pub mod files;
 pub mod number;
 pub mod parcel;
 pub mod queue;

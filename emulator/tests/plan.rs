@@ -450,7 +450,7 @@ fn the_offered_load_is_that_of_the_laws() {
     use volary::spec::describe::load;
     use volary::workload::Traces;
 
-    let traces = Traces::beside(Path::new(""));
+    let traces = Traces::new(Vec::new());
     let of = |text: &str| load(&plan(text).unwrap().points[0].resolved, 7, &traces);
     // 10 jobs a second of 4 tasks of 1 s on 20 cores that do 1 − 0.1 · (1 − 1/4) of their work.
     let found = of(GOOD).unwrap();

@@ -55,6 +55,7 @@ fn arrows_point_one_way() {
             ],
         ),
         ("emulator/src/queue", &["crate::"]),
+        ("emulator/src/files.rs", &["crate::"]),
         ("emulator/src/stats.rs", &["crate::"]),
         ("emulator/src/number.rs", &["crate::"]),
         ("emulator/src/results.rs", &["crate::"]),

@@ -86,7 +86,7 @@ pub(super) fn run(
         experiment,
         folder,
         watch,
-        traces: Traces::beside(experiment.folder()),
+        traces: experiment.traces(),
         failures: Mutex::default(),
         trouble: Mutex::default(),
     };

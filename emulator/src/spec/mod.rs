@@ -11,6 +11,7 @@
 //! Every error is a [`SpecError`] that names file, line and key, and a remedy. `spec` knows everybody's
 //! configuration types; nobody but the command line and the runtimes knows `spec`.
 
+mod bundle;
 pub mod claims;
 mod clients;
 pub mod cluster;
@@ -29,8 +30,10 @@ pub mod schema;
 pub mod sweep;
 pub mod tree;
 
+pub use bundle::Bundle;
 pub use claims::Claim;
 pub use cluster::{Cluster, Machines};
 pub use error::SpecError;
 pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
+pub use include::open_profile as profile;
 pub use plan::{Experiment, Overrides, Point, Resolved, Shard, Unit};

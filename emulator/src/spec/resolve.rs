@@ -15,6 +15,7 @@ use super::file::{File, PolicyEntry, Repeat};
 use super::identity::Contents;
 use super::plan::{Experiment, Overrides, Point, Resolved};
 use super::{clients, explain, include, sweep};
+use crate::files::Files;
 use crate::results::Cell;
 use crate::results::cell_name;
 use crate::workload::{Traces, Workload, WorkloadSpec};
@@ -28,7 +29,13 @@ impl Experiment {
     /// # Errors
     /// Whatever is wrong with the file, with a file it names, or with an override; see [`SpecError`].
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
-        Self::plan(path, read_text(path)?, overrides)
+        Self::load_from(Files::of_disk(), path, overrides)
+    }
+
+    /// As [`Self::load`], from the disk or from a pack.
+    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
+        let text = read_text(&files, path)?;
+        Self::plan_from(files, path, text, overrides)
     }
 
     /// Resolves and checks the text of an experiment file; paths in it are relative to the text's folder.
@@ -36,6 +43,12 @@ impl Experiment {
     /// # Errors
     /// As [`Self::load`].
     pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
+        let files = Files::of_disk();
+        files.hold(path, text.text.as_bytes());
+        Self::plan_from(files, path, text, overrides)
+    }
+
+    fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
         let folder = text.folder.clone().unwrap_or_default();
         let mut document = Document::parse(text)?;
         sweep::set(&mut document, &overrides.set)?;
@@ -45,7 +58,7 @@ impl Experiment {
                 .error_at(&["sweep"], format!("the sweep has more than {MOST_CELLS} cells"))
                 .help("shorten its lists, or split the experiment")
         })?;
-        let mut planner = Planner::new(&folder, overrides);
+        let mut planner = Planner::new(files, &folder, overrides);
         let mut first = None;
         for index in 0..count {
             let (mut document, cell) = sweep::cell(&document, &axes, index)?;
@@ -69,6 +82,7 @@ impl Experiment {
 
 /// What is kept while cells are planned.
 struct Planner<'a> {
+    files: Files,
     overrides: &'a Overrides,
     traces: Traces,
     contents: Contents,
@@ -81,10 +95,11 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(folder: &Path, overrides: &'a Overrides) -> Self {
+    fn new(files: Files, folder: &Path, overrides: &'a Overrides) -> Self {
         Self {
             overrides,
-            traces: Traces::beside(folder),
+            traces: Traces::beside(&files, folder),
+            files,
             contents: Contents::default(),
             checked: None,
             points: Vec::new(),
@@ -95,8 +110,8 @@ impl<'a> Planner<'a> {
 
     /// Resolves one cell and adds its points.
     fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, SpecError> {
-        include::profile(document)?;
-        include::values(document)?;
+        include::profile(&self.files, document)?;
+        include::values(&self.files, document)?;
         let mut file: File = document.to()?;
         file.seed = self.overrides.seed.unwrap_or(file.seed);
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
@@ -126,10 +141,12 @@ impl<'a> Planner<'a> {
     }
 
     fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
-        let cluster = Cluster::new(document, &file.cluster, file.seed)?;
+        let cluster = Cluster::new(&self.files, document, &file.cluster, file.seed)?;
         let folder = document.folder(&(0..0));
-        let interference = file.interference.as_ref().map(|table| table.load(&folder)).transpose();
-        let interference = interference.map_err(|error| explain::interference(document, &error))?;
+        let table = file.interference.clone();
+        let interference = table.map(|table| table.load(&self.files, &folder)).transpose();
+        let interference =
+            interference.map_err(|error| explain::interference(document, &["interference"], &error))?;
         let mut resolved = Resolved {
             cluster,
             workload: file.workload.clone(),
@@ -140,7 +157,7 @@ impl<'a> Planner<'a> {
             digest: String::new(),
         };
         let content = match &resolved.trace {
-            Some(path) => Some(self.contents.of(path).map_err(|why| {
+            Some(path) => Some(self.contents.of(&self.files, path).map_err(|why| {
                 document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))
             })?),
             None => None,
@@ -225,6 +242,8 @@ impl<'a> Planner<'a> {
             claims,
             run: file.run,
             warnings: self.warnings,
+            overrides: self.overrides.clone(),
+            files: self.files,
         })
     }
 }

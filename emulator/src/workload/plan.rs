@@ -1,10 +1,7 @@
 //! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
 
-use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use volary_actors::base::law::Quantity;
 use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
@@ -14,6 +11,7 @@ use super::jobs::{Addresses, Means, Shapes, Workload};
 use super::library::Traces;
 use super::trace::{MOST_TASKS, Trace};
 use super::work::Demand;
+use crate::files::is_unread;
 
 /// A workload whose files are read and whose defaults are filled in; what is left is a seed.
 pub(super) struct Plan {
@@ -48,7 +46,7 @@ impl Plan {
         service: &Service,
         traces: &Traces,
     ) -> Result<Self, WorkloadError> {
-        let mut plan = match spec {
+        let plan = match spec {
             WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
             WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
             WorkloadSpec::YahooLike(spec) => {
@@ -58,7 +56,7 @@ impl Plan {
                 Self::like("workload.cloudera-like", Model::ClouderaLike, spec, service)?
             }
         };
-        plan.load_values(traces)?;
+        plan.check_laws()?;
         plan.check()?;
         Ok(plan)
     }
@@ -156,24 +154,24 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads the values of every `empirical` law that names a file.
-    fn load_values(&mut self, traces: &Traces) -> Result<(), WorkloadError> {
+    /// Whoever reads the experiment puts the values of `empirical` laws into them.
+    fn check_laws(&self) -> Result<(), WorkloadError> {
         let section = self.section;
-        let key = |name: &str| format!("{section}.{name}");
-        if let Jobs::Synthetic { tasks, .. } = &mut self.jobs {
-            load_law(tasks, key("tasks"), traces)?;
-        }
-        if let Some(law) = &mut self.gap {
-            load_law(law, key("interarrival"), traces)?;
-        }
-        if let Some(law) = &mut self.deadline_slack {
-            load_law(law, key("deadline_slack"), traces)?;
-        }
-        if let Some(law) = &mut self.service.demand {
-            load_law(law, "service.demand".into(), traces)?;
-        }
-        if let Some(Estimate::Error(law)) = &mut self.service.estimate {
-            load_law(law, "service.estimate".into(), traces)?;
+        let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if is_unread(tasks));
+        let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if is_unread(law));
+        for (unread, key) in [
+            (tasks, format!("{section}.tasks")),
+            (self.gap.as_ref().is_some_and(is_unread), format!("{section}.interarrival")),
+            (self.deadline_slack.as_ref().is_some_and(is_unread), format!("{section}.deadline_slack")),
+            (self.service.demand.as_ref().is_some_and(is_unread), "service.demand".into()),
+            (error, "service.estimate".into()),
+        ] {
+            if unread {
+                return Err(WorkloadError::config(
+                    key,
+                    "the file of this law was not read; give its `values`",
+                ));
+            }
         }
         Ok(())
     }
@@ -295,42 +293,4 @@ fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time>
         workload.arrivals[job as usize] + workload.longest(JobId(job)).scale(1.0 + slack)
     };
     (0..workload.arrivals.len() as u32).map(deadline).collect()
-}
-
-/// Reads the values of an `empirical` law from its file, one value a line; other laws stay as they are. What is
-/// wrong with the file is wrong with `key`, which names it.
-fn load_law<T: Quantity + FromStr>(
-    law: &mut Law<T>,
-    key: String,
-    traces: &Traces,
-) -> Result<(), WorkloadError> {
-    let Law::Empirical(empirical) = law else { return Ok(()) };
-    let Some(name) = empirical.file.as_ref().filter(|_| empirical.values.is_empty()) else { return Ok(()) };
-    match read_values(name, traces) {
-        Ok(values) => empirical.values = values,
-        Err(why) => return Err(WorkloadError::config(key, why)),
-    }
-    Ok(())
-}
-
-/// The values in a file, or what is wrong with it.
-fn read_values<T: Quantity + FromStr>(name: &Path, traces: &Traces) -> Result<Vec<T>, String> {
-    let file = traces.find(name).map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut values = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let value = line.trim();
-        if value.is_empty() || value.starts_with('#') {
-            continue;
-        }
-        let parsed = value.parse::<T>().ok().filter(|parsed| parsed.refuse().is_none());
-        values.push(parsed.ok_or_else(|| {
-            let at = format!("{}:{}", file.display(), number + 1);
-            format!("{at}: `{value}` is not a value of this law; write one a line, such as \"10ms\" or 0.5")
-        })?);
-    }
-    if values.is_empty() {
-        return Err(format!("{}: holds no value; write one a line", file.display()));
-    }
-    Ok(values)
 }
