@@ -4,6 +4,7 @@
 //! `--check` a claim failed; 2 bad usage or input; 3 the run could not finish.
 
 mod agent;
+mod certs;
 mod compare;
 mod completions;
 mod plan;
@@ -52,6 +53,7 @@ enum Command {
     Trace(trace::Options),
     Topology(topology::Options),
     Schema(schema::Options),
+    Certs(certs::Options),
     Agent(agent::Options),
     Status(status::Options),
     Completions(completions::Options),
@@ -151,6 +153,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Trace(options) => trace::main(options),
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
+        Command::Certs(options) => certs::main(options),
         Command::Agent(options) => agent::main(options),
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options),

@@ -2,16 +2,18 @@
 
 use std::marker::PhantomData;
 
-use quinn::{RecvStream, SendStream};
+use quinn::{Connection, RecvStream, SendStream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Error;
+use super::endpoint::explain;
 use crate::wire;
 
 /// Sends values of one type.
 #[derive(Debug)]
 pub struct ControlSender<S> {
+    connection: Connection,
     stream: SendStream,
     limit: usize,
     buffer: Vec<u8>,
@@ -21,14 +23,15 @@ pub struct ControlSender<S> {
 /// Receives values of one type.
 #[derive(Debug)]
 pub struct ControlReceiver<R> {
+    connection: Connection,
     stream: RecvStream,
     limit: usize,
     of: PhantomData<fn() -> R>,
 }
 
 impl<S: Serialize> ControlSender<S> {
-    pub(super) const fn new(stream: SendStream, limit: usize) -> Self {
-        Self { stream, limit, buffer: Vec::new(), of: PhantomData }
+    pub(super) const fn new(connection: Connection, stream: SendStream, limit: usize) -> Self {
+        Self { connection, stream, limit, buffer: Vec::new(), of: PhantomData }
     }
 
     pub(super) fn into_stream(self) -> SendStream {
@@ -42,13 +45,13 @@ impl<S: Serialize> ControlSender<S> {
     pub async fn send(&mut self, value: &S) -> Result<(), Error> {
         self.buffer.clear();
         wire::frame(value, self.limit, &mut self.buffer)?;
-        self.stream.write_all(&self.buffer).await.map_err(|error| Error::Ended(error.to_string()))
+        self.stream.write_all(&self.buffer).await.map_err(|error| ended(&self.connection, &error))
     }
 }
 
 impl<R: DeserializeOwned> ControlReceiver<R> {
-    pub(super) const fn new(stream: RecvStream, limit: usize) -> Self {
-        Self { stream, limit, of: PhantomData }
+    pub(super) const fn new(connection: Connection, stream: RecvStream, limit: usize) -> Self {
+        Self { connection, stream, limit, of: PhantomData }
     }
 
     pub(super) fn into_stream(self) -> RecvStream {
@@ -60,7 +63,7 @@ impl<R: DeserializeOwned> ControlReceiver<R> {
     /// # Errors
     /// When a frame is too long, is no such value, or the connection has ended.
     pub async fn recv(&mut self) -> Result<R, Error> {
-        let ended = |error: quinn::ReadExactError| Error::Ended(error.to_string());
+        let ended = |error: quinn::ReadExactError| ended(&self.connection, &error);
         let mut prefix = [0; wire::PREFIX];
         self.stream.read_exact(&mut prefix).await.map_err(ended)?;
         let length = wire::length(prefix, self.limit)?;
@@ -74,4 +77,9 @@ impl<R: DeserializeOwned> ControlReceiver<R> {
         }
         Ok(wire::decode(&bytes)?)
     }
+}
+
+/// The end of a stream, in the words of whoever ended the connection.
+fn ended(connection: &Connection, error: &dyn std::error::Error) -> Error {
+    Error::Ended(connection.close_reason().map_or_else(|| error.to_string(), |reason| explain(&reason)))
 }

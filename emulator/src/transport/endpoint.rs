@@ -140,7 +140,7 @@ impl Endpoint {
         let reach = async {
             let connection = connecting.await.map_err(|error| explain(&error))?;
             let (send, recv) = connection.open_bi().await.map_err(|error| explain(&error))?;
-            let mut sender = ControlSender::new(send, HELLO_LIMIT);
+            let mut sender = ControlSender::new(connection.clone(), send, HELLO_LIMIT);
             let hello = Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), role };
             sender.send(&hello).await.map_err(|error| error.to_string())?;
             Ok::<_, String>((connection, sender.into_stream(), recv))
@@ -161,7 +161,7 @@ impl Endpoint {
 }
 
 /// What an end of a connection means to people.
-fn explain(error: &quinn::ConnectionError) -> String {
+pub(super) fn explain(error: &quinn::ConnectionError) -> String {
     match error {
         quinn::ConnectionError::ApplicationClosed(close) => {
             String::from_utf8_lossy(&close.reason).into_owned()
@@ -213,7 +213,7 @@ async fn greet(incoming: Incoming) -> Result<Connection, String> {
         Err(why) => return refuse(why),
     };
     let (send, recv) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-    let mut receiver = ControlReceiver::<Hello>::new(recv, HELLO_LIMIT);
+    let mut receiver = ControlReceiver::<Hello>::new(connection.clone(), recv, HELLO_LIMIT);
     let hello = match receiver.recv().await {
         Ok(hello) => hello,
         Err(error) => return refuse(format!("{peer} said no hello: {error}")),
@@ -278,7 +278,8 @@ impl Connection {
         let mut streams = self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (send, recv) =
             streams.take().ok_or_else(|| Error::Protocol("the control stream is taken".to_owned()))?;
-        Ok((ControlSender::new(send, limit), ControlReceiver::new(recv, limit)))
+        let connection = || self.connection.clone();
+        Ok((ControlSender::new(connection(), send, limit), ControlReceiver::new(connection(), recv, limit)))
     }
 
     /// A link for parcels, once; its tasks run on the current thread.

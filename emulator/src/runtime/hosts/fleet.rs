@@ -50,6 +50,7 @@ pub struct Session {
 /// The hosts as the controller sees them.
 #[derive(Debug)]
 struct Party {
+    endpoint: Endpoint,
     members: Vec<Member>,
     hosts: Vec<Host>,
     heard: mpsc::Receiver<(usize, Heard)>,
@@ -76,6 +77,13 @@ enum Heard {
 impl Drop for Host {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Hosts are free at once, and need not wait for our silence.
+        self.runtime.block_on(self.party.endpoint.close("the controller is done"));
     }
 }
 
@@ -175,7 +183,14 @@ impl Party {
         let endpoint = Endpoint::dial(&identity, SILENCE)?;
         let (hear, heard) = mpsc::channel(HEARD);
         let ticks = Ticks::new();
-        let mut party = Self { members: Vec::new(), hosts: Vec::new(), heard, ticks, run: run_number() };
+        let mut party = Self {
+            endpoint: endpoint.clone(),
+            members: Vec::new(),
+            hosts: Vec::new(),
+            heard,
+            ticks,
+            run: run_number(),
+        };
         for (i, host) in file.hosts.iter().enumerate() {
             let member = Member { name: host.name.clone(), address: host.address, weight: host.weight };
             let taken = Host::take(i, &member, &endpoint, ticks, &hear).await?;
