@@ -76,6 +76,9 @@ fn verdicts_intervals_and_books_are_there() {
     assert!(page.contains("9ms: 5.00; 12ms: 1.00") && page.contains("<dt>left</dt><dd>1.23</dd>"));
     assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
     assert!(page.contains("core slowed down"));
+    assert!(page.contains("Bands: 95 % over replications") && !page.contains("too narrow"));
+    let alone = html(&study(&[0.5], 1, 500));
+    assert!(alone.contains("too narrow") && !alone.contains("95 % over replications"), "{alone}");
 }
 
 #[test]
