@@ -7,6 +7,7 @@
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
+//! | [`wire`], [`transport`] | what travels between machines, as bytes; over QUIC |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
 //! | [`results`] | the one results schema |
@@ -33,4 +34,6 @@ pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
+pub mod transport;
+pub mod wire;
 pub mod workload;
