@@ -28,7 +28,7 @@ use tracing::Level;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::RunError;
-use crate::runtime::hosts::{Fleet, HostsError};
+use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
@@ -164,15 +164,8 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
         Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
-        Some(RunError::Hosts(HostsError::Transport(_) | HostsError::Host { .. } | HostsError::System(_))) => {
-            3
-        }
-        Some(
-            RunError::Hosts(HostsError::Spec(_))
-            | RunError::RunDir(_)
-            | RunError::Folder(_)
-            | RunError::Unsupported(_),
-        )
+        Some(RunError::Hosts(error)) if !error.is_input() => 3,
+        Some(RunError::Hosts(_) | RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_))
         | None => 2,
     }
 }
