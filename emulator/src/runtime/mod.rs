@@ -115,12 +115,13 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     check(experiment, options)?;
     let mut units = experiment.units(options.shard);
     let manifest = manifest(experiment, options, &units);
+    // Before the folder: a run that cannot begin leaves none.
+    let session = session(experiment, options)?;
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
     }
     .map_err(RunError::Folder)?;
-    let session = session(experiment, options)?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {

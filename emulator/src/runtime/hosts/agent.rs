@@ -27,6 +27,9 @@ use crate::wire::LARGEST_FRAME;
 /// Links that wait for their run at most.
 const EARLY: usize = 256;
 
+/// How long an agent that serves one controller waits for it.
+const FORSAKEN: Duration = Duration::from_secs(60);
+
 /// How an agent is to be.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -120,6 +123,7 @@ impl Agent {
                 _ = term.recv() => tracing::info!("told to end"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),
                 () = house.served_one(), if once => {}
+                () = house.forsaken(), if once => tracing::warn!("no controller came"),
             }
             house.transport.close("the agent ends").await;
             Ok(())
@@ -133,6 +137,14 @@ impl Agent {
 impl House {
     async fn served_one(&self) {
         while self.served.get() == 0 {
+            self.left.notified().await;
+        }
+    }
+
+    /// Waits until nobody can be expected to come any more.
+    async fn forsaken(&self) {
+        tokio::time::sleep(FORSAKEN).await;
+        while self.guest.borrow().is_some() {
             self.left.notified().await;
         }
     }
@@ -158,32 +170,31 @@ impl House {
             Ok(first) => first,
             Err(why) => return tracing::warn!("{who}: {why}"),
         };
-        let refusal = match (first, self.enter(who.address)) {
-            (Order::Status, guest) => {
-                let state = guest.err().map_or("idle".to_owned(), |other| format!("runs for {other}"));
+        let refusal = match first {
+            Order::Status => {
+                let state =
+                    self.guest.borrow().map_or("idle".to_owned(), |other| format!("runs for {other}"));
                 let _ = control.send(&Word::State(state)).await;
                 // It hangs up when it has heard.
                 peer.connection.ended().await;
                 return;
             }
-            (Order::Load(bundle), Ok(guest)) => {
-                tracing::info!("{who} takes over");
-                match session(&self, control, *bundle).await {
-                    Ok(()) => tracing::info!("{who} is done"),
-                    Err(why) => tracing::warn!("{who}: {why}"),
+            Order::Load(bundle) => match self.enter(who.address) {
+                Ok(guest) => {
+                    tracing::info!("{who} takes over");
+                    match session(&self, control, *bundle).await {
+                        Ok(()) => tracing::info!("{who} is done"),
+                        Err(why) => tracing::warn!("{who}: {why}"),
+                    }
+                    return self.serve_next(guest);
                 }
-                self.serve_next(guest);
-                return;
-            }
-            (Order::Load(_), Err(other)) => format!("busy with a run of the controller at {other}"),
-            (
-                Order::Prepare(_)
-                | Order::Start { .. }
-                | Order::Pong { .. }
-                | Order::Progress { .. }
-                | Order::Stop,
-                _,
-            ) => "no experiment was loaded".to_owned(),
+                Err(other) => format!("busy with a run of the controller at {other}"),
+            },
+            Order::Prepare(_)
+            | Order::Start { .. }
+            | Order::Pong { .. }
+            | Order::Progress { .. }
+            | Order::Stop => "no experiment was loaded".to_owned(),
         };
         let _ = control.send(&Word::Refused(refusal)).await;
         peer.connection.ended().await;
