@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fidelity::Certificate;
+
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
 fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
@@ -84,7 +86,7 @@ pub struct Summary {
     /// Gossip staleness, for policies that gossip.
     pub staleness: Option<serde_json::Value>,
     /// Asked against achieved, for real-time runs.
-    pub fidelity: Option<serde_json::Value>,
+    pub fidelity: Option<Certificate>,
     /// What the run cost.
     pub engine: Engine,
 }

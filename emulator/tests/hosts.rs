@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-#[path = "common/binary.rs"]
-mod binary;
+mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use binary::{expect, text};
+use common::binary::{self, expect, lines, text};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -138,10 +137,6 @@ impl Drop for Cluster {
             let _ = agent.wait();
         }
     }
-}
-
-fn lines(json: &str) -> Vec<Value> {
-    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Ends a run that should end by itself; returns its status and what it said.

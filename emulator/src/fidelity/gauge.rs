@@ -79,6 +79,13 @@ impl Spread {
         1.0 - up_to as f64 / self.len() as f64
     }
 
+    /// The share of its most frequent value, to three digits; zero if there is none.
+    #[must_use]
+    pub fn most_frequent(&self) -> f64 {
+        let most = self.0.iter_recorded().map(|value| value.count_at_value()).max().unwrap_or(0);
+        most as f64 / self.len().max(1) as f64
+    }
+
     /// The largest distance between the distribution functions of this and another one: the statistic of
     /// Kolmogorov and Smirnov. Zero if one is empty.
     #[must_use]

@@ -6,6 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fidelity;
 use super::study::{CellGroup, PolicyRuns, Study};
 use crate::number;
 use crate::results::{ClaimResult, Summary, Verdict};
@@ -81,6 +82,9 @@ pub fn text(study: &Study, style: Style) -> String {
             let _ = writeln!(out, "{}", group.name());
         }
         let _ = writeln!(out, "{}", cell_table(group));
+        for line in fidelity::lines(group) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     for failure in &study.failures {
         let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];

@@ -7,6 +7,9 @@ use volary_netem::{Cause, Stats};
 
 use super::UnitError;
 use super::world::World;
+use crate::fidelity::gauge::Gauge;
+use crate::fidelity::measure::Evidence;
+use crate::fidelity::{Certificate, HostVitals};
 use crate::record::fold::Books;
 use crate::results::{Engine, Measured, Messages, Summary};
 use crate::shard::{Observer, Placement, Shard};
@@ -105,8 +108,17 @@ pub struct Closing<'a> {
     pub wall_s: f64,
     /// Peak resident memory, bytes.
     pub peak_rss_bytes: u64,
-    /// How far a real run departed from what was asked.
-    pub fidelity: Option<serde_json::Value>,
+    /// What a real run measured of itself.
+    pub real: Option<Real<'a>>,
+}
+
+/// What only a run in real time measures.
+#[derive(Clone, Debug)]
+pub struct Real<'a> {
+    /// Lateness and delays of all shards.
+    pub gauge: &'a Gauge,
+    /// One entry a process.
+    pub hosts: Vec<HostVitals>,
 }
 
 impl Closing<'_> {
@@ -148,7 +160,7 @@ impl Closing<'_> {
             utilization: books.utilization,
             messages: self.tally.messages(),
             staleness: None,
-            fidelity: self.fidelity.clone(),
+            fidelity: self.real.as_ref().map(|real| self.certificate(real, books)),
             engine: Engine {
                 events: self.tally.events,
                 order_hash: format!("{:016x}", self.tally.hash),
@@ -157,6 +169,20 @@ impl Closing<'_> {
                 peak_rss_bytes: self.peak_rss_bytes,
             },
         }
+    }
+
+    fn certificate(&self, real: &Real<'_>, books: &Books) -> Certificate {
+        let evidence = Evidence {
+            speed: self.run.speed,
+            gauge: real.gauge,
+            stats: &self.tally.network,
+            network: &self.world.point().resolved.network,
+            classes: self.world.machines().links.classes(),
+            median_copy_s: books.median_copy(),
+            busy_s: books.copies.busy_s,
+            hosts: real.hosts.clone(),
+        };
+        evidence.certificate()
     }
 
     /// Degraded stretches of the cores that the timeline draws, within its window.

@@ -14,13 +14,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::oneshot;
 use volary_actors::base::{Class, Time};
 
-use super::closing::{Closing, Tally};
+use super::closing::{Closing, Real, Tally};
 use super::pool::Watch;
 use super::real::clock::Clock;
 use super::real::drive::{Inbox, Post, drive};
 use super::real::keeper::{Keeper, Over};
 use super::real::place::place;
 use super::real::ticks::Ticks;
+use super::real::vitals::Vitals;
 use super::real::watcher::Watcher;
 use super::world::World;
 use super::{UnitError, cost};
@@ -135,7 +136,9 @@ pub fn measure(
     let (send, receive) = bounded(REPORTS);
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
+    let vitals = Vitals::begin("local");
     let result = attend(&mut keeper, &receive, &shared, shards, watch);
+    let vitals = vitals.end();
     shared.stop.store(true, Ordering::Relaxed);
     drop(receive);
     arbiters.stop();
@@ -144,7 +147,6 @@ pub fn measure(
         return Err(UnitError::Interrupted);
     }
     let (books, now) = keeper.close();
-    let fidelity = serde_json::json!({ "deliveries": gauge.deliveries.quantile_s(0.99) });
     let closing = Closing {
         experiment: name,
         world: &shared.world,
@@ -154,7 +156,7 @@ pub fn measure(
         cpu_s: cost::process_cpu_s() - cpu,
         wall_s: clock.elapsed().as_secs_f64(),
         peak_rss_bytes: cost::peak_rss_bytes(),
-        fidelity: Some(fidelity),
+        real: Some(Real { gauge: &gauge, hosts: vec![vitals] }),
     };
     closing.measured(books, now)
 }

@@ -39,7 +39,7 @@ pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Re
         cpu_s: cost::thread_cpu_s() - cpu,
         wall_s: clock.elapsed().as_secs_f64(),
         peak_rss_bytes: cost::peak_rss_bytes(),
-        fidelity: None,
+        real: None,
     };
     closing.measured(books, now)
 }

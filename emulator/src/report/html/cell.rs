@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::{anchor, cell_title, table, value};
+use super::{anchor, cell_title, fidelity, table, value};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::Unit;
@@ -52,9 +50,8 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
     out.push_str("</details>");
-    for (title, pick) in EXTRAS {
-        out.push_str(&extra(group, title, pick));
-    }
+    out.push_str(&staleness(group));
+    out.push_str(&fidelity::section(group, view.policies));
     out.push_str(&notes(group));
     out.push_str("</details>");
     out
@@ -201,20 +198,12 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     )
 }
 
-/// An optional part of a summary that is shown as it comes.
-type Extra = fn(&Summary) -> Option<&Value>;
-
-/// Their headings.
-const EXTRAS: [(&str, Extra); 2] = [
-    ("Staleness of gossip", |s| s.staleness.as_ref()),
-    ("Fidelity: asked against achieved", |s| s.fidelity.as_ref()),
-];
-
-fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
+/// How old gossip was, of policies that gossip.
+fn staleness(group: &CellGroup) -> String {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let found: String = runs
         .filter_map(|run| {
-            let json = pick(&run.summary)?;
+            let json = run.summary.staleness.as_ref()?;
             let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
             Some(format!("<div class=\"card\"><h3 style=\"margin-top:0\">{name}</h3>{}</div>", value(json)))
         })
@@ -222,7 +211,9 @@ fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
     if found.is_empty() {
         return String::new();
     }
-    format!("<details class=\"more\"><summary>{title}</summary><div class=\"grid\">{found}</div></details>")
+    format!(
+        "<details class=\"more\"><summary>Staleness of gossip</summary><div class=\"grid\">{found}</div></details>"
+    )
 }
 
 /// Notes of all runs, each once, with the policies that made it.

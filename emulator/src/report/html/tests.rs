@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
 use crate::record::manifest::Failure;
@@ -113,15 +114,18 @@ fn what_went_wrong_is_said_first() {
     let mut study = study(&[0.5], 1, 100);
     study.missing = 3;
     study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
-    study.cells[0].policies[1].runs[0].summary.fidelity = Some(json!({"degraded": "CPU saturated"}));
+    study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificates::degraded());
     let page = html(&study);
     assert!(
         page.contains("3 of 8 runs are missing") && page.contains("7 jobs in 1 runs did not finish"),
         "{}",
         &page[..9_000]
     );
-    assert!(page.contains("1 runs departed") && page.contains("✗ do not"));
+    assert!(page.contains("1 runs did not do what was asked") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
+    assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
+    assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
+    assert_balanced(&page);
 }
 
 #[test]

@@ -179,9 +179,11 @@ impl House {
                 peer.connection.ended().await;
                 return;
             }
-            Order::Load(bundle) => match self.enter(who.address) {
+            Order::Load { bundle, hosts } => match self.enter(who.address) {
                 Ok(guest) => {
                     tracing::info!("{who} takes over");
+                    // Before we say that we have loaded: nobody calls us earlier.
+                    self.transport.admit(hosts);
                     match session(&self, control, *bundle).await {
                         Ok(()) => tracing::info!("{who} is done"),
                         Err(why) => tracing::warn!("{who}: {why}"),
@@ -196,7 +198,7 @@ impl House {
             | Order::Progress { .. }
             | Order::Stop => "no experiment was loaded".to_owned(),
         };
-        let _ = control.send(&Word::Refused(refusal)).await;
+        let _ = control.send(&Word::Refused { run: 0, why: refusal }).await;
         peer.connection.ended().await;
     }
 

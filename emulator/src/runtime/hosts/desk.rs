@@ -6,7 +6,8 @@ use std::rc::Rc;
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
 
-use super::protocol::{ClockReport, Word};
+use super::protocol::Word;
+use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
@@ -83,7 +84,7 @@ impl Desk {
     /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
     pub(super) async fn known(&self, pings: u32) -> i64 {
         self.until(|| self.answers.get() >= pings).await;
-        self.offset().map_or(0, |report| report.bound_ns)
+        self.offset().map_or(0, |(_, bound)| bound)
     }
 
     async fn until(&self, done: impl Fn() -> bool) {
@@ -106,29 +107,29 @@ impl Desk {
         }
     }
 
-    /// How the clock stands against the controller's; `None` before the first answer.
-    pub(super) fn offset(&self) -> Option<ClockReport> {
-        let estimator = self.estimator.borrow();
-        let offset = estimator.at(self.ticks.now().max(0).cast_unsigned())?;
-        Some(ClockReport {
-            offset_ns: -offset.offset,
-            bound_ns: offset.bound.cast_signed(),
-            drift_ppm: estimator.drift().map_or(0.0, |drift| -drift.ppm),
-        })
+    /// How far this clock is ahead of the controller's, and how wrong that can be, ns; `None` before the first
+    /// answer.
+    fn offset(&self) -> Option<(i64, i64)> {
+        let offset = self.estimator.borrow().at(self.ticks.now().max(0).cast_unsigned())?;
+        Some((-offset.offset, offset.bound.cast_signed()))
     }
 
     /// Sets the clock by what is known of the controller's.
     pub(super) fn adjust(&self, clock: &Clock) {
-        if let (Some(start), Some(report)) = (self.start.get(), self.offset()) {
-            clock.set_start(start + report.offset_ns);
-            self.worst.set(self.worst.get().max(report.bound_ns));
+        if let (Some(start), Some((ahead, bound))) = (self.start.get(), self.offset()) {
+            clock.set_start(start + ahead);
+            self.worst.set(self.worst.get().max(bound));
         }
     }
 
-    /// What is known of the clock at the end of a run.
-    pub(super) fn clock_report(&self) -> ClockReport {
-        let last = self.offset().unwrap_or_default();
-        ClockReport { bound_ns: last.bound_ns.max(self.worst.get()), ..last }
+    /// What is known of the clock at the end of a run: the bound is the largest of the run.
+    pub(super) fn clock_error(&self) -> ClockError {
+        let (ahead, bound) = self.offset().unwrap_or_default();
+        ClockError {
+            offset_s: ahead as f64 * 1e-9,
+            bound_s: bound.max(self.worst.get()) as f64 * 1e-9,
+            drift_ppm: self.estimator.borrow().drift().map_or(0.0, |drift| -drift.ppm),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
 use crate::results::Measured;
-use crate::runtime::closing::{Closing, Tally};
+use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::real::place::place;
@@ -143,6 +143,7 @@ impl Session {
             tally.add(&end.tally);
             gauge.merge(&end.reading);
         });
+        let hosts: Vec<_> = ended.map(|end| end.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -150,14 +151,13 @@ impl Session {
             run,
             runtime: RuntimeKind::Hosts,
             tally: &tally,
-            cpu_s: cost::process_cpu_s() - cpu + ended.clone().map(|end| end.cpu_s).sum::<f64>(),
+            cpu_s: cost::process_cpu_s() - cpu + hosts.iter().map(|host| host.cpu_s).sum::<f64>(),
             wall_s: clock.elapsed().as_secs_f64(),
-            peak_rss_bytes: ended
-                .map(|end| end.peak_rss_bytes)
-                .max()
-                .unwrap_or(0)
-                .max(cost::peak_rss_bytes()),
-            fidelity: Some(serde_json::json!({ "deliveries": gauge.deliveries.quantile_s(0.99) })),
+            peak_rss_bytes: hosts
+                .iter()
+                .map(|host| host.peak_rss_bytes)
+                .fold(cost::peak_rss_bytes(), u64::max),
+            real: Some(Real { gauge: &gauge, hosts }),
         };
         let measured = closing.measured(books, now)?;
         match broken {
@@ -185,17 +185,18 @@ impl Party {
         let ticks = Ticks::new();
         let (members, hosts) = (Vec::new(), Vec::new());
         let mut party = Self { transport, members, hosts, heard, ticks, run: run_number() };
+        let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
             let taken = Host::take(i, &member, &party.transport, ticks, &hear).await?;
-            taken.tell(Order::Load(Box::new(bundle.clone()))).await;
+            taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
             party.hosts.push(taken);
             party.members.push(member);
         }
         let planned = |word: &Word| matches!(word, Word::Loaded);
         party
-            .all("plan the experiment", planned, &Watch::default())
+            .all(0, "plan the experiment", planned, &Watch::default())
             .await
             .map_err(|(host, why)| HostsError::Host { host, why })?;
         Ok(party)
@@ -204,6 +205,7 @@ impl Party {
     /// Waits until every host has said a certain thing. The error names the host that did not.
     async fn all(
         &mut self,
+        run: u64,
         what: &str,
         done: impl Fn(&Word) -> bool,
         watch: &Watch,
@@ -222,7 +224,9 @@ impl Party {
                 Err(_) => {}
                 Ok(None) => return Err((name(slowest), "is gone".to_owned())),
                 Ok(Some((i, Heard::Word(word)))) if done(&word) => left[i] = false,
-                Ok(Some((i, Heard::Word(Word::Refused(why))))) => return Err((name(i), why)),
+                Ok(Some((i, Heard::Word(Word::Refused { run: of, why })))) if of == run || of == 0 => {
+                    return Err((name(i), why));
+                }
                 Ok(Some((i, Heard::Gone(why)))) => return Err((name(i), format!("is gone: {why}"))),
                 // Left over from a unit that was called off.
                 Ok(Some((_, Heard::Word(_)))) => {}
@@ -251,8 +255,9 @@ impl Party {
             };
             host.tell(Order::Prepare(Box::new(assignment))).await;
         }
-        let ready = |word: &Word| matches!(word, Word::Ready { .. });
-        if let Err((host, why)) = self.all("prepare a run", ready, watch).await {
+        let this = self.run;
+        let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
+        if let Err((host, why)) = self.all(self.run, "prepare a run", ready, watch).await {
             self.order(&Order::Stop).await;
             return Err(if watch.stopped() {
                 UnitError::Interrupted
@@ -315,7 +320,7 @@ impl Party {
                 Some((i, Heard::Word(Word::Lost { peer, why }))) => {
                     Some((self.index(&peer), format!("{} lost it: {why}", self.members[i].name)))
                 }
-                Some((i, Heard::Word(Word::Refused(why)) | Heard::Gone(why))) => {
+                Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why))) => {
                     self.hosts[i].lost = Some(why.clone());
                     Some((Some(i), why))
                 }
@@ -353,7 +358,7 @@ impl Party {
                 Ok(Some((i, Heard::Word(Word::Notes { notes, mark, .. })))) => {
                     ran.keeper.report(i, notes, mark)
                 }
-                Ok(Some((i, Heard::Word(Word::Refused(why)) | Heard::Gone(why)))) => {
+                Ok(Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why)))) => {
                     self.hosts[i].lost = Some(why)
                 }
                 Ok(Some((_, Heard::Word(_)))) => {}

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
 use crate::fidelity::gauge::Reading;
+use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
 use crate::runtime::closing::Tally;
 use crate::spec::Bundle;
@@ -54,8 +55,13 @@ pub struct Purpose {
 pub enum Order {
     /// Say how you are, and no more.
     Status,
-    /// Plan this experiment.
-    Load(Box<Bundle>),
+    /// Plan this experiment, and expect links from these hosts.
+    Load {
+        /// The experiment.
+        bundle: Box<Bundle>,
+        /// The hosts of the run.
+        hosts: Vec<String>,
+    },
     /// Build your part of a unit, and links to the others.
     Prepare(Box<Assignment>),
     /// Begin when my clock reads `at`, in nanoseconds.
@@ -88,11 +94,18 @@ pub enum Word {
     Loaded,
     /// The unit is built, all links stand, the clock is known.
     Ready {
+        /// [`Assignment::run`].
+        run: u64,
         /// Half-width of what is known of the clock, ns.
         bound: i64,
     },
     /// What was asked cannot be done.
-    Refused(String),
+    Refused {
+        /// [`Assignment::run`]; zero if it is about more than one unit.
+        run: u64,
+        /// Why, and the remedy.
+        why: String,
+    },
     /// What time is it with you?
     Ping {
         /// My clock, ns.
@@ -125,27 +138,6 @@ pub struct End {
     pub tally: Tally,
     /// How late it was.
     pub reading: Reading,
-    /// What is known of its clock.
-    pub clock: ClockReport,
-    /// CPU time of the agent during the run, s.
-    pub cpu_s: f64,
-    /// Peak resident memory, bytes.
-    pub peak_rss_bytes: u64,
-    /// Messages of the datagram class sent to other hosts.
-    pub datagram_sent: u64,
-    /// Of these, dropped before they left, because the network did not take them fast enough.
-    pub datagram_dropped: u64,
-    /// QUIC datagrams from other hosts that never came.
-    pub datagrams_lost: u64,
-}
-
-/// A host's clock against the controller's.
-#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
-pub struct ClockReport {
-    /// How far it is ahead, ns.
-    pub offset_ns: i64,
-    /// The error of that is not larger, ns; the largest of the run.
-    pub bound_ns: i64,
-    /// How much faster it runs, in parts per million.
-    pub drift_ppm: f64,
+    /// The host and its clock during the run.
+    pub vitals: HostVitals,
 }

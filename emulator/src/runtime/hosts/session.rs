@@ -1,6 +1,5 @@
 //! What an agent does for a controller: plans its experiment and runs its units.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,13 +11,14 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use super::agent::House;
 use super::desk::{Desk, Office, QUEUE, WORDS, sensible};
 use super::protocol::{Assignment, End, Order, Purpose, Word};
+use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::runtime::closing::Tally;
-use crate::runtime::cost;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
 use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
+use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
 use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
@@ -62,14 +62,13 @@ pub(super) async fn session(
     let Control { outgoing: sender, incoming: receiver } = control;
     let (words, outgoing) = mpsc::channel(WORDS);
     let (order, mut orders) = mpsc::channel(4);
-    let desk = Rc::new(RefCell::new(Rc::new(Desk::new(house.ticks))));
     let mut crew = Crew::default();
     crew.add(write(sender, outgoing));
-    crew.add(read(receiver, order, Rc::clone(&desk)));
+    crew.add(read(receiver, order, house.ticks));
     let experiment = match plan(bundle).await {
         Ok(experiment) => Arc::new(experiment),
         Err(why) => {
-            let _ = words.send(Word::Refused(why.clone())).await;
+            let _ = words.send(Word::Refused { run: 0, why: why.clone() }).await;
             return Err(why);
         }
     };
@@ -78,11 +77,10 @@ pub(super) async fn session(
         if words.send(word).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
-        let Some(assignment) = orders.recv().await else { return Ok(()) };
-        let fresh = Rc::new(Desk::new(house.ticks));
-        *desk.borrow_mut() = Rc::clone(&fresh);
-        let unit = Unit { house, desk: fresh, words: words.clone() };
-        word = unit.run(Arc::clone(&experiment), assignment).await.map_or_else(Word::Refused, Word::End);
+        let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
+        let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
+        let ran = unit.run(Arc::clone(&experiment), assignment).await;
+        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::End);
     }
 }
 
@@ -96,25 +94,26 @@ async fn write(mut sender: Outgoing<Word>, mut outgoing: mpsc::Receiver<Word>) {
 }
 
 /// Hands on what the controller says. When it is gone, so is what it started.
-async fn read(mut receiver: Incoming<Order>, orders: mpsc::Sender<Assignment>, desk: Rc<RefCell<Rc<Desk>>>) {
+async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc<Desk>)>, ticks: Ticks) {
+    // What is said of a unit is for the latest.
+    let mut desk = Rc::new(Desk::new(ticks));
     loop {
-        let heard = receiver.receive().await;
-        let now = Rc::clone(&desk.borrow());
-        match heard {
-            Ok(Order::Pong { sent, here }) => now.pong(sent, here),
-            Ok(Order::Progress { slowest }) => now.slowest.set(slowest),
-            Ok(Order::Start { at }) => now.begin(at),
-            Ok(Order::Stop) => now.halt(),
+        match receiver.receive().await {
+            Ok(Order::Pong { sent, here }) => desk.pong(sent, here),
+            Ok(Order::Progress { slowest }) => desk.slowest.set(slowest),
+            Ok(Order::Start { at }) => desk.begin(at),
+            Ok(Order::Stop) => desk.halt(),
             Ok(Order::Prepare(assignment)) => {
-                if orders.send(*assignment).await.is_err() {
+                desk = Rc::new(Desk::new(ticks));
+                if units.send((*assignment, Rc::clone(&desk))).await.is_err() {
                     return;
                 }
             }
             // Said once, at the beginning.
-            Ok(Order::Load(_) | Order::Status) => {}
+            Ok(Order::Load { .. } | Order::Status) => {}
             Err(error) => {
                 tracing::info!("the controller has gone: {error}");
-                now.halt();
+                desk.halt();
                 return;
             }
         }
@@ -136,7 +135,6 @@ struct Unit<'a> {
 impl Unit<'_> {
     async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<End>, String> {
         let speed = experiment.run.speed;
-        let cpu = cost::process_cpu_s();
         let world = build(experiment, &task).await?;
         let mut crew = Crew::default();
         crew.add(ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
@@ -166,11 +164,15 @@ impl Unit<'_> {
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let mut shard = Shard::new(parts, Watcher::default());
-        self.words.send(Word::Ready { bound }).await.map_err(|_| "the controller is gone".to_owned())?;
+        self.words
+            .send(Word::Ready { run: task.run, bound })
+            .await
+            .map_err(|_| "the controller is gone".to_owned())?;
         tokio::select! {
             () = self.desk.begun() => {}
             () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
         }
+        let vitals = Vitals::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
         crew.add(keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
@@ -180,18 +182,18 @@ impl Unit<'_> {
         Ok(Box::new(End {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
-            clock: self.desk.clock_report(),
-            cpu_s: cost::process_cpu_s() - cpu,
-            peak_rss_bytes: cost::peak_rss_bytes(),
-            datagram_sent: stats.datagram_sent,
-            datagram_dropped: stats.datagram_dropped,
-            datagrams_lost: stats.datagrams_lost,
+            vitals: HostVitals {
+                datagrams_sent: stats.datagram_sent,
+                datagrams_lost: stats.datagram_dropped + stats.datagrams_lost,
+                parcels_late: shard.observer.gauge.arrivals.len(),
+                clock: self.desk.clock_error(),
+                ..vitals.end()
+            },
         }))
     }
 
     /// A connection to every other host: those after us in the list we call, those before us call us.
     async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
-        self.house.transport.admit(task.members.iter().map(|member| member.name.clone()));
         let mut links = Vec::new();
         for (i, member) in task.members.iter().enumerate() {
             links.push(match i.cmp(&(task.me as usize)) {

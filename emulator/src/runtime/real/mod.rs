@@ -8,6 +8,7 @@
 //! | [`drive`] | the loop of a shard |
 //! | [`watcher`] | what a shard reports |
 //! | [`merge`] | one stream of observations out of several |
+//! | [`vitals`] | processors, memory and bare timers of a process |
 //! | [`keeper`] | books kept from reports, and when a run is over |
 //! | [`place`] | which actors live on which shard |
 
@@ -18,4 +19,5 @@ pub mod keeper;
 pub mod merge;
 pub mod place;
 pub mod ticks;
+pub mod vitals;
 pub mod watcher;
