@@ -4,17 +4,18 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use volary::files::Pack;
 use volary::spec::claims::Check;
-use volary::spec::error::Text;
-use volary::spec::{Experiment, Overrides};
+use volary::spec::{Bundle, Experiment, Overrides};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 
-/// An experiment file.
+/// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
 pub(crate) fn experiment(data: &[u8]) {
-    let text = String::from_utf8_lossy(data).into_owned();
-    let text = Text { name: "fuzz.toml".into(), text, folder: None };
-    let _ = Experiment::plan(Path::new("fuzz.toml"), text, &Overrides::default()).map_err(|e| e.to_string());
+    let name = "fuzz.toml";
+    let files = Pack { folders: Vec::new(), files: [(name.into(), data.to_vec())].into() };
+    let bundle = Bundle { experiment: name.into(), overrides: Overrides::default(), files };
+    let _ = Experiment::from_bundle(&bundle).map_err(|e| e.to_string());
 }
 
 /// A trace; its first byte chooses the format.

@@ -95,16 +95,23 @@ impl Plan {
         if jobs == 0 {
             return Err(WorkloadError::config(format!("{section}.jobs"), "must be at least 1"));
         }
-        Ok(Self {
-            gap: Some(spec.interarrival.clone().unwrap_or_else(|| facts.gap.clone())),
+        let (gap, cutoff) = (facts.gap.clone(), facts.cutoff);
+        let plan = Self::following(section, spec.clone(), Jobs::Like { jobs, model, facts }, service);
+        Ok(Self { gap: plan.gap.or(Some(gap)), cutoff: plan.cutoff.or(Some(cutoff)), ..plan })
+    }
+
+    /// Jobs of a trace, or like those of one, and what the section changes about them.
+    fn following(section: &'static str, spec: Like, jobs: Jobs, service: &Service) -> Self {
+        Self {
+            section,
+            jobs,
+            gap: spec.interarrival,
             speedup: spec.speedup,
-            cutoff: Some(spec.cutoff.unwrap_or(facts.cutoff)),
-            deadline_slack: spec.deadline_slack.clone(),
+            cutoff: spec.cutoff,
+            deadline_slack: spec.deadline_slack,
             service: service.clone(),
             warnings: Vec::new(),
-            jobs: Jobs::Like { jobs, model, facts },
-            section,
-        })
+        }
     }
 
     fn trace(spec: &TraceSpec, service: &Service, traces: &Traces) -> Result<Self, WorkloadError> {
@@ -120,28 +127,13 @@ impl Plan {
             let has = trace.jobs().len();
             warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
         }
-        Ok(Self {
-            section: "workload.trace",
-            jobs: Jobs::Traced(trace),
-            gap: spec.interarrival.clone(),
-            speedup: spec.speedup,
-            cutoff: spec.cutoff,
-            deadline_slack: spec.deadline_slack.clone(),
-            service: service.clone(),
-            warnings,
-        })
+        let plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        Ok(Self { warnings, ..plan })
     }
 
     /// The generator that a trace section names for the case that its file is not there.
     fn stand_in(model: Model, spec: &TraceSpec, service: &Service) -> Result<Self, WorkloadError> {
-        let like = Like {
-            jobs: spec.jobs,
-            speedup: spec.speedup,
-            interarrival: spec.interarrival.clone(),
-            cutoff: spec.cutoff,
-            deadline_slack: spec.deadline_slack.clone(),
-        };
-        let mut plan = Self::like("workload.trace", model, &like, service)?;
+        let mut plan = Self::like("workload.trace", model, &spec.like(), service)?;
         let name = match model {
             Model::YahooLike => "yahoo-like",
             Model::ClouderaLike => "cloudera-like",
