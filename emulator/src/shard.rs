@@ -56,6 +56,22 @@ pub struct Parts<'a> {
     pub placement: Placement<'a>,
 }
 
+impl Parts<'_> {
+    /// A new machine for an actor, as it starts and restarts.
+    #[must_use]
+    pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
+        let Parts { layout, policy, lossy, .. } = *self;
+        let seat = |index| Seat { me: actor, index, layout, lossy };
+        match layout.role(actor) {
+            Role::Client(i) => Box::new(Client::new(i)),
+            Role::Scheduler(i) => policy.scheduler(seat(i)),
+            Role::Node(i) => policy.node(seat(i)),
+            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
+            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
+        }
+    }
+}
+
 /// An input on its way to an actor. Of the actor's own doing, `stamp` tells whether it is still wanted: the
 /// actor's epoch when it was made. Of a message, it is the delay that was asked for, in microseconds.
 #[derive(Debug)]
@@ -161,23 +177,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// Gives an endpoint its machine, and a node's workers theirs.
     fn settle(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
-        self.residents[endpoint.index()].machine = Some(self.build(endpoint));
+        self.residents[endpoint.index()].machine = Some(self.parts.machine(endpoint));
         if let Role::Node(node) = layout.role(endpoint) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
-                self.residents[worker.index()].machine = Some(self.build(worker));
+                self.residents[worker.index()].machine = Some(self.parts.machine(worker));
             }
-        }
-    }
-
-    fn build(&self, actor: ActorId) -> Box<dyn Machine> {
-        let Parts { layout, policy, lossy, .. } = self.parts;
-        let seat = |index| Seat { me: actor, index, layout, lossy };
-        match layout.role(actor) {
-            Role::Client(i) => Box::new(Client::new(i)),
-            Role::Scheduler(i) => policy.scheduler(seat(i)),
-            Role::Node(i) => policy.node(seat(i)),
-            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }
     }
 

@@ -8,6 +8,7 @@ mod completions;
 mod plan;
 mod policies;
 mod profile;
+mod replay;
 mod report;
 mod run;
 mod schema;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
 
+use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::RunError;
@@ -43,6 +45,7 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Replay(replay::Options),
     Policies(policies::Options),
     Profile(profile::Options),
     Trace(trace::Options),
@@ -124,6 +127,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Replay(options) => replay::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
         Command::Trace(options) => trace::main(options),
@@ -136,8 +140,18 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 /// 3 where a run broke off, 2 for what the user asked.
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
-        Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
-        Some(RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_)) | None => 2,
+        Some(
+            RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
+            | RunError::Inputs(inputs::Error::Io { .. }),
+        ) => 3,
+        Some(
+            RunError::RunDir(_)
+            | RunError::Folder(_)
+            | RunError::Unsupported(_)
+            | RunError::Bundle(_)
+            | RunError::Inputs(_),
+        )
+        | None => 2,
     }
 }
 

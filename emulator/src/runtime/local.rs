@@ -26,6 +26,7 @@ use super::world::World;
 use super::{UnitError, cost};
 use crate::fidelity::gauge::{Gauge, Reading};
 use crate::parcel::{Observation, Parcel};
+use crate::record::inputs;
 use crate::results::Measured;
 use crate::shard::{Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
@@ -71,6 +72,8 @@ struct Shared {
     homes: Vec<u16>,
     speed: f64,
     stop: AtomicBool,
+    /// Where inputs are logged, if they are.
+    log: Option<inputs::Unit>,
     /// How far each has come.
     progress: Vec<AtomicU64>,
 }
@@ -118,6 +121,7 @@ pub fn measure(
     world: World,
     run: &RunSection,
     threads: usize,
+    log: Option<inputs::Unit>,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();
@@ -128,6 +132,7 @@ pub fn measure(
         homes: place(world.layout(), &vec![1.0; shards as usize]),
         speed: run.speed,
         stop: AtomicBool::new(false),
+        log,
         progress: (0..shards).map(|_| AtomicU64::new(0)).collect(),
         world,
     });
@@ -230,8 +235,11 @@ async fn inhabit(
 ) {
     let inbox = Rc::new(Inbox::default());
     let mailbox = Mailbox(Rc::clone(&inbox)).start();
-    let placement = Placement::new(&shared.homes, me, shared.progress.len() as u16);
-    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, Watcher::default()));
+    let shards = shared.progress.len() as u16;
+    let placement = Placement::new(&shared.homes, me, shards);
+    let inputs = shared.log.as_ref().map(|log| log.section(me, shards));
+    let watcher = Watcher { inputs, ..Watcher::default() };
+    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, watcher));
     let _ = ready.send((me, mailbox));
     let (Ok((mailboxes, ticks)), Ok(mut shard)) = (started.await, built) else {
         let _ = keeper.send(Report::Broken("a shard could not be built".to_owned()));

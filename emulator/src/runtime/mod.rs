@@ -7,6 +7,7 @@
 //! | [`local`] | one run in real time, in one process |
 //! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
+//! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
@@ -15,17 +16,19 @@ pub mod cost;
 pub mod local;
 pub mod pool;
 pub mod real;
+pub mod replay;
 pub mod virtual_time;
 pub mod world;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
 use crate::results::{ClaimResult, SCHEMA, Summary};
 use crate::rundir::{self, RunDir};
-use crate::spec::{Experiment, Repeat, RuntimeKind, Shard, Unit};
+use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
 pub use pool::Watch;
 
@@ -76,6 +79,12 @@ pub enum RunError {
     /// The run directory cannot be read or written any more.
     #[error(transparent)]
     RunDir(#[from] rundir::Error),
+    /// The experiment's files cannot be kept with the log of inputs.
+    #[error(transparent)]
+    Bundle(SpecError),
+    /// The log of inputs cannot be written.
+    #[error(transparent)]
+    Inputs(#[from] inputs::Error),
 }
 
 /// Why a run of one point has no result.
@@ -95,6 +104,8 @@ pub enum UnitError {
 /// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
 pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
     check(experiment, options)?;
+    let logged = experiment.run.record.inputs;
+    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut units = experiment.units(options.shard);
     let manifest = manifest(experiment, options, &units);
     let folder = match options.resume {
@@ -102,10 +113,11 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         false => RunDir::create(&options.out, manifest),
     }
     .map_err(RunError::Folder)?;
+    let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
-        failures.extend(pool::run(experiment, &todo, options, &folder, watch)?);
+        failures.extend(pool::run(experiment, &todo, options, &folder, log.as_ref(), watch)?);
         todo = match experiment.repeat {
             Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
             Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -121,6 +133,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, false) => State::Failed,
     };
     let study = folder.finish(state, &claims)?;
+    log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
 
@@ -131,17 +144,18 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
             "runtime = \"hosts\" does not exist in this version; drop --runtime or run.runtime",
         );
     }
-    if experiment.run.record.inputs {
-        return unsupported(
-            "input logs belong to real-time runs, which this version lacks; drop run.record.inputs",
-        );
-    }
     if options.shard.is_some() && experiment.repeat == Repeat::Auto {
         return unsupported(
             "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
         );
     }
     Ok(())
+}
+
+/// The log of inputs, which begins with the experiment it is of.
+fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, inputs::Error> {
+    let path = options.out.join(inputs::FILE);
+    if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
 }
 
 fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {

@@ -12,6 +12,7 @@ use volary_actors::catalog::Catalog;
 
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
+use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
 use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, RuntimeKind, Unit};
@@ -57,6 +58,8 @@ struct Crew<'a> {
     threads: usize,
     experiment: &'a Experiment,
     folder: &'a RunDir,
+    /// Where inputs are logged, if they are.
+    log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
     failures: Mutex<Vec<Failure>>,
@@ -69,6 +72,7 @@ pub(super) fn run(
     units: &[Unit],
     options: &RunOptions,
     folder: &RunDir,
+    log: Option<&Sink>,
     watch: &Watch,
 ) -> Result<Vec<Failure>, rundir::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
@@ -85,6 +89,7 @@ pub(super) fn run(
         threads,
         experiment,
         folder,
+        log,
         watch,
         traces: experiment.traces(),
         failures: Mutex::default(),
@@ -133,10 +138,14 @@ impl Crew<'_> {
         self.watch.bar.set_message(point.label.clone());
         let name = &self.experiment.name;
         let run = &self.experiment.run;
-        let measured = World::new(point, unit.seed, workload).and_then(|world| match run.runtime {
-            RuntimeKind::Virtual => virtual_time::measure(name, &world, run, self.watch),
-            RuntimeKind::Local | RuntimeKind::Hosts => {
-                local::measure(name, world, run, self.threads, self.watch)
+        let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
+        let measured = World::new(point, unit.seed, workload).and_then(|world| match (run.runtime, log) {
+            (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
+            (RuntimeKind::Virtual, Some(log)) => {
+                virtual_time::measure_logged(name, &world, run, &log, self.watch)
+            }
+            (RuntimeKind::Local | RuntimeKind::Hosts, log) => {
+                local::measure(name, world, run, self.threads, log, self.watch)
             }
         });
         match measured {
@@ -162,7 +171,7 @@ impl Crew<'_> {
 }
 
 /// What a panic said.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")

@@ -99,6 +99,7 @@ pub async fn drive<P: Post>(
         // Whatever happens from here on happens at this time or later.
         let mark = clock.now();
         if post.stopped() {
+            shard.observer.end(shard.now());
             post.report(std::mem::take(&mut shard.observer.notes), mark);
             return Ok(());
         }
