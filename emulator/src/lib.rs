@@ -16,6 +16,7 @@
 //! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
 //! | [`rundir`] | the run directory |
+//! | [`wire`], [`transport`] | the codec; hosts that talk over QUIC |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
@@ -37,4 +38,6 @@ pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
+pub mod transport;
+pub mod wire;
 pub mod workload;

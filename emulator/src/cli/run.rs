@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 
-use super::{ExperimentArgs, print, style};
+use super::{ExperimentArgs, FleetArgs, print, style};
 use crate::number;
 use crate::record::manifest::State;
 use crate::report::table;
@@ -33,6 +33,8 @@ pub(super) struct Options {
     /// Run only every N-th cell, policy and replication, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    fleet: FleetArgs,
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
     #[arg(long)]
     json: bool,
@@ -57,6 +59,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         resume: options.resume,
         threads: options.threads.map(usize::from),
         shard: options.shard,
+        fleet: options.fleet.fleet(),
         quiet: options.quiet,
         argv: std::env::args().collect(),
     };

@@ -256,7 +256,14 @@ mod tests {
         study.missing = 2;
         let cell = crate::results::Cell::new();
         let log = "out of memory\nmore".to_owned();
-        study.failures.push(Failure { id: "x".into(), policy: "slow".into(), cell, seed: 7, log });
+        study.failures.push(Failure {
+            id: "x".into(),
+            policy: "slow".into(),
+            cell,
+            seed: 7,
+            log,
+            summary: None,
+        });
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),
             verdict,

@@ -5,6 +5,7 @@
 //! | [`world`] | one point under one seed: what shards are built from |
 //! | [`virtual_time`] | one run in virtual time |
 //! | [`local`] | one run in real time, in one process |
+//! | [`hosts`] | runs in real time on many machines |
 //! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
 //! | [`replay`] | a run's log of inputs, stepped again |
@@ -13,6 +14,7 @@
 
 pub mod closing;
 pub mod cost;
+pub mod hosts;
 pub mod local;
 pub mod pool;
 pub mod real;
@@ -22,14 +24,17 @@ pub mod world;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
-use crate::results::{ClaimResult, SCHEMA, Summary};
+use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 use crate::rundir::{self, RunDir};
 use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
+use hosts::fleet::Session;
+use hosts::{Fleet, HostsError};
 pub use pool::Watch;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
@@ -46,6 +51,8 @@ pub struct RunOptions {
     pub threads: Option<usize>,
     /// Run only this share of the units.
     pub shard: Option<Shard>,
+    /// The hosts of a run on several machines.
+    pub fleet: Option<Fleet>,
     /// No progress bar.
     pub quiet: bool,
     /// The command line, for the manifest.
@@ -73,6 +80,9 @@ pub enum RunError {
     /// The options ask for something this build cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// The hosts cannot be used, so nothing was run.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     /// The run directory cannot be taken, so nothing was run.
     #[error(transparent)]
     Folder(rundir::Error),
@@ -96,6 +106,14 @@ pub enum UnitError {
     /// The experiment cannot be run with this seed, or not here.
     #[error("{0}")]
     Refused(String),
+    /// It began and could not go on.
+    #[error("{why}")]
+    Broken {
+        /// What happened.
+        why: String,
+        /// What had been measured by then.
+        measured: Box<Measured>,
+    },
 }
 
 /// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
@@ -114,10 +132,12 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     }
     .map_err(RunError::Folder)?;
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
+    let session = session(experiment, options)?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
-        failures.extend(pool::run(experiment, &todo, options, &folder, log.as_ref(), watch)?);
+        let session = session.as_ref();
+        failures.extend(pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch)?);
         todo = match experiment.repeat {
             Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
             Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -137,11 +157,27 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     Ok(Outcome { study, summaries, claims, failures, state })
 }
 
+/// Takes the hosts, if the experiment is to run on some.
+fn session(experiment: &Experiment, options: &RunOptions) -> Result<Option<Mutex<Session>>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment).map(Mutex::new));
+    Ok(fleet.transpose()?)
+}
+
 fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
     let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
-    if experiment.run.runtime == RuntimeKind::Hosts {
+    let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
+    if on_hosts && options.fleet.is_none() {
         return unsupported(
-            "runtime = \"hosts\" does not exist in this version; drop --runtime or run.runtime",
+            "runtime = \"hosts\" needs hosts: give --hosts FILE, as `volary certs` writes it, or --spawn N to \
+             start agents on this machine",
+        );
+    }
+    if !on_hosts && options.fleet.is_some() {
+        return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
+    }
+    if on_hosts && experiment.run.record.inputs {
+        return unsupported(
+            "inputs are logged in virtual and local runs only; drop run.record.inputs, or use --runtime local",
         );
     }
     if options.shard.is_some() && experiment.repeat == Repeat::Auto {

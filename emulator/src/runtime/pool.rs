@@ -10,13 +10,15 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
+use super::hosts::fleet::Session;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
 use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
+use crate::results::{Measured, Summary};
 use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, RuntimeKind, Unit};
-use crate::workload::{Traces, Workload};
+use crate::workload::Traces;
 
 /// What a run shares with whoever watches it.
 #[derive(Debug)]
@@ -56,6 +58,8 @@ impl Watch {
 struct Crew<'a> {
     /// Threads that one run in real time may have.
     threads: usize,
+    /// The hosts, if there are.
+    session: Option<&'a Mutex<Session>>,
     experiment: &'a Experiment,
     folder: &'a RunDir,
     /// Where inputs are logged, if they are.
@@ -72,6 +76,7 @@ pub(super) fn run(
     units: &[Unit],
     options: &RunOptions,
     folder: &RunDir,
+    session: Option<&Mutex<Session>>,
     log: Option<&Sink>,
     watch: &Watch,
 ) -> Result<Vec<Failure>, rundir::Error> {
@@ -87,6 +92,7 @@ pub(super) fn run(
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let crew = Crew {
         threads,
+        session,
         experiment,
         folder,
         log,
@@ -115,7 +121,7 @@ impl Crew<'_> {
         // A bug in one run must not take the others with it.
         let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(unit))) {
             Ok(stored) => stored,
-            Err(panic) => self.fail(unit, panic_text(panic.as_ref())),
+            Err(panic) => self.fail(unit, panic_text(panic.as_ref()), None),
         };
         if let Err(error) = stored {
             // Nothing can be kept any more: everyone stops.
@@ -125,37 +131,44 @@ impl Crew<'_> {
     }
 
     fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
-        let point = &self.experiment.points[unit.point];
-        let resolved = &point.resolved;
-        let schedulers = resolved.cluster.schedulers;
-        let built =
-            Workload::build(&resolved.workload, &resolved.service, unit.seed, schedulers, &self.traces);
-        let workload = match built {
-            Ok(workload) => workload,
-            Err(error) => return self.fail(unit, error.to_string()),
-        };
-        self.watch.bar.inc_length(u64::from(workload.jobs()));
-        self.watch.bar.set_message(point.label.clone());
         let name = &self.experiment.name;
         let run = &self.experiment.run;
-        let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
-        let measured = World::new(point, unit.seed, workload).and_then(|world| match (run.runtime, log) {
-            (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
-            (RuntimeKind::Virtual, Some(log)) => {
-                virtual_time::measure_logged(name, &world, run, &log, self.watch)
-            }
-            (RuntimeKind::Local | RuntimeKind::Hosts, log) => {
-                local::measure(name, world, run, self.threads, log, self.watch)
+        let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
+            let point = world.point();
+            self.watch.bar.inc_length(u64::from(world.workload().jobs()));
+            self.watch.bar.set_message(point.label.clone());
+            let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
+            match (run.runtime, log) {
+                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
+                (RuntimeKind::Virtual, Some(log)) => {
+                    virtual_time::measure_logged(name, &world, run, &log, self.watch)
+                }
+                (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
+                (RuntimeKind::Hosts, _) => {
+                    self.on_hosts(|session| session.measure(name, &world, unit.point, run, self.watch))
+                }
             }
         });
         match measured {
             Ok(measured) => self.folder.store(&unit.id, &measured),
             Err(UnitError::Interrupted) => Ok(()),
-            Err(UnitError::Refused(why)) => self.fail(unit, why),
+            Err(UnitError::Refused(why)) => self.fail(unit, why, None),
+            Err(UnitError::Broken { why, measured }) => self.fail(unit, why, Some(measured.summary)),
         }
     }
 
-    fn fail(&self, unit: &Unit, log: String) -> Result<(), rundir::Error> {
+    /// Does something with the hosts, one at a time.
+    fn on_hosts(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<Measured, UnitError>,
+    ) -> Result<Measured, UnitError> {
+        let Some(session) = self.session else {
+            return Err(UnitError::Refused("no hosts were given".to_owned()));
+        };
+        work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), rundir::Error> {
         let point = &self.experiment.points[unit.point];
         let failure = Failure {
             id: unit.id.clone(),
@@ -163,6 +176,7 @@ impl Crew<'_> {
             cell: point.cell.clone(),
             seed: unit.seed,
             log,
+            summary,
         };
         self.folder.fail(&failure)?;
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);

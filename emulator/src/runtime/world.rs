@@ -8,8 +8,8 @@ use super::UnitError;
 use crate::cores::{Cores, Pause, Pauses};
 use crate::record::fold::{Limits, Recorder};
 use crate::shard::{Parts, Placement};
-use crate::spec::{Machines, Point, RunSection};
-use crate::workload::Workload;
+use crate::spec::{Experiment, Machines, Point, RunSection};
+use crate::workload::{Traces, Workload};
 
 /// The world that all shards of a run share.
 #[derive(Debug)]
@@ -21,6 +21,19 @@ pub struct World {
 }
 
 impl World {
+    /// Builds the jobs of a point of an experiment and resolves it under a seed.
+    ///
+    /// # Errors
+    /// [`UnitError::Refused`] for what only shows under this seed, and for traces that cannot be read.
+    pub fn of(experiment: &Experiment, point: usize, seed: u64, traces: &Traces) -> Result<Self, UnitError> {
+        let point = &experiment.points[point];
+        let resolved = &point.resolved;
+        let schedulers = resolved.cluster.schedulers;
+        let workload = Workload::build(&resolved.workload, &resolved.service, seed, schedulers, traces)
+            .map_err(|error| UnitError::Refused(error.to_string()))?;
+        Self::new(point, seed, workload)
+    }
+
     /// Resolves a point under a seed.
     ///
     /// # Errors

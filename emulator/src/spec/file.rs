@@ -160,7 +160,7 @@ pub struct Record {
     pub timeline: Span,
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
-    /// Write the log of inputs that `volary replay` reads.
+    /// Write `inputs.log`, what every actor was told, for `volary replay`: about 30 bytes a step.
     pub inputs: bool,
 }
 

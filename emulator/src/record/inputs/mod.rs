@@ -14,11 +14,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`codec`] | values to bytes, digests of effects |
+//! | [`check`] | digests of effects, checksums of frames |
 //! | [`write`] | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
 //! | [`read`] | [`Log`], which finds the sections and reads their entries |
 
-mod codec;
+mod check;
 mod read;
 mod write;
 
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Input;
 
-pub use codec::Digester;
+pub use check::Digester;
 pub use read::{Cursor, Found, Log};
 pub use write::{Section, Sink, Unit, frame, prefix};
 
@@ -118,7 +118,7 @@ pub enum Error {
     /// Written by another version.
     #[error(
         "{FILE} is of format {found}, this volary reads {ours}; use the volary that wrote it, or run again",
-        ours = version_text(FORMAT, codec::vocabulary())
+        ours = version_text(FORMAT, check::vocabulary())
     )]
     Version {
         /// Its format and vocabulary.

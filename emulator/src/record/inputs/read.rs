@@ -6,8 +6,9 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use serde::de::DeserializeOwned;
 use volary_actors::base::{Span, Time};
 
-use super::codec::{checksum, take, vocabulary};
+use super::check::{checksum, vocabulary};
 use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, failed, version_text};
+use crate::wire;
 
 /// Where a payload is.
 #[derive(Clone, Copy, Debug)]
@@ -106,14 +107,14 @@ impl<R: Read + Seek> Log<R> {
         } else if let Some(&i) = sections.get(&number) {
             self.found[i].frames.push(place);
         } else {
-            let header = take(&mut payload.as_slice());
+            let header = wire::decode(payload);
             match (header, self.experiments.len().checked_sub(1)) {
                 (Ok(header), Some(experiment)) => {
                     sections.insert(number, self.found.len());
                     self.found.push(Found { header, experiment, number, frames: Vec::new() });
                 }
                 (Err(why), _) => {
-                    self.tail = Tail::Damaged(why);
+                    self.tail = Tail::Damaged(why.to_string());
                     return Ok(());
                 }
                 (Ok(_), None) => {
@@ -166,7 +167,7 @@ impl<R: Read + Seek> Log<R> {
         let place = self.experiments[index];
         let mut payload = Vec::new();
         self.load(place, &mut payload)?;
-        take(&mut payload.as_slice()).map_err(|why| Error::Damaged { at: place.at, why })
+        wire::decode(&payload).map_err(|why| Error::Damaged { at: place.at, why: why.to_string() })
     }
 
     /// The next entry of a section; `None` after the last.
@@ -179,10 +180,10 @@ impl<R: Read + Seek> Log<R> {
             self.load(place, &mut cursor.payload)?;
             (cursor.at, cursor.used, cursor.last) = (place.at, 0, Time::ZERO);
         }
-        let mut rest = &cursor.payload[cursor.used..];
-        let damaged = |why| Error::Damaged { at: cursor.at + cursor.used as u64, why };
-        let entry: Entry = take(&mut rest).map_err(damaged)?;
-        cursor.used = cursor.payload.len() - rest.len();
+        let at = cursor.at + cursor.used as u64;
+        let (entry, used): (Entry, _) = wire::take(&cursor.payload[cursor.used..])
+            .map_err(|why| Error::Damaged { at, why: why.to_string() })?;
+        cursor.used += used;
         cursor.last += Span(entry.at.0);
         Ok(Some(Entry { at: cursor.last, ..entry }))
     }

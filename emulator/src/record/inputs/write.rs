@@ -12,8 +12,9 @@ use serde::Serialize;
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input};
 
-use super::codec::{Digester, checksum, put, vocabulary};
+use super::check::{Digester, checksum, vocabulary};
 use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, What, failed};
+use crate::wire;
 
 /// Bytes after which a frame is sent off.
 const FULL: usize = 1 << 16;
@@ -66,7 +67,7 @@ impl Sink {
 
     fn start(file: File, next: u32, experiment: &impl Serialize) -> Result<Self, Error> {
         let mut payload = Vec::new();
-        put(experiment, &mut payload).map_err(failed("write"))?;
+        wire::append(experiment, &mut payload).map_err(|why| failed("write")(io::Error::other(why)))?;
         let (frames, receive) = bounded(WAITING);
         let thread = std::thread::Builder::new()
             .name("inputs".into())
@@ -143,7 +144,7 @@ impl Unit {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut payload = Vec::new();
         // A header has nothing that cannot be encoded.
-        let _ = put(&Header { shard, shards, ..self.header.clone() }, &mut payload);
+        let _ = wire::append(&Header { shard, shards, ..self.header.clone() }, &mut payload);
         let section = Section {
             number,
             frames: self.frames.clone(),
@@ -189,7 +190,7 @@ impl Section {
         let after = at.since(self.last);
         self.last = self.last + after;
         // Entries are plain numbers: they always have an encoding.
-        let _ = put(&Entry { at: Time(after.0), what }, &mut self.payload);
+        let _ = wire::append(&Entry { at: Time(after.0), what }, &mut self.payload);
     }
 
     fn flush(&mut self) {

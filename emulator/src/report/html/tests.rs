@@ -94,7 +94,8 @@ fn all_text_is_escaped() {
     manifest.spec = json!({ evil: evil });
     manifest.hosts = Some(json!({ evil: evil }));
     let cell = [(evil.to_owned(), json!(evil))].into();
-    let failure = Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into() };
+    let failure =
+        Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
     let measured = [(evil.to_owned(), json!(evil))].into();
     let claim = ClaimResult { says: evil.into(), verdict: Verdict::Fails, measured };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record], vec![claim], vec![failure]));

@@ -21,6 +21,8 @@ pub enum Over {
     Stalled,
     /// Somebody wants it to stop.
     Interrupted,
+    /// It cannot go on.
+    Broken,
 }
 
 /// Real time without anything happening after which the user is told.
@@ -84,6 +86,12 @@ impl<'a> Keeper<'a> {
                 Seen::Crashed(core) => self.recorder.crashed(self.now, core),
             }
         }
+    }
+
+    /// The emulated time up to which every shard has reported.
+    #[must_use]
+    pub fn complete(&self) -> Time {
+        self.merge.complete()
     }
 
     /// Whether the run is over, and why. Moves the progress bar.

@@ -11,8 +11,7 @@ use crate::results::Summary;
 use crate::rundir;
 use crate::runtime::pool::panic_text;
 use crate::runtime::world::World;
-use crate::spec::{Bundle, Experiment, SpecError};
-use crate::workload::Workload;
+use crate::spec::{Bundle, Experiment, Point, SpecError};
 
 /// Why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -143,15 +142,12 @@ impl<R: Read + Seek> Source<R> {
             return Err(other());
         }
         let experiment = self.plan(sections[0].experiment)?;
-        let of_cell = |point: &&crate::spec::Point| point.id_under(header.seed, &experiment.run) == cell;
-        let Some(point) = experiment.points.iter().find(of_cell) else { return Err(other()) };
+        let seed = header.seed;
+        let of_cell = |point: &Point| point.id_under(seed, &experiment.run) == cell;
+        let Some(point) = experiment.points.iter().position(of_cell) else { return Err(other()) };
         let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
-        let (resolved, seed) = (&point.resolved, header.seed);
-        let schedulers = resolved.cluster.schedulers;
-        let traces = experiment.traces();
-        let workload = Workload::build(&resolved.workload, &resolved.service, seed, schedulers, &traces)
+        let world = World::of(&experiment, point, seed, &experiment.traces())
             .map_err(|error| refused(error.to_string()))?;
-        let world = World::new(point, seed, workload).map_err(|error| refused(error.to_string()))?;
         let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
         let (run, log) = (experiment.run.clone(), &mut self.log);
         // The run that is replayed may have been stopped by a bug, and then so is its replay.

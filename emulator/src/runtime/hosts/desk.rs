@@ -1,0 +1,197 @@
+//! What the tasks of an agent share during a unit, and how its shard speaks to the others.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tokio::sync::{Notify, mpsc};
+use volary_actors::base::{Class, Time};
+use volary_actors::layout::Layout;
+
+use super::protocol::{ClockReport, Word};
+use crate::parcel::{Observation, Parcel};
+use crate::runtime::real::clock::Clock;
+use crate::runtime::real::drive::{Inbox, Post};
+use crate::runtime::real::ticks::Ticks;
+use crate::transport::clock::{OffsetEstimator, Sample};
+use crate::transport::link::LinkSender;
+
+/// Reports on their way to the controller at most; a shard that has more to say waits.
+pub(super) const WORDS: usize = 64;
+/// Bytes on their way to one other host, beyond which the shard waits.
+const BACKLOG: usize = 8 << 20;
+
+/// What the tasks of a unit share.
+pub(super) struct Desk {
+    pub(super) inbox: Inbox,
+    pub(super) stop: Cell<bool>,
+    /// How far the slowest host has come.
+    pub(super) slowest: Cell<Time>,
+    /// The controller's start signal, on its clock.
+    pub(super) start: Cell<Option<i64>>,
+    /// Rung when `start` or `stop` is set.
+    pub(super) bell: Notify,
+    /// Datagrams' messages that came from other hosts.
+    pub(super) datagrams: Cell<u64>,
+    ticks: Ticks,
+    estimator: RefCell<OffsetEstimator>,
+    answers: Cell<u32>,
+    /// The largest error bound during the run, ns.
+    worst: Cell<i64>,
+}
+
+impl Desk {
+    pub(super) fn new(ticks: Ticks) -> Self {
+        Self {
+            inbox: Inbox::default(),
+            stop: Cell::new(false),
+            slowest: Cell::new(Time::ZERO),
+            start: Cell::new(None),
+            bell: Notify::new(),
+            datagrams: Cell::new(0),
+            ticks,
+            estimator: RefCell::new(OffsetEstimator::new()),
+            answers: Cell::new(0),
+            worst: Cell::new(0),
+        }
+    }
+
+    /// Ends the unit, wherever it is.
+    pub(super) fn halt(&self) {
+        self.stop.set(true);
+        self.bell.notify_waiters();
+        self.inbox.wake();
+    }
+
+    /// The controller has said when to begin.
+    pub(super) fn begin(&self, at: i64) {
+        self.start.set(Some(at));
+        self.bell.notify_waiters();
+    }
+
+    /// Waits for the word to begin.
+    pub(super) async fn begun(&self) {
+        self.until(|| self.start.get().is_some()).await;
+    }
+
+    /// Waits for the end of the unit.
+    pub(super) async fn halted(&self) {
+        self.until(|| self.stop.get()).await;
+    }
+
+    /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
+    pub(super) async fn known(&self, pings: u32) -> i64 {
+        self.until(|| self.answers.get() >= pings).await;
+        self.offset().map_or(0, |report| report.bound_ns)
+    }
+
+    async fn until(&self, done: impl Fn() -> bool) {
+        loop {
+            let bell = self.bell.notified();
+            if done() {
+                return;
+            }
+            bell.await;
+        }
+    }
+
+    /// The controller answered a ping.
+    pub(super) fn pong(&self, sent: i64, here: i64) {
+        let sample = Sample { sent, remote: here, received: self.ticks.now() };
+        self.estimator.borrow_mut().add(sample);
+        self.answers.set(self.answers.get() + 1);
+        self.bell.notify_waiters();
+    }
+
+    /// How the clock stands against the controller's: what to add to its reading to have ours, and how wrong
+    /// that can be; `None` before the first answer.
+    pub(super) fn offset(&self) -> Option<ClockReport> {
+        let estimate = self.estimator.borrow().estimate(self.ticks.now())?;
+        Some(ClockReport {
+            offset_ns: -estimate.offset_ns,
+            bound_ns: estimate.bound_ns,
+            drift_ppm: -estimate.drift_ppm,
+        })
+    }
+
+    /// Sets the clock by what is known of the controller's.
+    pub(super) fn adjust(&self, clock: &Clock) {
+        if let (Some(start), Some(report)) = (self.start.get(), self.offset()) {
+            clock.set_start(start + report.offset_ns);
+            self.worst.set(self.worst.get().max(report.bound_ns));
+        }
+    }
+
+    /// What is known of the clock at the end of a run.
+    pub(super) fn clock_report(&self) -> ClockReport {
+        let last = self.offset().unwrap_or_default();
+        ClockReport { bound_ns: last.bound_ns.max(self.worst.get()), ..last }
+    }
+}
+
+/// The [`Post`] of a shard on a host.
+pub(super) struct Office {
+    desk: Rc<Desk>,
+    /// Links to the other hosts, by shard; none to itself.
+    links: Vec<Option<LinkSender>>,
+    words: mpsc::Sender<Word>,
+    /// Reports that the channel had no room for.
+    waiting: Vec<Observation>,
+    mine: Time,
+    datagrams: u64,
+}
+
+impl Office {
+    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<LinkSender>>, words: mpsc::Sender<Word>) -> Self {
+        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO, datagrams: 0 }
+    }
+
+    /// Datagrams' messages sent to other hosts.
+    pub(super) const fn datagrams_sent(&self) -> u64 {
+        self.datagrams
+    }
+}
+
+impl Post for Office {
+    fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
+        match self.links.get_mut(to as usize) {
+            Some(Some(link)) => {
+                self.datagrams += if class == Class::Datagram { parcels.len() as u64 } else { 0 };
+                link.send(class, parcels);
+            }
+            // A host that was given up: its actors are down for good.
+            Some(None) | None => parcels.clear(),
+        }
+    }
+
+    fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.waiting.extend(notes);
+        if let Ok(room) = self.words.try_reserve() {
+            let notes = std::mem::take(&mut self.waiting);
+            room.send(Word::Notes { notes, mark, progress: self.mine });
+        }
+    }
+
+    fn progress(&mut self, mine: Time) -> Time {
+        self.mine = mine;
+        self.desk.slowest.get()
+    }
+
+    fn stopped(&self) -> bool {
+        self.desk.stop.get()
+    }
+
+    fn congested(&self) -> bool {
+        !self.waiting.is_empty() && self.words.capacity() == 0
+            || self.links.iter().flatten().any(|link| link.backlog() > BACKLOG)
+    }
+}
+
+/// Whether a parcel from another host can be meant for us: a wrong one is refused before an actor sees it.
+pub(super) fn sensible(layout: &Layout, homes: &[u16], me: u16, from: u16, parcel: &Parcel) -> bool {
+    let home = |actor: volary_actors::base::ActorId| {
+        (actor.0 < layout.actors()).then(|| homes[layout.endpoint(actor).index()])
+    };
+    let (sender, receiver) =
+        if parcel.returned { (parcel.to, parcel.from) } else { (parcel.from, parcel.to) };
+    home(sender) == Some(from) && home(receiver) == Some(me)
+}
