@@ -8,6 +8,7 @@
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
+//! | [`wire`], [`transport`] | what travels between machines, as bytes; over QUIC |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
 //! | [`fidelity`] | how far a real run departed from what was asked |

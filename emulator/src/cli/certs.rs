@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Args;
 
 use super::print;
-use crate::transport::identity;
+use crate::transport::issue::{Order, issue};
 
 /// Make identities for the hosts of a run, and the hosts file.
 ///
@@ -35,15 +36,19 @@ fn host(text: &str) -> Result<(String, SocketAddr), String> {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let hosts: Vec<_> =
-        options.host.iter().map(|(name, address)| (name.clone(), address.to_string())).collect();
-    identity::create(&options.folder, &hosts, options.days, options.keep_ca)?;
-    print(&format!(
-        "{} identities in {}, valid for {} days\nhosts file: {}",
-        hosts.len() + 1,
-        options.folder.display(),
-        options.days,
-        options.folder.join("hosts.toml").display()
-    ))?;
+    let order = Order {
+        hosts: options.host.clone(),
+        days: options.days,
+        keep_ca: options.keep_ca,
+        now: SystemTime::now(),
+    };
+    let issued = issue(&options.folder, &order)?;
+    let until = chrono::DateTime::<chrono::Utc>::from(issued.until).format("%Y-%m-%d");
+    let mut text =
+        format!("valid until {until}; each host needs its own folder, the controller the hosts file too:\n");
+    for folder in &issued.folders {
+        text.push_str(&format!("  {}\n", folder.display()));
+    }
+    print(&format!("{text}hosts file: {}", issued.hosts.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -30,7 +30,7 @@ use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::RunError;
-use crate::runtime::hosts::{Fleet, HostsError};
+use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
@@ -169,11 +169,11 @@ fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
         Some(
             RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
-            | RunError::Inputs(inputs::Error::Io { .. })
-            | RunError::Hosts(HostsError::Transport(_) | HostsError::Host { .. } | HostsError::System(_)),
+            | RunError::Inputs(inputs::Error::Io { .. }),
         ) => 3,
+        Some(RunError::Hosts(error)) if !error.is_input() => 3,
         Some(
-            RunError::Hosts(HostsError::Spec(_))
+            RunError::Hosts(_)
             | RunError::RunDir(_)
             | RunError::Folder(_)
             | RunError::Unsupported(_)

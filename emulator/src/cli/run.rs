@@ -13,6 +13,7 @@ use crate::record::manifest::State;
 use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
+use crate::rundir;
 use crate::runtime::{self, Outcome, RunOptions, Watch};
 use crate::spec::Shard;
 
@@ -21,10 +22,11 @@ use crate::spec::Shard;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The run directory; `runs/<experiment>` if absent.
+    /// The run directory; if absent `runs/<experiment>`, with a number where that is taken.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep what the run directory holds and run only what is missing.
+    /// Keep what the run directory holds and run only what is missing; without --out, that of the experiment's
+    /// latest run.
     #[arg(long)]
     resume: bool,
     /// Runs at once; one per processor if absent.
@@ -50,9 +52,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.load()?;
     let out = match &options.out {
         Some(out) => out.clone(),
-        // What is resumed is the folder a first run would have taken.
-        None if options.resume => Path::new("runs").join(experiment.name.replace(['/', '\\'], "-")),
-        None => runtime::default_folder(&experiment.name),
+        None => {
+            let (runs, name) = (Path::new("runs"), &experiment.name);
+            let latest = if options.resume { rundir::latest(runs, name) } else { None };
+            latest.unwrap_or_else(|| rundir::fresh(runs, name))
+        }
     };
     let run = RunOptions {
         out,

@@ -211,6 +211,15 @@ fn the_books_close() {
 }
 
 #[test]
+#[should_panic(expected = "never finishes")]
+fn what_never_ends_is_not_finished_at_the_end_of_time() {
+    let pauses = Pauses::new([Pause { node: 0, from: at(1.0), until: Time::MAX }]);
+    let mut cores = Cores::new(None, CoreTable::equal(1, 1), pauses, 1);
+    assert_eq!(cores.start(0, Time::ZERO, seconds(2.0)), Time::MAX);
+    cores.finished(0, Time::MAX);
+}
+
+#[test]
 #[should_panic(expected = "runs a copy already")]
 fn a_core_runs_one_copy() {
     let mut cores = cores(TABLE_1, 1);

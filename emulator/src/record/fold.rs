@@ -279,6 +279,14 @@ impl<'a> Recorder<'a> {
         self.progress
     }
 
+    /// Closes the books of a run that was stopped at `at`, as `run.until` asks, which may be later than the
+    /// last event: makespan and utilization are about the time up to there.
+    #[must_use]
+    pub fn cut(mut self, at: Time) -> Books {
+        self.progress = at;
+        self.close(at)
+    }
+
     /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
     #[must_use]
     pub fn close(mut self, now: Time) -> Books {
@@ -423,3 +431,6 @@ fn slowdown(rows: &[JobRow]) -> Brief {
         p99: percentile(&ratios, 0.99),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,7 +148,7 @@ fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A line a claim, with its mark and, unless it holds, the numbers.
+/// A line a claim, with its mark and, unless it clearly holds, the numbers.
 #[must_use]
 pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
     let mut out = String::new();
@@ -160,9 +160,10 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
         };
         let mark =
             if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
-        let _ = writeln!(out, "{mark}  {}", claim.says);
-        if claim.verdict != Verdict::Holds {
-            for (what, value) in &claim.measured {
+        let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
+        let _ = writeln!(out, "{mark}  {}{noise}", claim.says);
+        for (what, value) in &claim.measured {
+            if claim.verdict != Verdict::Holds || value["within_noise"] == true {
                 let _ = writeln!(out, "                {what}: {}", words(value));
             }
         }
@@ -285,6 +286,28 @@ mod tests {
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+    }
+
+    #[test]
+    fn a_verdict_that_noise_could_turn_says_so() {
+        let measured =
+            |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
+        let says = |verdict, numbers: &[(bool, bool)]| {
+            let numbers = numbers.iter().enumerate();
+            let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w))).collect();
+            claims_text(&[ClaimResult { says: "s".into(), verdict, measured }], Style::Plain)
+        };
+        let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
+        assert_eq!(sure, "✓ holds       s\n");
+        let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
+        assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
+        assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
+        // One failure beyond noise is enough to fail.
+        let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
+        assert!(!fails.contains("(within noise)"), "{fails}");
+        let barely = says(Verdict::Fails, &[(false, true), (true, false)]);
+        assert!(barely.contains("(within noise)"), "{barely}");
+        assert!(!says(Verdict::NotTested, &[(false, true)]).contains("(within noise)"));
     }
 
     #[test]

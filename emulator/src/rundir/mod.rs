@@ -18,9 +18,11 @@
 
 mod load;
 mod merge;
+mod place;
 
 pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
 pub use merge::{MergeError, merge};
+pub use place::{fresh, latest};
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

@@ -23,7 +23,7 @@ pub mod virtual_time;
 pub mod world;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use crate::record::inputs::{self, Sink};
@@ -251,15 +251,4 @@ fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<
             wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
         });
     Ok(next.map(|(point, _)| experiment.unit(point, done(point))).collect())
-}
-
-/// Where results go if nobody says: `runs/<experiment>`, with a number if that is taken.
-#[must_use]
-pub fn default_folder(experiment: &str) -> PathBuf {
-    let name = experiment.replace(['/', '\\'], "-");
-    let numbered = (2..).map(|n| Path::new("runs").join(format!("{name}-{n}")));
-    std::iter::once(Path::new("runs").join(&name))
-        .chain(numbered)
-        .find(|path| !path.exists())
-        .unwrap_or_default()
 }

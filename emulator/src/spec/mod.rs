@@ -6,6 +6,7 @@
 //! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
 //! | document to [`File`] | [`file`](mod@file) | form only: a file that parses on one machine parses on all |
 //! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
+//! | runtime | `supported` | that the runtime can do what is asked |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
 //! Every error is a [`SpecError`] that names file, line and key, and a remedy. `spec` knows everybody's
@@ -27,6 +28,7 @@ pub mod policy;
 mod repeat;
 mod resolve;
 pub mod schema;
+mod supported;
 pub mod sweep;
 pub mod tree;
 

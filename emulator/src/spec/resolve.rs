@@ -14,6 +14,7 @@ use super::error::{SpecError, Text, listed, nearest};
 use super::file::{File, PolicyEntry, Repeat};
 use super::identity::Contents;
 use super::plan::{Experiment, Overrides, Point, Resolved};
+use super::supported::runtime_supported;
 use super::{clients, explain, include, sweep};
 use crate::files::Files;
 use crate::results::Cell;
@@ -117,6 +118,7 @@ impl<'a> Planner<'a> {
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
         file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
         check_numbers(document, &file)?;
+        runtime_supported(document, &file.run)?;
         let resolved = Arc::new(self.resolve(document, &file)?);
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;
@@ -257,11 +259,6 @@ fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
                 format!("`precision` must lie between 0 and 1, not be {}", file.precision),
             )
             .help("write 0.05 for a half-width of 5 %"));
-    }
-    if !(file.run.speed > 0.0 && file.run.speed.is_finite()) {
-        return Err(document
-            .error_at(&["run", "speed"], format!("`run.speed` must be above 0, not {}", file.run.speed))
-            .help("write emulated seconds per real second, such as 1.0"));
     }
     if file.repeat == Repeat::Times(0) {
         return Err(document.error_at(&["repeat"], "nothing is to be run").help("write repeat = 1 or more"));

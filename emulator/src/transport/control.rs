@@ -1,85 +1,101 @@
-//! Typed frames on a stream of their own.
+//! Typed frames both ways: what controller and agent say to each other, beside the parcels.
 
 use std::marker::PhantomData;
 
-use quinn::{Connection, RecvStream, SendStream};
+use quinn::SendStream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Error;
-use super::endpoint::explain;
+use super::connection::{Connection, End, Streams};
+use super::frames::FrameReader;
 use crate::wire;
 
-/// Sends values of one type.
+/// The control stream of a connection: sends `S`, receives `R`. Its two halves can go separate ways.
 #[derive(Debug)]
-pub struct ControlSender<S> {
+pub struct Control<S, R> {
+    /// What goes out.
+    pub outgoing: Outgoing<S>,
+    /// What comes in.
+    pub incoming: Incoming<R>,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct Outgoing<S> {
     connection: Connection,
     stream: SendStream,
     limit: usize,
     buffer: Vec<u8>,
-    of: PhantomData<fn(S)>,
+    sends: PhantomData<fn(S)>,
 }
 
-/// Receives values of one type.
+/// The receiving half.
 #[derive(Debug)]
-pub struct ControlReceiver<R> {
+pub struct Incoming<R> {
     connection: Connection,
-    stream: RecvStream,
-    limit: usize,
-    of: PhantomData<fn() -> R>,
+    frames: FrameReader,
+    receives: PhantomData<fn() -> R>,
 }
 
-impl<S: Serialize> ControlSender<S> {
-    pub(super) const fn new(connection: Connection, stream: SendStream, limit: usize) -> Self {
-        Self { connection, stream, limit, buffer: Vec::new(), of: PhantomData }
-    }
-
-    pub(super) fn into_stream(self) -> SendStream {
-        self.stream
-    }
-
-    /// Sends a value; returns when it is on its way.
-    ///
-    /// # Errors
-    /// When it is too large or the connection has ended.
-    pub async fn send(&mut self, value: &S) -> Result<(), Error> {
-        self.buffer.clear();
-        wire::frame(value, self.limit, &mut self.buffer)?;
-        self.stream.write_all(&self.buffer).await.map_err(|error| ended(&self.connection, &error))
-    }
-}
-
-impl<R: DeserializeOwned> ControlReceiver<R> {
-    pub(super) const fn new(connection: Connection, stream: RecvStream, limit: usize) -> Self {
-        Self { connection, stream, limit, of: PhantomData }
-    }
-
-    pub(super) fn into_stream(self) -> RecvStream {
-        self.stream
-    }
-
-    /// Waits for the next value. Not to be cancelled in between.
-    ///
-    /// # Errors
-    /// When a frame is too long, is no such value, or the connection has ended.
-    pub async fn recv(&mut self) -> Result<R, Error> {
-        let ended = |error: quinn::ReadExactError| ended(&self.connection, &error);
-        let mut prefix = [0; wire::PREFIX];
-        self.stream.read_exact(&mut prefix).await.map_err(ended)?;
-        let length = wire::length(prefix, self.limit)?;
-        // Memory is taken as bytes come, not as they are announced.
-        let mut bytes = Vec::new();
-        while bytes.len() < length {
-            let part = (length - bytes.len()).min(1 << 20);
-            let start = bytes.len();
-            bytes.resize(start + part, 0);
-            self.stream.read_exact(&mut bytes[start..]).await.map_err(ended)?;
+impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
+    /// Speaks over `streams` of `connection` in frames of at most `limit` bytes either way, which is at most
+    /// [`LARGEST_FRAME`](wire::LARGEST_FRAME).
+    #[must_use]
+    pub fn new(connection: &Connection, streams: Streams, limit: usize) -> Self {
+        let Streams { send, receive } = streams;
+        // What controls goes before parcels; on a stream of a lost connection this has no effect.
+        let _ = send.set_priority(1);
+        let connection = connection.clone();
+        Self {
+            outgoing: Outgoing {
+                connection: connection.clone(),
+                stream: send,
+                limit,
+                buffer: Vec::new(),
+                sends: PhantomData,
+            },
+            incoming: Incoming { connection, frames: receive.limited(limit), receives: PhantomData },
         }
-        Ok(wire::decode(&bytes)?)
+    }
+
+    /// See [`Outgoing::send`].
+    pub async fn send(&mut self, frame: &S) -> Result<(), End> {
+        self.outgoing.send(frame).await
+    }
+
+    /// See [`Incoming::receive`].
+    pub async fn receive(&mut self) -> Result<R, End> {
+        self.incoming.receive().await
     }
 }
 
-/// The end of a stream, in the words of whoever ended the connection.
-fn ended(connection: &Connection, error: &dyn std::error::Error) -> Error {
-    Error::Ended(connection.close_reason().map_or_else(|| error.to_string(), |reason| explain(&reason)))
+impl<S: Serialize> Outgoing<S> {
+    /// Sends a frame; waits while the peer does not read. A frame over the limit is an error that leaves the
+    /// connection as it was. Do not cancel it: half a frame may be under way.
+    pub async fn send(&mut self, frame: &S) -> Result<(), End> {
+        wire::encode(frame, self.limit, &mut self.buffer)
+            .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
+        let sent = self.stream.write_all(&self.buffer).await;
+        self.buffer.clear();
+        self.buffer.shrink_to(wire::PARCEL_FRAME);
+        Ok(sent?)
+    }
+
+    /// Ends the connection, all being done.
+    pub fn done(self) {
+        self.connection.close(super::connection::Close::Done, "done");
+    }
+}
+
+impl<R: DeserializeOwned> Incoming<R> {
+    /// The next frame. May be cancelled: nothing is lost. A peer that sends what is no frame loses its
+    /// connection.
+    pub async fn receive(&mut self) -> Result<R, End> {
+        let received = match self.frames.next().await {
+            Ok(Some(frame)) => wire::decode(frame).map_err(End::Protocol),
+            Ok(None) => Err(End::Stream),
+            Err(end) => Err(end),
+        };
+        received.map_err(|end| self.connection.fail(end))
+    }
 }

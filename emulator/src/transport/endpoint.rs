@@ -1,353 +1,380 @@
-//! Connections between processes that have certificates of the same run.
+//! The socket: connects to hosts by name, accepts who is on the list, refuses everybody else.
 //!
-//! Both sides prove their names (TLS 1.3, mutual). The first thing said on a connection is a [`Hello`]; the
-//! stream it came on is the control stream afterwards. Whoever cannot say it in time, or is one too many, is
-//! turned away before it costs more than a handshake.
+//! Both sides show certificates of the run's authority (TLS 1.3). Whoever connects first proves that its address
+//! is its own (QUIC retry), so that strangers cost no memory; after that the number of handshakes and of
+//! connections is bounded, each handshake has its time, and what is refused is counted.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{
-    ClientConfig, EndpointConfig, Incoming, RecvStream, SendStream, ServerConfig, TokioRuntime,
-    TransportConfig, VarInt,
-};
-use rustls::pki_types::CertificateDer;
-use rustls::server::WebPkiClientVerifier;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use socket2::{Domain, Socket, Type};
-use tokio::sync::mpsc;
+use quinn::{Incoming, TokioRuntime, VarInt};
+use thiserror::Error;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::Error;
-use super::control::{ControlReceiver, ControlSender};
-use super::hosts::CONTROLLER;
-use super::identity::{Identity, describe};
-use super::link::{LinkReceiver, LinkSender};
-use crate::wire::PROTOCOL;
+use super::connection::{Close, Connection, End, Peer, Who};
+use super::hello::{Hello, HelloError};
+use super::identity::{CONTROLLER, Identity, Subject};
+use super::lock;
+use super::tls::{self, TlsError};
 
-/// What is spoken, for TLS.
-const ALPN: &[u8] = b"volary";
-/// Socket buffers that are asked for, in bytes; the system may give less.
-const SOCKET_BUFFER: usize = 4 << 20;
-/// Time for a handshake and a hello.
-const HELLO: Duration = Duration::from_secs(5);
-/// Largest hello, in bytes.
-const HELLO_LIMIT: usize = 1024;
-/// Handshakes at a time; those beyond are turned away.
-const HANDSHAKES: usize = 64;
-/// Connections at a time.
-const CONNECTIONS: usize = 512;
-
-/// What the dialling side wants.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Role {
-    /// To run experiments; only the controller may.
-    Controller,
-    /// To send and receive parcels of a run.
-    Host {
-        /// Which run.
-        run: u64,
-    },
-    /// To ask how it is.
-    Visitor,
+/// Limits and times of a socket.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most connections at once.
+    pub connections: usize,
+    /// The most handshakes at once.
+    pub handshakes: usize,
+    /// How long a handshake and the hellos may take together.
+    pub patience: Duration,
+    /// A peer that is not heard for this long is gone.
+    pub idle: Duration,
+    /// How often a quiet connection shows that it lives; well below `idle`.
+    pub keep_alive: Duration,
+    /// The most unread bytes a peer may have sent on one stream, and on all of them.
+    pub window: u32,
+    /// Bytes of datagrams that wait to be sent, or to be read.
+    pub datagrams: usize,
+    /// Bytes asked of the system for each of the socket's two buffers.
+    pub socket_buffer: usize,
 }
 
-/// The first thing said on a connection.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Hello {
-    protocol: u32,
-    version: String,
-    role: Role,
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            handshakes: 64,
+            patience: Duration::from_secs(5),
+            idle: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(2),
+            window: 4 << 20,
+            datagrams: 1 << 20,
+            socket_buffer: 4 << 20,
+        }
+    }
+}
+
+/// Sizes of a socket's buffers in bytes, as the system gave them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffers {
+    /// For what arrives.
+    pub receive: usize,
+    /// For what leaves.
+    pub send: usize,
+}
+
+/// Why no socket could be opened.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The system refused.
+    #[error("cannot listen on {address}: {error}")]
+    Socket {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The identity cannot be used.
+    #[error("cannot use the identity of {name}: {error}")]
+    Identity {
+        /// Whose.
+        name: String,
+        /// Why.
+        error: TlsError,
+    },
+}
+
+/// Why a host cannot be talked to.
+#[derive(Debug, Error)]
+#[error("host {name} at {address}: {why}")]
+pub struct ConnectError {
+    /// Which host.
+    pub name: String,
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    pub why: String,
+}
+
+/// Connections that were refused since the socket was opened.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Refusals {
+    /// Because there were too many connections or handshakes.
+    pub full: u64,
+    /// Because the handshake failed: no certificate, or not one of this run's authority, or expired.
+    pub handshake: u64,
+    /// Because the peer is not on the list.
+    pub unlisted: u64,
+    /// Because what it said first was not a proper hello.
+    pub hello: u64,
+    /// The last few in words, oldest first.
+    pub recent: VecDeque<String>,
 }
 
 /// A socket with an identity.
-#[derive(Clone, Debug)]
-pub struct Endpoint {
-    endpoint: quinn::Endpoint,
-    came: Option<Arc<tokio::sync::Mutex<mpsc::Receiver<Connection>>>>,
-    client: ClientConfig,
-}
-
-/// A connection to a peer with a name.
 #[derive(Debug)]
-pub struct Connection {
-    connection: quinn::Connection,
-    peer: String,
-    role: Role,
-    streams: std::sync::Mutex<Option<(SendStream, RecvStream)>>,
+pub struct Transport {
+    quic: quinn::Endpoint,
+    desk: Arc<Desk>,
+    buffers: Buffers,
 }
 
-impl Endpoint {
-    /// Listens on an address, and on nothing else. A peer that is silent for `lease` is gone.
-    ///
-    /// # Errors
-    /// When the address cannot be had, or the identity not be used.
-    pub fn listen(identity: &Identity, address: SocketAddr, lease: Duration) -> Result<Self, Error> {
-        let mut endpoint = Self::bind(identity, address, lease, true)?;
-        let (tell, came) = mpsc::channel(16);
-        let listener = endpoint.endpoint.clone();
-        tokio::spawn(async move { welcome(&listener, &tell).await });
-        endpoint.came = Some(Arc::new(tokio::sync::Mutex::new(came)));
-        Ok(endpoint)
+/// Peers that were accepted.
+#[derive(Debug)]
+pub struct Accepted(mpsc::Receiver<Peer>);
+
+/// What every handshake needs.
+#[derive(Debug)]
+struct Desk {
+    hello: Hello,
+    options: Options,
+    listed: Mutex<BTreeSet<String>>,
+    refusals: Mutex<Refusals>,
+    handshakes: Arc<Semaphore>,
+}
+
+impl Transport {
+    /// Listens on `address` only, and can connect from there. Only the controller is on the list at first. Needs
+    /// a tokio runtime.
+    pub fn listen(
+        identity: &Identity,
+        address: SocketAddr,
+        options: &Options,
+    ) -> Result<(Self, Accepted), BindError> {
+        let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
+        let transport = Self::open(identity, address, options, Some(server))?;
+        let (accepted, peers) = mpsc::channel(16);
+        tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        Ok((transport, Accepted(peers)))
     }
 
-    /// Only dials.
-    ///
-    /// # Errors
-    /// When there is no socket to be had, or the identity cannot be used.
-    pub fn dial(identity: &Identity, lease: Duration) -> Result<Self, Error> {
-        Self::bind(identity, (Ipv4Addr::UNSPECIFIED, 0).into(), lease, false)
+    /// Connects from `address` (port 0: any) and accepts nobody. Needs a tokio runtime.
+    pub fn connector(identity: &Identity, address: SocketAddr, options: &Options) -> Result<Self, BindError> {
+        Self::open(identity, address, options, None)
     }
 
-    fn bind(identity: &Identity, address: SocketAddr, lease: Duration, listens: bool) -> Result<Self, Error> {
-        let transport = Arc::new(transport(lease));
-        let refused = |why: String| Error::Protocol(format!("the identity cannot be used: {why}"));
-        let client = client(identity, &transport).map_err(refused)?;
-        let server = listens.then(|| server(identity, &transport)).transpose().map_err(refused)?;
-        let listen = |source| Error::Listen { address, source };
-        let socket = socket(address).map_err(listen)?;
-        let endpoint =
-            quinn::Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(TokioRuntime))
-                .map_err(listen)?;
-        Ok(Self { endpoint, came: None, client })
-    }
-
-    /// Where it listens.
-    ///
-    /// # Errors
-    /// When the system does not say.
-    pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.endpoint.local_addr()
-    }
-
-    /// The next peer that has proved its name and said hello; `None` when closed.
-    pub async fn accept(&self) -> Option<Connection> {
-        self.came.as_ref()?.lock().await.recv().await
-    }
-
-    /// Connects to the host of that name.
-    ///
-    /// # Errors
-    /// Names the host and what kept it from being reached.
-    pub async fn connect(&self, address: SocketAddr, name: &str, role: Role) -> Result<Connection, Error> {
-        let failed = |why: String| Error::Unreachable { name: name.to_owned(), address, why };
-        let connecting = self.endpoint.connect_with(self.client.clone(), address, name);
-        let connecting = connecting.map_err(|error| failed(error.to_string()))?;
-        let reach = async {
-            let connection = connecting.await.map_err(|error| explain(&error))?;
-            let (send, recv) = connection.open_bi().await.map_err(|error| explain(&error))?;
-            let mut sender = ControlSender::new(connection.clone(), send, HELLO_LIMIT);
-            let hello = Hello { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned(), role };
-            sender.send(&hello).await.map_err(|error| error.to_string())?;
-            Ok::<_, String>((connection, sender.into_stream(), recv))
+    fn open(
+        identity: &Identity,
+        address: SocketAddr,
+        options: &Options,
+        server: Option<quinn::ServerConfig>,
+    ) -> Result<Self, BindError> {
+        let refused = |error| BindError::Socket { address, error };
+        let client = tls::client(identity, options).map_err(|e| unusable(identity, e))?;
+        let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
+        let config = quinn::EndpointConfig::default();
+        let mut quic =
+            quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
+        quic.set_default_client_config(client);
+        let desk = Desk {
+            hello: Hello::of(&identity.subject),
+            options: options.clone(),
+            listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
+            refusals: Mutex::default(),
+            handshakes: Arc::new(Semaphore::new(options.handshakes)),
         };
-        let (connection, send, recv) = timeout(HELLO, reach)
+        Ok(Self { quic, desk: Arc::new(desk), buffers })
+    }
+
+    /// Connects to the host of that name, and to nobody else who may be at that address.
+    pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
+        let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
+        let patience = self.desk.options.patience;
+        timeout(patience, self.desk.call(&self.quic, name, address))
             .await
-            .map_err(|_| failed("no answer: is the agent running, and its port open?".to_owned()))?
-            .map_err(failed)?;
-        let streams = std::sync::Mutex::new(Some((send, recv)));
-        Ok(Connection { connection, peer: name.to_owned(), role, streams })
+            .map_err(|_| failed(format!("no answer within {patience:?}: does `volary agent` run there?")))?
+            .map_err(|error| failed(error.to_string()))
     }
 
-    /// Ends every connection and waits until the others know.
-    pub async fn close(&self, why: &str) {
-        self.endpoint.close(VarInt::from_u32(0), why.as_bytes());
-        let _ = timeout(Duration::from_secs(1), self.endpoint.wait_idle()).await;
+    /// Who may connect from now on, beside the controller; connections that are there stay.
+    pub fn admit(&self, names: impl IntoIterator<Item = String>) {
+        let mut listed: BTreeSet<_> = names.into_iter().collect();
+        listed.insert(CONTROLLER.to_owned());
+        *lock(&self.desk.listed) = listed;
+    }
+
+    /// What was refused so far.
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        lock(&self.desk.refusals).clone()
+    }
+
+    /// Sizes of the socket's buffers.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        self.buffers
+    }
+
+    /// Where the socket is.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.quic.local_addr()
+    }
+
+    /// Ends all connections with these words, and waits until the peers were told.
+    pub async fn close(&self, words: &str) {
+        self.quic.close(VarInt::from_u32(Close::Done as u32), words.as_bytes());
+        self.quic.wait_idle().await;
     }
 }
 
-/// What an end of a connection means to people.
-pub(super) fn explain(error: &quinn::ConnectionError) -> String {
-    match error {
-        quinn::ConnectionError::ApplicationClosed(close) => {
-            String::from_utf8_lossy(&close.reason).into_owned()
-        }
-        quinn::ConnectionError::TimedOut => "it is silent".to_owned(),
-        other => other.to_string(),
+impl Accepted {
+    /// The next peer; `None` once the socket is closed.
+    pub async fn next(&mut self) -> Option<Peer> {
+        self.0.recv().await
     }
 }
 
-/// Lets peers in, each on its own time.
-async fn welcome(listener: &quinn::Endpoint, tell: &mpsc::Sender<Connection>) {
-    let shaking = Arc::new(AtomicUsize::new(0));
-    while let Some(incoming) = listener.accept().await {
-        if listener.open_connections() > CONNECTIONS || shaking.load(Ordering::Relaxed) >= HANDSHAKES {
-            incoming.refuse();
-            continue;
-        }
+/// Looks at everyone who knocks, without waiting for any.
+async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<Peer>) {
+    while let Some(incoming) = quic.accept().await {
         if !incoming.remote_address_validated() {
-            // Costs the caller a round trip and us nothing: forged addresses end here.
+            // Fails only for who was told to retry already.
             let _ = incoming.retry();
             continue;
         }
-        shaking.fetch_add(1, Ordering::Relaxed);
-        let (shaking, tell) = (Arc::clone(&shaking), tell.clone());
+        let address = incoming.remote_address();
+        let room = quic.open_connections() < desk.options.connections;
+        let Some(slot) = Arc::clone(&desk.handshakes).try_acquire_owned().ok().filter(|_| room) else {
+            desk.refuse(address, &Refusal::Full);
+            incoming.refuse();
+            continue;
+        };
+        let (desk, accepted) = (Arc::clone(&desk), accepted.clone());
         tokio::spawn(async move {
-            let address = incoming.remote_address();
-            let greeted = timeout(HELLO, greet(incoming)).await;
-            shaking.fetch_sub(1, Ordering::Relaxed);
-            match greeted {
-                Ok(Ok(connection)) => {
-                    let _ = tell.send(connection).await;
-                }
-                Ok(Err(why)) => tracing::warn!("turned {address} away: {why}"),
-                Err(_) => tracing::warn!("turned {address} away: it did not say hello in time"),
+            let patience = desk.options.patience;
+            let late = || Err(Refusal::Hello(HelloError::End(End::Silent)));
+            match timeout(patience, desk.receive(incoming)).await.unwrap_or_else(|_| late()) {
+                // Nobody left to take it means that all is over.
+                Ok(peer) => drop(accepted.send(peer).await),
+                Err(refusal) => desk.refuse(address, &refusal),
             }
+            drop(slot);
         });
     }
 }
 
-/// Finishes the handshake and hears the hello.
-async fn greet(incoming: Incoming) -> Result<Connection, String> {
-    let connection = incoming.await.map_err(|error| error.to_string())?;
-    let refuse = |why: String| {
-        connection.close(VarInt::from_u32(1), why.as_bytes());
-        Err(why)
-    };
-    let peer = match peer_name(&connection) {
-        Ok(peer) => peer,
-        Err(why) => return refuse(why),
-    };
-    let (send, recv) = connection.accept_bi().await.map_err(|error| error.to_string())?;
-    let mut receiver = ControlReceiver::<Hello>::new(connection.clone(), recv, HELLO_LIMIT);
-    let hello = match receiver.recv().await {
-        Ok(hello) => hello,
-        Err(error) => return refuse(format!("{peer} said no hello: {error}")),
-    };
-    if hello.protocol != PROTOCOL || hello.version != env!("CARGO_PKG_VERSION") {
-        let mine = format!("{} (protocol {PROTOCOL})", env!("CARGO_PKG_VERSION"));
-        return refuse(format!(
-            "version mismatch: this host has volary {mine}, {peer} has {} (protocol {}); install the same on both",
-            hello.version, hello.protocol
-        ));
-    }
-    if hello.role == Role::Controller && peer != CONTROLLER {
-        return refuse(format!("{peer} is not the controller"));
-    }
-    let streams = std::sync::Mutex::new(Some((send, receiver.into_stream())));
-    Ok(Connection { connection, peer, role: hello.role, streams })
+/// Why somebody was turned away.
+#[derive(Debug, Error)]
+enum Refusal {
+    #[error("too many connections")]
+    Full,
+    #[error("{0}")]
+    Handshake(End),
+    #[error("{0} is not on this run's list")]
+    Unlisted(String),
+    #[error("{0}")]
+    Hello(#[from] HelloError),
 }
 
-fn peer_name(connection: &quinn::Connection) -> Result<String, String> {
-    let identity = connection.peer_identity().ok_or("no certificate")?;
-    let chain = identity.downcast::<Vec<CertificateDer<'static>>>().map_err(|_| "no certificate")?;
-    Ok(describe(chain.first().ok_or("no certificate")?)?.0)
-}
-
-impl Connection {
-    /// The name that the peer has proved.
-    #[must_use]
-    pub fn peer(&self) -> &str {
-        &self.peer
+impl Desk {
+    /// Takes somebody in who connects to us.
+    async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
+        let connection = incoming.await.map_err(|error| Refusal::Handshake(error.into()))?;
+        let connection = Connection(connection);
+        let subject = subject(&connection).map_err(Refusal::Handshake)?;
+        if !lock(&self.listed).contains(&subject.name) {
+            connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
+            return Err(Refusal::Unlisted(subject.name));
+        }
+        let talk = async {
+            let (send, receive) = connection.0.accept_bi().await.map_err(End::from)?;
+            let (theirs, mut streams) = Hello::hear(send, receive).await?;
+            // Answered in any case, so that either side can say what does not fit.
+            self.hello.say(&mut streams.send).await?;
+            theirs.check(&self.hello, &subject)?;
+            Ok(streams)
+        };
+        let streams = talk.await.map_err(|error| Refusal::Hello(told(&connection, error)))?;
+        Ok(peer(connection, subject, streams))
     }
 
-    /// What the dialling side wants.
-    #[must_use]
-    pub const fn role(&self) -> Role {
-        self.role
-    }
-
-    /// Where the peer is.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.connection.remote_address()
-    }
-
-    /// Ends the connection and says why.
-    pub fn close(&self, why: &str) {
-        self.connection.close(VarInt::from_u32(1), why.as_bytes());
-    }
-
-    /// Waits for the end and says what it was.
-    pub async fn closed(&self) -> String {
-        explain(&self.connection.closed().await)
-    }
-
-    /// The control stream, once.
-    ///
-    /// # Errors
-    /// When it was taken already.
-    pub fn control<S: Serialize, R: DeserializeOwned>(
+    /// Connects to somebody.
+    async fn call(
         &self,
-        limit: usize,
-    ) -> Result<(ControlSender<S>, ControlReceiver<R>), Error> {
-        let mut streams = self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (send, recv) =
-            streams.take().ok_or_else(|| Error::Protocol("the control stream is taken".to_owned()))?;
-        let connection = || self.connection.clone();
-        Ok((ControlSender::new(connection(), send, limit), ControlReceiver::new(connection(), recv, limit)))
+        quic: &quinn::Endpoint,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<Peer, HelloError> {
+        let broken = |error: quinn::ConnectError| End::Broken(error.to_string());
+        let connection = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
+        let connection = Connection(connection);
+        let subject = subject(&connection)?;
+        let talk = async {
+            let (mut send, receive) = connection.0.open_bi().await.map_err(End::from)?;
+            self.hello.say(&mut send).await?;
+            let (theirs, streams) = Hello::hear(send, receive).await?;
+            theirs.check(&self.hello, &subject)?;
+            Ok(streams)
+        };
+        let streams = talk.await.map_err(|error| told(&connection, error))?;
+        Ok(peer(connection, subject, streams))
     }
 
-    /// A link for parcels, once; its tasks run on the current thread.
-    ///
-    /// # Errors
-    /// When the connection has ended, or the peer takes no datagrams.
-    pub async fn link(&self) -> Result<(LinkSender, LinkReceiver), Error> {
-        super::link::open(&self.connection).await
+    fn refuse(&self, address: SocketAddr, refusal: &Refusal) {
+        const RECENT: usize = 16;
+        let mut refusals = lock(&self.refusals);
+        *match refusal {
+            Refusal::Full => &mut refusals.full,
+            Refusal::Handshake(_) => &mut refusals.handshake,
+            Refusal::Unlisted(_) => &mut refusals.unlisted,
+            Refusal::Hello(_) => &mut refusals.hello,
+        } += 1;
+        let words = format!("refused {address}: {refusal}");
+        tracing::debug!("{words}"); // anyone can cause these: counted, and shown when asked for
+        if refusals.recent.len() == RECENT {
+            refusals.recent.pop_front();
+        }
+        refusals.recent.push_back(words);
     }
 }
 
-fn transport(lease: Duration) -> TransportConfig {
-    let mut config = TransportConfig::default();
-    config.max_idle_timeout(lease.try_into().ok());
-    config.keep_alive_interval(Some(lease / 4));
-    config.max_concurrent_bidi_streams(VarInt::from_u32(1));
-    config.max_concurrent_uni_streams(VarInt::from_u32(1));
-    config.stream_receive_window(VarInt::from_u32(4 << 20));
-    config.receive_window(VarInt::from_u32(8 << 20));
-    config.send_window(8 << 20);
-    config.datagram_receive_buffer_size(Some(4 << 20));
-    config.datagram_send_buffer_size(4 << 20);
-    config
+/// Ends a connection whose hello failed; the peer reads why.
+fn told(connection: &Connection, error: HelloError) -> HelloError {
+    if !matches!(error, HelloError::End(End::Peer(_) | End::Silent | End::Here)) {
+        connection.close(Close::Hello, &error.to_string());
+    }
+    error
 }
 
-fn client(identity: &Identity, transport: &Arc<TransportConfig>) -> Result<ClientConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(Arc::clone(&identity.roots))
-        .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
-        .map_err(|error| error.to_string())?;
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    let quic = QuicClientConfig::try_from(tls).map_err(|error| error.to_string())?;
-    let mut config = ClientConfig::new(Arc::new(quic));
-    config.transport_config(Arc::clone(transport));
-    Ok(config)
+fn peer(connection: Connection, subject: Subject, streams: super::connection::Streams) -> Peer {
+    let address = connection.0.remote_address();
+    Peer { who: Who { name: subject.name, role: subject.role, address }, connection, streams }
 }
 
-fn server(identity: &Identity, transport: &Arc<TransportConfig>) -> Result<ServerConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier =
-        WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), Arc::clone(&provider))
-            .build()
-            .map_err(|error| error.to_string())?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|error| error.to_string())?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(identity.chain.clone(), identity.key.clone_key())
-        .map_err(|error| error.to_string())?;
-    tls.alpn_protocols = vec![ALPN.to_vec()];
-    let quic = QuicServerConfig::try_from(tls).map_err(|error| error.to_string())?;
-    let mut config = ServerConfig::with_crypto(Arc::new(quic));
-    config.transport_config(Arc::clone(transport));
-    config.max_incoming(256);
-    config.migration(false);
-    Ok(config)
+/// Whom the peer's certificate names; it was verified in the handshake.
+fn subject(connection: &Connection) -> Result<Subject, End> {
+    tls::leaf(&connection.0)
+        .ok_or_else(|| "the peer showed no certificate".to_owned())
+        .and_then(|leaf| Subject::of(&leaf))
+        .map_err(|why| {
+            connection.close(Close::Unlisted, &why);
+            End::Broken(why)
+        })
 }
 
-/// A socket with large buffers: bursts of datagrams overrun the usual ones.
-fn socket(address: SocketAddr) -> std::io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, None)?;
-    // As much as the system allows.
-    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
-    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
-    socket.set_nonblocking(true)?;
+/// A bound UDP socket with large buffers: the default ones lose a share of unpaced datagrams.
+fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    // The system gives what it allows; what that is gets reported.
+    socket.set_recv_buffer_size(bytes)?;
+    socket.set_send_buffer_size(bytes)?;
     socket.bind(&address.into())?;
-    Ok(socket.into())
+    // Linux counts its own overhead, as much again.
+    let buffers = Buffers { receive: socket.recv_buffer_size()? / 2, send: socket.send_buffer_size()? / 2 };
+    if buffers.receive < bytes || buffers.send < bytes {
+        tracing::info!(
+            "UDP buffers of {} and {} bytes instead of {bytes}: raise net.core.rmem_max and wmem_max",
+            buffers.receive,
+            buffers.send
+        );
+    }
+    Ok((socket.into(), buffers))
+}
+
+fn unusable(identity: &Identity, error: TlsError) -> BindError {
+    BindError::Identity { name: identity.subject.name.clone(), error }
 }

@@ -1,186 +1,248 @@
-//! The run's authority and the identities it signs.
+//! Who a machine is: a certificate of the run's own authority, and its key.
 //!
-//! `volary certs` makes an authority for one run, an identity for each host and one for the controller, and
-//! forgets the authority's key: nobody can join later. A certificate proves a name; what a host may do follows
-//! from it.
+//! The only DNS name in a certificate is the host's name; the controller's is [`CONTROLLER_NAME`], which no host
+//! can have. A folder holds `ca.pem`, `cert.pem` and `key.pem`, as [`issue`](super::issue) leaves them.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose,
-};
+use chrono::{DateTime, Utc};
 use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::Error;
-use super::hosts::CONTROLLER;
+/// The DNS name in the controller's certificate.
+pub const CONTROLLER_NAME: &str = "controller.volary";
+/// The controller's name and folder.
+pub const CONTROLLER: &str = "controller";
 
-const CA: &str = "ca.pem";
-const CERT: &str = "cert.pem";
-const KEY: &str = "key.pem";
+/// What an identity is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Role {
+    /// It starts runs and keeps their books.
+    Controller,
+    /// It runs an agent.
+    Host,
+}
 
-/// What a process proves who it is with, and whom it believes.
+/// Certificate, key and authority of one machine.
+#[derive(Debug)]
 pub struct Identity {
-    name: String,
+    /// Whom the certificate names.
+    pub subject: Subject,
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) roots: Arc<RootCertStore>,
 }
 
-impl std::fmt::Debug for Identity {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Identity").field("name", &self.name).finish_non_exhaustive()
-    }
+/// What a certificate says of its holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Name of the host, `controller` for the controller.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// From when it is valid.
+    pub from: SystemTime,
+    /// Until when it is valid.
+    pub until: SystemTime,
+}
+
+/// Why an identity cannot be used, or made.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// A file is not there.
+    #[error("no {}: make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host", .0.display())]
+    Missing(PathBuf),
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others can read the key.
+    #[error("{}: mode {mode:04o} lets others use this key: chmod 600 it, or issue new identities if others could", path.display())]
+    Exposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It is too late.
+    #[error("{}: expired on {since} UTC: issue new identities with `volary certs`", path.display())]
+    Expired {
+        /// The certificate.
+        path: PathBuf,
+        /// Since when.
+        since: String,
+    },
+    /// It is too early.
+    #[error("{}: valid from {from} UTC on: is this machine's clock right?", path.display())]
+    Early {
+        /// The certificate.
+        path: PathBuf,
+        /// From when.
+        from: String,
+    },
+    /// The contents are not what they should be.
+    #[error("{}: {why}", path.display())]
+    Bad {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Something is there that would be lost.
+    #[error("{} exists and is not overwritten: {remedy}", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Order(String),
 }
 
 impl Identity {
-    /// Reads an identity from its folder.
-    ///
-    /// # Errors
-    /// A file that is missing or no PEM, a key that others may read, a certificate that is not valid now; each
-    /// names the file and the remedy.
-    pub fn load(folder: &Path) -> Result<Self, Error> {
-        let wrong = |file: &str, why: String| Error::Content { path: folder.join(file), why };
-        let key = folder.join(KEY);
-        let mode = fs::metadata(&key).map_err(missing(&key))?.permissions().mode();
+    /// Loads the identity in `folder` and judges it as its peers will, at time `now`.
+    pub fn load(folder: &Path, now: SystemTime) -> Result<Self, IdentityError> {
+        let key_path = folder.join("key.pem");
+        let key = read(&key_path)?;
+        let mode = fs::metadata(&key_path).map_err(io_error(&key_path))?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(wrong(KEY, format!("others may read this key: chmod 600 {}", key.display())));
+            return Err(IdentityError::Exposed { path: key_path, mode });
         }
-        let pem = |file: &str| {
-            let path = folder.join(file);
-            fs::read(&path).map_err(missing(&path))
-        };
-        let certificate = |file: &'static str| {
-            CertificateDer::from_pem_slice(&pem(file)?)
-                .map_err(|error| wrong(file, format!("no certificate: {error}")))
-        };
-        let own = certificate(CERT)?;
-        let (name, from, until) = describe(&own).map_err(|why| wrong(CERT, why))?;
-        let now =
-            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
-        if now > until {
-            let days = (now - until) / 86_400;
-            return Err(wrong(CERT, format!("expired {days} days ago: make new ones with volary certs")));
-        }
-        if now < from {
-            return Err(wrong(CERT, "not valid yet: is this machine's clock right?".to_owned()));
-        }
+        let key =
+            PrivateKeyDer::from_pem_slice(&key).map_err(|e| bad(&key_path, format!("no key in it ({e})")))?;
+        let cert_path = folder.join("cert.pem");
+        let chain = certificates(&cert_path)?;
+        let ca_path = folder.join("ca.pem");
         let mut roots = RootCertStore::empty();
-        roots.add(certificate(CA)?).map_err(|error| wrong(CA, error.to_string()))?;
-        let key = PrivateKeyDer::from_pem_slice(&pem(KEY)?)
-            .map_err(|error| wrong(KEY, format!("no key: {error}")))?;
-        Ok(Self { name, chain: vec![own], key, roots: Arc::new(roots) })
+        for root in certificates(&ca_path)? {
+            roots.add(root).map_err(|error| bad(&ca_path, error))?;
+        }
+        let roots = Arc::new(roots);
+        let leaf = chain.first().ok_or_else(|| bad(&cert_path, "no certificate in it"))?;
+        let subject = Subject::of(leaf).map_err(|why| bad(&cert_path, why))?;
+        subject.check(&cert_path, now)?;
+        verify(leaf, &roots, now).map_err(|error| {
+            bad(
+                &cert_path,
+                format!("not of the authority in {} ({error}): copy the whole folder", ca_path.display()),
+            )
+        })?;
+        Ok(Self { subject, chain, key, roots })
+    }
+}
+
+impl Subject {
+    /// Reads a certificate; nothing is verified here.
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+        let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
+        let Some([GeneralName::DNSName(name)]) = names.map(|names| &names.value.general_names[..]) else {
+            return Err("it does not name one host".to_owned());
+        };
+        let (name, role) = match *name {
+            CONTROLLER_NAME => (CONTROLLER, Role::Controller),
+            name => (name, Role::Host),
+        };
+        check_name(name, role)?;
+        let at = |stamp: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(stamp.max(0).unsigned_abs());
+        let validity = parsed.validity();
+        let (from, until) = (at(validity.not_before.timestamp()), at(validity.not_after.timestamp()));
+        Ok(Self { name: name.to_owned(), role, from, until })
     }
 
-    /// The name that the certificate proves.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
+    fn check(&self, path: &Path, now: SystemTime) -> Result<(), IdentityError> {
+        let path = path.to_owned();
+        if now < self.from {
+            return Err(IdentityError::Early { path, from: written(self.from) });
+        }
+        if now > self.until {
+            return Err(IdentityError::Expired { path, since: written(self.until) });
+        }
+        Ok(())
     }
-}
 
-fn missing(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
-    let path = path.to_owned();
-    move |error| Error::Content { path, why: format!("{error}: make identities with volary certs") }
-}
-
-/// The name in a certificate, and from when until when it is valid, in seconds since 1970.
-pub(super) fn describe(certificate: &CertificateDer<'_>) -> Result<(String, i64, i64), String> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
-    let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
-    let name = names.and_then(|names| {
-        names.value.general_names.iter().find_map(|name| match name {
-            GeneralName::DNSName(name) => Some((*name).to_owned()),
-            _ => None,
-        })
-    });
-    let name = name.ok_or_else(|| "the certificate has no name".to_owned())?;
-    let validity = parsed.validity();
-    Ok((name, validity.not_before.timestamp(), validity.not_after.timestamp()))
-}
-
-/// Makes an authority, an identity for each of `hosts` (name and address) and one for the controller, valid for
-/// so many days, and the hosts file.
-///
-/// # Errors
-/// A folder that exists, a name that cannot be one, a file that cannot be written.
-pub fn create(folder: &Path, hosts: &[(String, String)], days: u32, keep_key: bool) -> Result<(), Error> {
-    for (name, _) in hosts {
-        let fits = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        if !fits || name.is_empty() || name.starts_with('-') || name.len() > 63 || name == CONTROLLER {
-            let why = format!("\"{name}\" cannot be a host's name: use a-z, 0-9 and -, and not {CONTROLLER}");
-            return Err(Error::Content { path: folder.to_owned(), why });
+    /// The DNS name of this subject's certificate.
+    pub(super) fn dns(&self) -> &str {
+        match self.role {
+            Role::Controller => CONTROLLER_NAME,
+            Role::Host => &self.name,
         }
     }
-    if folder.exists() {
-        let why = "is there already: remove it, or choose another folder".to_owned();
-        return Err(Error::Content { path: folder.to_owned(), why });
-    }
-    let made = |error: rcgen::Error| Error::Content { path: folder.to_owned(), why: error.to_string() };
-    private_folder(folder)?;
-    let authority_key = KeyPair::generate().map_err(made)?;
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-    params.distinguished_name = called("volary run authority");
-    valid(&mut params, days);
-    let authority = params.self_signed(&authority_key).map_err(made)?.pem();
-    write(&folder.join(CA), &authority, 0o644)?;
-    if keep_key {
-        write(&folder.join("ca-key.pem"), &authority_key.serialize_pem(), 0o600)?;
-    }
-    let issuer = Issuer::new(params, authority_key);
-    let mut file = String::from("# Written by volary certs: the hosts of a run.\n");
-    for (name, address) in hosts {
-        file.push_str(&format!("\n[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
-    }
-    for name in hosts.iter().map(|(name, _)| name.as_str()).chain([CONTROLLER]) {
-        let own = folder.join(name);
-        private_folder(&own)?;
-        let key = KeyPair::generate().map_err(made)?;
-        let mut params = CertificateParams::new(vec![name.to_owned()]).map_err(made)?;
-        params.distinguished_name = called(name);
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        valid(&mut params, days);
-        let certificate = params.signed_by(&key, &issuer).map_err(made)?;
-        write(&own.join(CA), &authority, 0o644)?;
-        write(&own.join(CERT), &certificate.pem(), 0o644)?;
-        write(&own.join(KEY), &key.serialize_pem(), 0o600)?;
-    }
-    write(&folder.join("hosts.toml"), &file, 0o644)
 }
 
-fn called(name: &str) -> DistinguishedName {
-    let mut called = DistinguishedName::new();
-    called.push(DnType::CommonName, name);
-    called
+/// Host names are DNS names in small letters, are folders, and cannot be taken for the controller's.
+pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
+    let label = |label: &str| {
+        let ends = !label.starts_with('-') && !label.ends_with('-');
+        let letters = label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        (1..=63).contains(&label.len()) && ends && letters
+    };
+    // A name that ends in a number would be taken for an address.
+    let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+    if name.len() > 253 || number || !name.split('.').all(label) {
+        return Err(format!("`{name}` is no host name: use small letters, digits, `-` and `.`, such as h1"));
+    }
+    let reserved = name == CONTROLLER || name.ends_with(".volary");
+    if role == Role::Host && reserved {
+        return Err(format!("`{name}` is the controller's: choose another name for the host"));
+    }
+    Ok(())
 }
 
-/// From an hour ago, for clocks that are not quite right, for so many days.
-fn valid(params: &mut CertificateParams, days: u32) {
-    let now = SystemTime::now();
-    params.not_before = (now - Duration::from_secs(3600)).into();
-    params.not_after = (now + Duration::from_secs(u64::from(days) * 86_400)).into();
+/// The cryptography used for everything.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
 }
 
-fn private_folder(path: &Path) -> Result<(), Error> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| Error::File { path: path.to_owned(), source })
+/// Whether peers will accept this certificate, by the code with which they decide.
+fn verify(leaf: &CertificateDer<'_>, roots: &Arc<RootCertStore>, now: SystemTime) -> Result<(), String> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider())
+        .build()
+        .map_err(|error| error.to_string())?;
+    let now = UnixTime::since_unix_epoch(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+    verifier.verify_client_cert(leaf, &[], now).map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), Error> {
-    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
-        .map_err(|source| Error::File { path: path.to_owned(), source })
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let pem = read(path)?;
+    CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| bad(path, format!("no certificate in it ({error})")))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
+    fs::read(path).map_err(|error| {
+        let missing = error.kind() == io::ErrorKind::NotFound;
+        if missing { IdentityError::Missing(path.to_owned()) } else { io_error(path)(error) }
+    })
+}
+
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
+    |error| IdentityError::Io { path: path.to_owned(), error }
+}
+
+pub(super) fn bad(path: &Path, why: impl ToString) -> IdentityError {
+    IdentityError::Bad { path: path.to_owned(), why: why.to_string() }
+}
+
+/// A moment as people read it, UTC.
+pub(super) fn written(at: SystemTime) -> String {
+    DateTime::<Utc>::from(at).format("%Y-%m-%d %H:%M").to_string()
 }

@@ -1,221 +1,396 @@
-//! Parcels from host to host.
+//! Batches of parcels to a peer and from it, over one connection.
 //!
-//! A link has one long-lived stream in each direction for the stream class, and QUIC's datagrams for the
-//! datagram class. Parcels are encoded when they are handed over; all that have come together since the last
-//! write go in one write. What waits is counted, and whoever sends is told how much that is.
+//! Stream parcels go over one long-lived stream per direction, as many as wait in one write. Datagram parcels are
+//! packed into numbered datagrams, so that the receiver counts what was lost and drops what came twice. What waits
+//! to be sent is bounded: a peer that reads slowly shows as [`Link::waiting`], then as [`SendError::Full`].
 
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use std::mem;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use quinn::{Connection, RecvStream, SendStream};
+use quinn::{SendDatagramError, SendStream};
+use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::{AbortHandle, JoinSet};
 use volary_actors::base::Class;
 
-use super::Error;
+use super::connection::{Connection, End};
+use super::frames::FrameReader;
+use super::lock;
+use super::sequence::{Seen, Sequence};
 use crate::parcel::Parcel;
-use crate::wire::{self, PREFIX};
+use crate::wire::{self, Batch, PARCEL_FRAME, WireError};
 
-/// Bytes of parcels in a frame at most.
-pub const FRAME: usize = 64 << 10;
-/// Batches received and not yet taken, at most: beyond that the peer is made to wait.
-const RECEIVED: usize = 16;
-/// Bytes a datagram keeps free for what QUIC adds as its paths change.
-const SPARE: usize = 32;
-
-/// The sending side of a link.
+/// What links hand to their owner, all through one bounded channel.
 #[derive(Debug)]
-pub struct LinkSender {
+pub struct Arrival {
+    /// The number the owner gave the link.
+    pub link: usize,
+    /// What came.
+    pub what: What,
+}
+
+/// What can come over a link.
+#[derive(Debug)]
+pub enum What {
+    /// Parcels, in the order of sending where they came by stream.
+    Parcels(Vec<Parcel>),
+    /// The link is over; nothing follows.
+    Ended(End),
+}
+
+/// Why parcels were not taken.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum SendError {
+    /// Too much waits already: none were taken; try again after [`Link::room`].
+    #[error("{waiting} bytes wait for a slow peer")]
+    Full {
+        /// Bytes that wait.
+        waiting: usize,
+    },
+    /// The link is over.
+    #[error(transparent)]
+    Ended(#[from] End),
+}
+
+/// Counts since the link's start.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LinkStats {
+    /// Stream parcels taken for sending.
+    pub stream_sent: u64,
+    /// Datagram parcels handed to the network.
+    pub datagram_sent: u64,
+    /// Datagram parcels dropped here, because the network did not take them fast enough.
+    pub datagram_dropped: u64,
+    /// Parcels received, either way.
+    pub received: u64,
+    /// Datagrams that did not come so far, though later ones did.
+    pub datagrams_lost: u64,
+    /// Datagrams that came again, and were not delivered again.
+    pub datagrams_repeated: u64,
+}
+
+/// A link to a peer. Dropping it ends its tasks, without an [`Arrival`].
+#[derive(Debug)]
+pub struct Link {
+    shared: Arc<Shared>,
+    tasks: AbortHandle,
+}
+
+#[derive(Debug)]
+struct Shared {
     connection: Connection,
-    out: Rc<Out>,
-    datagram: Vec<u8>,
-    writer: JoinHandle<()>,
+    queue: usize,
+    outbox: Mutex<Outbox>,
+    /// Something waits to be written.
+    wake: Notify,
+    /// Something was written, or the link ended.
+    moved: Notify,
+    counts: Counts,
 }
 
-/// What waits to be written.
 #[derive(Debug, Default)]
-struct Out {
-    buffer: RefCell<Vec<u8>>,
-    writing: Cell<usize>,
-    filled: Notify,
+struct Outbox {
+    /// Frames not yet given to the writer.
+    pending: Vec<u8>,
+    /// Bytes the writer has not yet got rid of.
+    writing: usize,
+    batches: u64,
+    datagrams: u64,
+    datagram: Vec<u8>,
+    end: Option<End>,
 }
 
-/// The receiving side of a link.
-#[derive(Debug)]
-pub struct LinkReceiver {
-    came: mpsc::Receiver<Result<(Class, Vec<Parcel>), Error>>,
-    readers: [JoinHandle<()>; 2],
+#[derive(Debug, Default)]
+struct Counts {
+    stream_sent: AtomicU64,
+    datagram_sent: AtomicU64,
+    datagram_dropped: AtomicU64,
+    received: AtomicU64,
+    datagrams_lost: AtomicU64,
+    datagrams_repeated: AtomicU64,
 }
 
-/// Opens both directions of a link.
-pub(super) async fn open(connection: &Connection) -> Result<(LinkSender, LinkReceiver), Error> {
-    let ended = |error: quinn::ConnectionError| Error::Ended(error.to_string());
-    if connection.max_datagram_size().is_none() {
-        return Err(Error::Protocol("the peer takes no datagrams".to_owned()));
-    }
-    let mut stream = connection.open_uni().await.map_err(ended)?;
-    // The other side learns of a stream by its first bytes: an empty frame.
-    stream.write_all(&[0; PREFIX]).await.map_err(|error| Error::Ended(error.to_string()))?;
-    let from = connection.accept_uni().await.map_err(ended)?;
-    let out = Rc::new(Out::default());
-    let writer = spawn_local(write(stream, Rc::clone(&out)));
-    let (tell, came) = mpsc::channel(RECEIVED);
-    let readers =
-        [spawn_local(read_stream(from, tell.clone())), spawn_local(read_datagrams(connection.clone(), tell))];
-    let sender = LinkSender { connection: connection.clone(), out, datagram: Vec::new(), writer };
-    Ok((sender, LinkReceiver { came, readers }))
-}
-
-impl LinkSender {
-    /// Sends parcels, all of one class, and empties the vector.
-    pub fn send(&mut self, class: Class, parcels: &mut Vec<Parcel>) {
-        match class {
-            Class::Stream => self.stream(parcels),
-            Class::Datagram => self.datagrams(parcels),
-        }
-        parcels.clear();
-    }
-
-    /// Bytes that wait to be sent.
-    #[must_use]
-    pub fn backlog(&self) -> usize {
-        self.out.buffer.borrow().len() + self.out.writing.get()
-    }
-
-    fn stream(&self, parcels: &[Parcel]) {
-        let mut buffer = self.out.buffer.borrow_mut();
-        let mut rest = parcels.iter().peekable();
-        while rest.peek().is_some() {
-            let start = buffer.len();
-            buffer.extend_from_slice(&[0; PREFIX]);
-            // A parcel takes far less than the 128 bytes that are kept free for it.
-            while buffer.len() - start < FRAME - 128
-                && let Some(parcel) = rest.next()
-            {
-                // Only a value that cannot be encoded fails, and a parcel always can.
-                let _ = wire::append(parcel, &mut buffer);
-            }
-            let length = (buffer.len() - start - PREFIX) as u32;
-            buffer[start..start + PREFIX].copy_from_slice(&length.to_le_bytes());
-        }
-        self.out.filled.notify_one();
-    }
-
-    fn datagrams(&mut self, parcels: &[Parcel]) {
-        let most = self.connection.max_datagram_size().unwrap_or(1200).saturating_sub(SPARE);
-        for parcel in parcels {
-            let before = self.datagram.len();
-            let _ = wire::append(parcel, &mut self.datagram);
-            if self.datagram.len() > most {
-                let next = self.datagram.split_off(before);
-                self.flush();
-                self.datagram = next;
-            }
-        }
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        if !self.datagram.is_empty() {
-            // A datagram may be lost; if the connection is, the receiving side tells.
-            let _ = self.connection.send_datagram(Bytes::copy_from_slice(&self.datagram));
-            self.datagram.clear();
-        }
-    }
-}
-
-impl Drop for LinkSender {
-    fn drop(&mut self) {
-        self.writer.abort();
-    }
-}
-
-impl LinkReceiver {
-    /// The next parcels, all of one class.
+impl Link {
+    /// Starts sending and receiving parcels over `connection`, at most once for each connection and side.
     ///
-    /// # Errors
-    /// When the link has ended, or what came is no parcel.
-    pub async fn recv(&mut self) -> Result<(Class, Vec<Parcel>), Error> {
-        match self.came.recv().await {
-            Some(came) => came,
-            None => Err(Error::Ended("nobody reads the link".to_owned())),
+    /// What comes goes to `inbox` under the number `link`; while that is full nothing more is read, and the peer
+    /// notices. `check` says which parcels can be: one that cannot ends the connection. `queue` bounds what waits to
+    /// be sent, in bytes, to within one call of [`send`](Self::send).
+    pub fn start<C>(
+        connection: &Connection,
+        queue: usize,
+        link: usize,
+        check: C,
+        inbox: mpsc::Sender<Arrival>,
+    ) -> Self
+    where
+        C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
+    {
+        let shared = Arc::new(Shared {
+            connection: connection.clone(),
+            queue: queue.max(1),
+            outbox: Mutex::default(),
+            wake: Notify::new(),
+            moved: Notify::new(),
+            counts: Counts::default(),
+        });
+        let deliver = Deliver { shared: Arc::clone(&shared), link, check, inbox };
+        let tasks = tokio::spawn(supervise(Arc::clone(&shared), deliver)).abort_handle();
+        Self { shared, tasks }
+    }
+
+    /// Takes parcels for sending, all or none, without waiting.
+    ///
+    /// Of [`Class::Stream`], none is lost while the link lasts. Of [`Class::Datagram`], any may be; what is
+    /// dropped here is counted and no error.
+    pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
+        let mut outbox = lock(&self.shared.outbox);
+        if let Some(end) = &outbox.end {
+            return Err(end.clone().into());
+        }
+        if parcels.is_empty() {
+            return Ok(());
+        }
+        match class {
+            Class::Stream => self.shared.frame(&mut outbox, parcels),
+            Class::Datagram => self.shared.pack(&mut outbox, parcels),
+        }
+    }
+
+    /// Bytes of stream parcels that wait to be sent.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        lock(&self.shared.outbox).waiting()
+    }
+
+    /// Waits until at most `bytes` wait, or gives why that will not be.
+    pub async fn room(&self, bytes: usize) -> Result<(), End> {
+        loop {
+            let moved = self.shared.moved.notified();
+            {
+                let outbox = lock(&self.shared.outbox);
+                if let Some(end) = &outbox.end {
+                    return Err(end.clone());
+                }
+                if outbox.waiting() <= bytes {
+                    return Ok(());
+                }
+            }
+            moved.await;
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn stats(&self) -> LinkStats {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let counts = &self.shared.counts;
+        LinkStats {
+            stream_sent: get(&counts.stream_sent),
+            datagram_sent: get(&counts.datagram_sent),
+            datagram_dropped: get(&counts.datagram_dropped),
+            received: get(&counts.received),
+            datagrams_lost: get(&counts.datagrams_lost),
+            datagrams_repeated: get(&counts.datagrams_repeated),
         }
     }
 }
 
-impl Drop for LinkReceiver {
+impl Drop for Link {
     fn drop(&mut self) {
-        self.readers.iter().for_each(JoinHandle::abort);
+        self.tasks.abort();
     }
 }
 
-async fn write(mut stream: SendStream, out: Rc<Out>) {
-    let mut batch = Vec::new();
+impl Outbox {
+    fn waiting(&self) -> usize {
+        self.pending.len() + self.writing
+    }
+}
+
+impl Shared {
+    fn frame(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
+        let waiting = outbox.waiting();
+        if waiting >= self.queue {
+            return Err(SendError::Full { waiting });
+        }
+        let mut rest = parcels;
+        while !rest.is_empty() {
+            let taken =
+                wire::encode_batch_frame(outbox.batches, rest, &mut outbox.pending).map_err(End::from)?;
+            outbox.batches += 1;
+            rest = &rest[taken..];
+        }
+        self.counts.stream_sent.fetch_add(parcels.len() as u64, Ordering::Relaxed);
+        self.wake.notify_one();
+        Ok(())
+    }
+
+    fn pack(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
+        let connection = &self.connection.0;
+        let Some(room) = connection.max_datagram_size() else {
+            return Err(End::Broken("the peer takes no datagrams".to_owned()).into());
+        };
+        let mut rest = parcels;
+        while !rest.is_empty() {
+            outbox.datagram.clear();
+            let taken =
+                wire::encode_batch(outbox.datagrams, rest, room, &mut outbox.datagram).map_err(End::from)?;
+            if taken == 0 {
+                return Err(End::Broken(format!("no parcel fits into datagrams of {room} bytes")).into());
+            }
+            // Without room QUIC would drop older datagrams, uncounted.
+            let fits = connection.datagram_send_buffer_space() >= outbox.datagram.len();
+            let sent = fits
+                && match connection.send_datagram(Bytes::copy_from_slice(&outbox.datagram)) {
+                    Ok(()) => true,
+                    Err(SendDatagramError::TooLarge) => false, // the path's limit shrank just now
+                    Err(SendDatagramError::ConnectionLost(error)) => return Err(End::from(error).into()),
+                    Err(error) => return Err(End::Broken(error.to_string()).into()),
+                };
+            let count = if sent { &self.counts.datagram_sent } else { &self.counts.datagram_dropped };
+            count.fetch_add(taken as u64, Ordering::Relaxed);
+            outbox.datagrams += u64::from(sent);
+            rest = &rest[taken..];
+        }
+        Ok(())
+    }
+
+    fn end(&self, end: &End) {
+        lock(&self.outbox).end = Some(end.clone());
+        self.moved.notify_waiters();
+    }
+}
+
+/// Runs the link until one of its parts ends.
+async fn supervise<C>(shared: Arc<Shared>, deliver: Deliver<C>)
+where
+    C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
+{
+    let mut parts = JoinSet::new();
+    parts.spawn(write(Arc::clone(&shared)));
+    parts.spawn(deliver.clone().streams());
+    parts.spawn(deliver.clone().datagrams());
+    let end = match parts.join_next().await {
+        Some(Ok(end)) => shared.connection.fail(end),
+        Some(Err(error)) => End::Broken(error.to_string()),
+        None => End::Here,
+    };
+    shared.end(&end);
+    drop(parts);
+    // Nobody left to be told: then nobody cares.
+    let _ = deliver.inbox.send(Arrival { link: deliver.link, what: What::Ended(end) }).await;
+}
+
+/// Writes what waits, all of it at once.
+async fn write(shared: Arc<Shared>) -> End {
+    let stream = match shared.connection.0.open_uni().await {
+        Ok(stream) => stream,
+        Err(error) => return error.into(),
+    };
+    match write_on(&shared, stream).await {
+        Err(end) => end,
+        Ok(never) => match never {},
+    }
+}
+
+async fn write_on(shared: &Shared, mut stream: SendStream) -> Result<std::convert::Infallible, End> {
+    let mut bytes = Vec::new();
     loop {
-        std::mem::swap(&mut *out.buffer.borrow_mut(), &mut batch);
-        if batch.is_empty() {
-            out.filled.notified().await;
+        {
+            let mut outbox = lock(&shared.outbox);
+            mem::swap(&mut outbox.pending, &mut bytes);
+            outbox.writing = bytes.len();
+        }
+        if bytes.is_empty() {
+            shared.wake.notified().await;
             continue;
         }
-        out.writing.set(batch.len());
-        if stream.write_all(&batch).await.is_err() {
-            // The receiving side tells why.
-            return;
+        let mut written = 0;
+        while written < bytes.len() {
+            written += stream.write(&bytes[written..]).await?;
+            lock(&shared.outbox).writing = bytes.len() - written;
+            shared.moved.notify_waiters();
         }
-        out.writing.set(0);
-        batch.clear();
+        bytes.clear();
     }
 }
 
-type Came = mpsc::Sender<Result<(Class, Vec<Parcel>), Error>>;
+/// Where what comes goes.
+#[derive(Clone)]
+struct Deliver<C> {
+    shared: Arc<Shared>,
+    link: usize,
+    check: C,
+    inbox: mpsc::Sender<Arrival>,
+}
 
-async fn read_stream(mut stream: RecvStream, tell: Came) {
-    loop {
-        let came = match read_frame(&mut stream).await {
-            Ok(parcels) if parcels.is_empty() => continue,
-            Ok(parcels) => Ok((Class::Stream, parcels)),
-            Err(error) => Err(error),
+impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
+    async fn streams(self) -> End {
+        let stream = match self.shared.connection.0.accept_uni().await {
+            Ok(stream) => stream,
+            Err(error) => return error.into(),
         };
-        let over = came.is_err();
-        if tell.send(came).await.is_err() || over {
-            return;
+        let mut frames = FrameReader::new(stream, PARCEL_FRAME);
+        let mut expected = 0;
+        loop {
+            let delivered = match frames.next().await {
+                Ok(Some(frame)) => self.batch(frame, &mut expected),
+                Ok(None) => Err(End::Stream),
+                Err(end) => Err(end),
+            };
+            match delivered {
+                Ok(parcels) => self.deliver(parcels).await,
+                // A closed connection says more than the stream it closes.
+                Err(End::Stream) => {
+                    break self.shared.connection.0.close_reason().map_or(End::Stream, End::from);
+                }
+                Err(end) => break end,
+            }
         }
     }
-}
 
-async fn read_frame(stream: &mut RecvStream) -> Result<Vec<Parcel>, Error> {
-    let ended = |error: quinn::ReadExactError| Error::Ended(error.to_string());
-    let mut prefix = [0; PREFIX];
-    stream.read_exact(&mut prefix).await.map_err(ended)?;
-    let mut bytes = vec![0; wire::length(prefix, FRAME)?];
-    stream.read_exact(&mut bytes).await.map_err(ended)?;
-    parcels(&bytes)
-}
+    fn batch(&self, frame: &[u8], expected: &mut u64) -> Result<Vec<Parcel>, End> {
+        let batch = Batch::open(frame)?;
+        if batch.sequence != *expected {
+            return Err(WireError::Sequence { found: batch.sequence, expected: *expected }.into());
+        }
+        *expected += 1;
+        Ok(self.parcels(batch)?)
+    }
 
-async fn read_datagrams(connection: Connection, tell: Came) {
-    loop {
-        let came = match connection.read_datagram().await {
-            Ok(bytes) => parcels(&bytes).map(|parcels| (Class::Datagram, parcels)),
-            // The stream ends with the connection and tells.
-            Err(_) => return,
-        };
-        if tell.send(came).await.is_err() {
-            return;
+    async fn datagrams(self) -> End {
+        let mut sequence = Sequence::default();
+        loop {
+            let datagram = match self.shared.connection.0.read_datagram().await {
+                Ok(datagram) => datagram,
+                Err(error) => break error.into(),
+            };
+            let counts = &self.shared.counts;
+            let read = Batch::open(&datagram).and_then(|batch| match sequence.see(batch.sequence) {
+                Seen::New => self.parcels(batch).map(Some),
+                Seen::Again => Ok(None),
+            });
+            counts.datagrams_lost.store(sequence.missing(), Ordering::Relaxed);
+            match read {
+                Ok(Some(parcels)) => self.deliver(parcels).await,
+                Ok(None) => drop(counts.datagrams_repeated.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => break error.into(),
+            }
         }
     }
-}
 
-/// All parcels of a frame.
-///
-/// # Errors
-/// When the bytes are anything else.
-pub fn parcels(mut bytes: &[u8]) -> Result<Vec<Parcel>, Error> {
-    let mut parcels = Vec::new();
-    while !bytes.is_empty() {
-        let (parcel, used) = wire::take(bytes)?;
-        parcels.push(parcel);
-        bytes = &bytes[used..];
+    fn parcels(&self, batch: Batch<'_>) -> Result<Vec<Parcel>, WireError> {
+        let mut parcels = Vec::with_capacity(batch.about());
+        batch.read(&self.check, &mut parcels)?;
+        Ok(parcels)
     }
-    Ok(parcels)
+
+    async fn deliver(&self, parcels: Vec<Parcel>) {
+        self.shared.counts.received.fetch_add(parcels.len() as u64, Ordering::Relaxed);
+        // An owner that dropped its inbox wants nothing more; the link lasts until it is dropped too.
+        let _ = self.inbox.send(Arrival { link: self.link, what: What::Parcels(parcels) }).await;
+    }
 }

@@ -1,73 +1,41 @@
-//! Hosts that talk: identities, QUIC connections, links for parcels, control streams, clocks.
-//!
-//! Nothing here knows schedulers or experiments; it moves frames and parcels between processes that have
-//! certificates of the same run.
+//! Parcels and typed frames between machines, over QUIC with both sides authenticated.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`identity`] | the run's authority, one identity a host |
-//! | [`hosts`] | the hosts file |
-//! | [`endpoint`] | connections between hosts that know each other |
-//! | [`link`] | parcels from host to host |
-//! | [`control`] | typed frames on a stream |
-//! | [`clock`] | the offset of another host's clock |
+//! | [`identity`], [`issue`] | who a machine is: certificates, loaded and made |
+//! | [`hosts`] | the hosts file: who is where |
+//! | [`endpoint`] | the socket: connects, accepts, refuses |
+//! | [`connection`] | one connection: who is at its other end, and why it ended |
+//! | [`control`] | typed frames both ways |
+//! | [`link`] | batches of parcels both ways, bounded |
+//! | [`clock`] | the offset of the other machine's clock |
+//!
+//! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks
+//! the protocol loses its connection and is told why; nobody else notices.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub mod clock;
+pub mod connection;
 pub mod control;
 pub mod endpoint;
+mod frames;
+mod hello;
 pub mod hosts;
 pub mod identity;
+pub mod issue;
 pub mod link;
+mod sequence;
+mod tls;
 
-use std::io;
-use std::path::PathBuf;
+pub use connection::{Connection, End, Peer, Who};
+pub use control::Control;
+pub use endpoint::{Options, Transport};
+pub use hosts::{Host, Hosts};
+pub use identity::{Identity, Role};
+pub use link::{Arrival, Link};
 
-use crate::wire::WireError;
-
-/// What can go wrong between hosts.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A file cannot be read or written.
-    #[error("{path}: {source}")]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file is there and cannot be used; says what to do.
-    #[error("{path}: {why}")]
-    Content {
-        /// Which.
-        path: PathBuf,
-        /// Why, and the remedy.
-        why: String,
-    },
-    /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// Where.
-        address: std::net::SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// A host cannot be reached.
-    #[error("cannot reach {name} at {address}: {why}")]
-    Unreachable {
-        /// The host.
-        name: String,
-        /// Where it should be.
-        address: std::net::SocketAddr,
-        /// Why.
-        why: String,
-    },
-    /// The other side does not do what was agreed.
-    #[error("{0}")]
-    Protocol(String),
-    /// The connection is gone.
-    #[error("the connection ended: {0}")]
-    Ended(String),
-    /// What came is no frame.
-    #[error(transparent)]
-    Wire(#[from] WireError),
+/// What is kept under the locks here is whole at any time, so a panic elsewhere spoils nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -112,6 +112,15 @@ pub enum Error {
         /// Why it failed.
         source: io::Error,
     },
+    /// The experiment's files are too large to be kept with it.
+    #[error(
+        "the files of the experiment have {mib} MiB, and {} fit into the input log; use a part of the trace",
+        crate::wire::LARGEST_FRAME >> 20
+    )]
+    Large {
+        /// What they take.
+        mib: usize,
+    },
     /// It is something else.
     #[error("{FILE} is no input log of volary; run again with run.record.inputs = true")]
     Foreign,

@@ -107,7 +107,7 @@ impl<R: Read + Seek> Log<R> {
         } else if let Some(&i) = sections.get(&number) {
             self.found[i].frames.push(place);
         } else {
-            let header = wire::decode(payload);
+            let header = wire::take(payload).map(|(header, _)| header);
             match (header, self.experiments.len().checked_sub(1)) {
                 (Ok(header), Some(experiment)) => {
                     sections.insert(number, self.found.len());
@@ -167,7 +167,9 @@ impl<R: Read + Seek> Log<R> {
         let place = self.experiments[index];
         let mut payload = Vec::new();
         self.load(place, &mut payload)?;
-        wire::decode(&payload).map_err(|why| Error::Damaged { at: place.at, why: why.to_string() })
+        wire::take(&payload)
+            .map(|(experiment, _)| experiment)
+            .map_err(|why| Error::Damaged { at: place.at, why: why.to_string() })
     }
 
     /// The next entry of a section; `None` after the last.

@@ -68,6 +68,9 @@ impl Sink {
     fn start(file: File, next: u32, experiment: &impl Serialize) -> Result<Self, Error> {
         let mut payload = Vec::new();
         wire::append(experiment, &mut payload).map_err(|why| failed("write")(io::Error::other(why)))?;
+        if payload.len() > wire::LARGEST_FRAME {
+            return Err(Error::Large { mib: payload.len() >> 20 });
+        }
         let (frames, receive) = bounded(WAITING);
         let thread = std::thread::Builder::new()
             .name("inputs".into())

@@ -46,6 +46,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     let mut charts = distributions(group, view);
     charts.push(core_time(group, view) + &messages(group, view));
     out.push_str(&cards(&charts));
+    out.push_str(&bands(group));
     out.push_str(&table::differences(group, view.policies));
     out.push_str(&timelines(group, view));
     out.push_str("<details class=\"more\"><summary>Books</summary>");
@@ -83,6 +84,18 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
             SIZE,
         ),
     ]
+}
+
+/// What the pale bands of the distributions stand for, and what they leave out.
+fn bands(group: &CellGroup) -> String {
+    let fewest = group.policies.iter().map(|runs| runs.runs.len()).min().unwrap_or(0);
+    let text = if fewest > 1 {
+        "Bands: 95 % over replications, quantile by quantile."
+    } else {
+        "Bands: 95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these bands are \
+         too narrow; <code>--repeat 5</code> gives bands over replications, which are independent."
+    };
+    format!("<p class=\"hint\">{text}</p>")
 }
 
 fn curve<'a>(runs: &'a PolicyRuns, view: &View<'_>, sketch: fn(&CellRecord) -> &Sketch) -> Curve<'a> {

@@ -61,6 +61,10 @@ fn is_degraded(summary: &Summary) -> bool {
     verdict.is_some_and(|verdict| !matches!(verdict, Value::Null | Value::Bool(false)))
 }
 
+/// Said beside a verdict that the replications do not settle.
+const WITHIN_NOISE: &str =
+    " <span class=\"hint\">within noise: other seeds could well give the other verdict; see --repeat</span>";
+
 /// The verdict box.
 pub(super) fn claims(claims: &[ClaimResult]) -> String {
     if claims.is_empty() {
@@ -79,8 +83,9 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
             Verdict::NotTested => ("warn", "?", "not tested"),
         };
         out.push_str(&format!(
-            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}</div>",
-            escape(&claim.says)
+            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}{}</div>",
+            escape(&claim.says),
+            if claim.is_within_noise() { WITHIN_NOISE } else { "" }
         ));
         if !claim.measured.is_empty() {
             let open = if claim.verdict == Verdict::Fails { " open" } else { "" };

@@ -36,7 +36,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
         claim(
             "latin square is shortest at every quantile",
             Verdict::Holds,
-            json!({"left": 1.234_567, "right": 2.0}),
+            json!({"left": 1.234_567, "right": 2.0, "holds": true, "half_width": 0.9, "within_noise": true}),
         ),
         claim("random is shortest", Verdict::Fails, json!({"along": [["9ms", 5.0], ["12ms", 1.0]]})),
         claim("a policy that was not run", Verdict::NotTested, json!(null)),
@@ -69,12 +69,16 @@ fn many_cells_stay_small_and_whole() {
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("1 of 3 hold, 1 fail, 1 not tested"));
+    assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
     assert!(page.contains("✓ balance"));
     assert!(page.contains("9ms: 5.00; 12ms: 1.00") && page.contains("<dt>left</dt><dd>1.23</dd>"));
     assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
     assert!(page.contains("core slowed down"));
+    assert!(page.contains("Bands: 95 % over replications") && !page.contains("too narrow"));
+    let alone = html(&study(&[0.5], 1, 500));
+    assert!(alone.contains("too narrow") && !alone.contains("95 % over replications"), "{alone}");
 }
 
 #[test]

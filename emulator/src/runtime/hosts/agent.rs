@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,11 +16,13 @@ use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 use volary_actors::base::Span;
 
-use super::HostsError;
+use super::protocol::{Order, Purpose, Word};
 use super::session::session;
+use super::{HostsError, timing};
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::endpoint::{Connection, Endpoint, Role};
-use crate::transport::identity::Identity;
+use crate::transport::endpoint::Accepted;
+use crate::transport::{Connection, Control, Identity, Peer, Role, Transport};
+use crate::wire::LARGEST_FRAME;
 
 /// Links that wait for their run at most.
 const EARLY: usize = 256;
@@ -44,7 +46,8 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Agent {
     runtime: Runtime,
-    endpoint: Endpoint,
+    transport: Transport,
+    accepted: Accepted,
     name: String,
     once: bool,
     ticks: Ticks,
@@ -52,7 +55,7 @@ pub struct Agent {
 
 /// What the tasks of an agent share.
 pub(super) struct House {
-    pub(super) endpoint: Endpoint,
+    pub(super) transport: Transport,
     pub(super) ticks: Ticks,
     /// Who is being served.
     guest: RefCell<Option<SocketAddr>>,
@@ -70,14 +73,14 @@ impl Agent {
     /// # Errors
     /// An identity that cannot be used, an address that cannot be listened on.
     pub fn new(settings: &Settings) -> Result<Self, HostsError> {
-        let identity = Identity::load(&settings.identity)?;
+        let identity = Identity::load(&settings.identity, SystemTime::now())?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
         let guard = runtime.enter();
         let lease = Duration::from_nanos(settings.lease.0);
-        let endpoint = Endpoint::listen(&identity, settings.listen, lease)?;
+        let (transport, accepted) = Transport::listen(&identity, settings.listen, &timing(lease))?;
         drop(guard);
-        let name = identity.name().to_owned();
-        Ok(Self { runtime, endpoint, name, once: settings.once, ticks: settings.ticks })
+        let name = identity.subject.name;
+        Ok(Self { runtime, transport, accepted, name, once: settings.once, ticks: settings.ticks })
     }
 
     /// The name that its certificate proves.
@@ -91,7 +94,7 @@ impl Agent {
     /// # Errors
     /// When the system does not say.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.endpoint.address()
+        self.transport.address()
     }
 
     /// Serves controllers until SIGTERM or Ctrl-C, or until the first has gone if it is to serve one only.
@@ -100,7 +103,7 @@ impl Agent {
     /// When the system does not let it wait for signals.
     pub fn run(self) -> io::Result<()> {
         let house = Rc::new(House {
-            endpoint: self.endpoint,
+            transport: self.transport,
             ticks: self.ticks,
             guest: RefCell::default(),
             early: RefCell::default(),
@@ -109,16 +112,16 @@ impl Agent {
             left: Notify::new(),
         });
         let local = LocalSet::new();
-        let once = self.once;
+        let (once, accepted) = (self.once, self.accepted);
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {
-                () = house.listen() => {}
+                () = house.listen(accepted) => {}
                 _ = term.recv() => tracing::info!("told to end"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),
                 () = house.served_one(), if once => {}
             }
-            house.endpoint.close("the agent ends").await;
+            house.transport.close("the agent ends").await;
             Ok(())
         }));
         drop(local);
@@ -135,42 +138,79 @@ impl House {
     }
 
     /// Takes whoever comes with a valid identity.
-    async fn listen(self: &Rc<Self>) {
-        while let Some(connection) = self.endpoint.accept().await {
+    async fn listen(self: &Rc<Self>, mut accepted: Accepted) {
+        while let Some(peer) = accepted.next().await {
             let house = Rc::clone(self);
-            spawn_local(async move { house.receive(connection).await });
+            spawn_local(async move {
+                match peer.who.role {
+                    Role::Controller => house.attend(peer).await,
+                    Role::Host => house.link(peer).await,
+                }
+            });
         }
     }
 
-    async fn receive(self: Rc<Self>, connection: Connection) {
-        let (peer, address) = (connection.peer().to_owned(), connection.address());
-        match connection.role() {
-            Role::Controller => match self.enter(address) {
-                Ok(guest) => {
-                    tracing::info!("{peer} at {address} takes over");
-                    match session(&self, &connection).await {
-                        Ok(()) => tracing::info!("{peer} at {address} is done"),
-                        Err(why) => tracing::warn!("{peer} at {address}: {why}"),
-                    }
-                    drop(guest);
+    /// A controller came: to ask how we are, or to take over.
+    async fn attend(self: Rc<Self>, peer: Peer) {
+        let who = peer.who;
+        let mut control = Control::<Word, Order>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        let first = match control.receive().await {
+            Ok(first) => first,
+            Err(why) => return tracing::warn!("{who}: {why}"),
+        };
+        let refusal = match (first, self.enter(who.address)) {
+            (Order::Status, guest) => {
+                let state = guest.err().map_or("idle".to_owned(), |other| format!("runs for {other}"));
+                let _ = control.send(&Word::State(state)).await;
+                // It hangs up when it has heard.
+                peer.connection.ended().await;
+                return;
+            }
+            (Order::Load(bundle), Ok(guest)) => {
+                tracing::info!("{who} takes over");
+                match session(&self, control, *bundle).await {
+                    Ok(()) => tracing::info!("{who} is done"),
+                    Err(why) => tracing::warn!("{who}: {why}"),
                 }
-                Err(other) => connection.close(&format!("busy with a run of the controller at {other}")),
-            },
-            Role::Host { run } => {
+                self.serve_next(guest);
+                return;
+            }
+            (Order::Load(_), Err(other)) => format!("busy with a run of the controller at {other}"),
+            (
+                Order::Prepare(_)
+                | Order::Start { .. }
+                | Order::Pong { .. }
+                | Order::Progress { .. }
+                | Order::Stop,
+                _,
+            ) => "no experiment was loaded".to_owned(),
+        };
+        let _ = control.send(&Word::Refused(refusal)).await;
+        peer.connection.ended().await;
+    }
+
+    /// Another host of a run called.
+    async fn link(&self, peer: Peer) {
+        let mut control = Control::<(), Purpose>::new(&peer.connection, peer.streams, 64);
+        match control.receive().await {
+            Ok(Purpose { run }) => {
                 let mut early = self.early.borrow_mut();
                 if early.len() < EARLY {
-                    early.push((run, peer, connection));
+                    early.push((run, peer.who.name, peer.connection));
                     self.came.notify_waiters();
-                } else {
-                    connection.close("too many links wait for runs that nobody started");
                 }
             }
-            Role::Visitor => {
-                let state =
-                    self.guest.borrow().map_or("idle".to_owned(), |guest| format!("runs for {guest}"));
-                connection.close(&state);
-            }
+            Err(why) => tracing::warn!("{}: {why}", peer.who),
         }
+    }
+
+    /// Frees the seat.
+    fn serve_next(&self, guest: Guest) {
+        drop(guest);
+        self.early.borrow_mut().clear();
+        self.transport.admit([]);
+        self.served.set(self.served.get() + 1);
+        self.left.notify_waiters();
     }
 
     /// Takes the only seat, until the guard is dropped.
@@ -208,8 +248,5 @@ struct Guest(Rc<House>);
 impl Drop for Guest {
     fn drop(&mut self) {
         *self.0.guest.borrow_mut() = None;
-        self.0.early.borrow_mut().clear();
-        self.0.served.set(self.0.served.get() + 1);
-        self.0.left.notify_waiters();
     }
 }

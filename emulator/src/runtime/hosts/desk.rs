@@ -5,20 +5,25 @@ use std::rc::Rc;
 
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
-use volary_actors::layout::Layout;
 
 use super::protocol::{ClockReport, Word};
 use crate::parcel::{Observation, Parcel};
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
+use crate::runtime::world::World;
+use crate::transport::Link;
 use crate::transport::clock::{OffsetEstimator, Sample};
-use crate::transport::link::LinkSender;
+use crate::transport::link::{LinkStats, SendError};
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
 pub(super) const WORDS: usize = 64;
-/// Bytes on their way to one other host, beyond which the shard waits.
-const BACKLOG: usize = 8 << 20;
+/// Bytes that may wait for one other host; with half of it the shard waits.
+pub(super) const QUEUE: usize = 8 << 20;
+/// Samples of the controller's clock that are looked at.
+const SAMPLES: usize = 64;
+/// How much faster one machine's clock may run than another's, in parts per million.
+const DRIFT_PPM: f64 = 250.0;
 
 /// What the tasks of a unit share.
 pub(super) struct Desk {
@@ -30,8 +35,6 @@ pub(super) struct Desk {
     pub(super) start: Cell<Option<i64>>,
     /// Rung when `start` or `stop` is set.
     pub(super) bell: Notify,
-    /// Datagrams' messages that came from other hosts.
-    pub(super) datagrams: Cell<u64>,
     ticks: Ticks,
     estimator: RefCell<OffsetEstimator>,
     answers: Cell<u32>,
@@ -47,9 +50,8 @@ impl Desk {
             slowest: Cell::new(Time::ZERO),
             start: Cell::new(None),
             bell: Notify::new(),
-            datagrams: Cell::new(0),
             ticks,
-            estimator: RefCell::new(OffsetEstimator::new()),
+            estimator: RefCell::new(OffsetEstimator::new(SAMPLES, DRIFT_PPM)),
             answers: Cell::new(0),
             worst: Cell::new(0),
         }
@@ -96,20 +98,22 @@ impl Desk {
 
     /// The controller answered a ping.
     pub(super) fn pong(&self, sent: i64, here: i64) {
-        let sample = Sample { sent, remote: here, received: self.ticks.now() };
-        self.estimator.borrow_mut().add(sample);
-        self.answers.set(self.answers.get() + 1);
-        self.bell.notify_waiters();
+        let whole = |ns: i64| ns.max(0).cast_unsigned();
+        let sample = Sample { sent: whole(sent), remote: whole(here), received: whole(self.ticks.now()) };
+        if self.estimator.borrow_mut().add(sample) {
+            self.answers.set(self.answers.get() + 1);
+            self.bell.notify_waiters();
+        }
     }
 
-    /// How the clock stands against the controller's: what to add to its reading to have ours, and how wrong
-    /// that can be; `None` before the first answer.
+    /// How the clock stands against the controller's; `None` before the first answer.
     pub(super) fn offset(&self) -> Option<ClockReport> {
-        let estimate = self.estimator.borrow().estimate(self.ticks.now())?;
+        let estimator = self.estimator.borrow();
+        let offset = estimator.at(self.ticks.now().max(0).cast_unsigned())?;
         Some(ClockReport {
-            offset_ns: -estimate.offset_ns,
-            bound_ns: estimate.bound_ns,
-            drift_ppm: -estimate.drift_ppm,
+            offset_ns: -offset.offset,
+            bound_ns: offset.bound.cast_signed(),
+            drift_ppm: estimator.drift().map_or(0.0, |drift| -drift.ppm),
         })
     }
 
@@ -132,34 +136,37 @@ impl Desk {
 pub(super) struct Office {
     desk: Rc<Desk>,
     /// Links to the other hosts, by shard; none to itself.
-    links: Vec<Option<LinkSender>>,
+    links: Vec<Option<Link>>,
     words: mpsc::Sender<Word>,
     /// Reports that the channel had no room for.
     waiting: Vec<Observation>,
     mine: Time,
-    datagrams: u64,
 }
 
 impl Office {
-    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<LinkSender>>, words: mpsc::Sender<Word>) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO, datagrams: 0 }
+    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<Link>>, words: mpsc::Sender<Word>) -> Self {
+        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO }
     }
 
-    /// Datagrams' messages sent to other hosts.
-    pub(super) const fn datagrams_sent(&self) -> u64 {
-        self.datagrams
+    /// What all links counted.
+    pub(super) fn links(&self) -> LinkStats {
+        let mut sum = LinkStats::default();
+        for stats in self.links.iter().flatten().map(Link::stats) {
+            sum.datagram_sent += stats.datagram_sent;
+            sum.datagram_dropped += stats.datagram_dropped;
+            sum.datagrams_lost += stats.datagrams_lost;
+        }
+        sum
     }
 }
 
 impl Post for Office {
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
-        match self.links.get_mut(to as usize) {
-            Some(Some(link)) => {
-                self.datagrams += if class == Class::Datagram { parcels.len() as u64 } else { 0 };
-                link.send(class, parcels);
-            }
-            // A host that was given up: its actors are down for good.
-            Some(None) | None => parcels.clear(),
+        match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
+            // They stay where they are, and the shard waits.
+            Some(Err(SendError::Full { .. })) => {}
+            // A host that is gone is told of elsewhere.
+            Some(Ok(()) | Err(SendError::Ended(_))) | None => parcels.clear(),
         }
     }
 
@@ -182,16 +189,18 @@ impl Post for Office {
 
     fn congested(&self) -> bool {
         !self.waiting.is_empty() && self.words.capacity() == 0
-            || self.links.iter().flatten().any(|link| link.backlog() > BACKLOG)
+            || self.links.iter().flatten().any(|link| link.waiting() > QUEUE / 2)
     }
 }
 
-/// Whether a parcel from another host can be meant for us: a wrong one is refused before an actor sees it.
-pub(super) fn sensible(layout: &Layout, homes: &[u16], me: u16, from: u16, parcel: &Parcel) -> bool {
-    let home = |actor: volary_actors::base::ActorId| {
-        (actor.0 < layout.actors()).then(|| homes[layout.endpoint(actor).index()])
-    };
-    let (sender, receiver) =
-        if parcel.returned { (parcel.to, parcel.from) } else { (parcel.from, parcel.to) };
-    home(sender) == Some(from) && home(receiver) == Some(me)
+/// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
+pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+    let layout = world.layout();
+    let Parcel { from, to, msg, .. } = parcel;
+    if from.0 >= layout.actors() || to.0 >= layout.actors() {
+        return false;
+    }
+    let home = |actor| homes[layout.endpoint(actor).index()];
+    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
+    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
 }

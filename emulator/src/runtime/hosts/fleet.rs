@@ -1,6 +1,7 @@
 //! The controller's side: takes the hosts, gives them the experiment, runs unit after unit, collects.
 
-use std::time::{Duration, Instant};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -10,7 +11,7 @@ use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::{Assignment, End, Member, Order, Word};
 use super::spawn::Spawned;
-use super::{CONTROL_LIMIT, Fleet, HostsError};
+use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Tally};
@@ -21,10 +22,9 @@ use crate::runtime::real::ticks::Ticks;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
 use crate::spec::{Bundle, Experiment, RunSection, RuntimeKind};
-use crate::transport::control::ControlReceiver;
-use crate::transport::endpoint::{Connection, Endpoint, Role};
-use crate::transport::hosts::HostsFile;
-use crate::transport::identity::Identity;
+use crate::transport::control::Incoming;
+use crate::transport::{Control, Hosts, Identity, Transport};
+use crate::wire::LARGEST_FRAME;
 
 /// How long a host may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -50,7 +50,7 @@ pub struct Session {
 /// The hosts as the controller sees them.
 #[derive(Debug)]
 struct Party {
-    endpoint: Endpoint,
+    transport: Transport,
     members: Vec<Member>,
     hosts: Vec<Host>,
     heard: mpsc::Receiver<(usize, Heard)>,
@@ -83,7 +83,7 @@ impl Drop for Host {
 impl Drop for Session {
     fn drop(&mut self) {
         // Hosts are free at once, and need not wait for our silence.
-        self.runtime.block_on(self.party.endpoint.close("the controller is done"));
+        self.runtime.block_on(self.party.transport.close("the controller is done"));
     }
 }
 
@@ -101,7 +101,7 @@ impl Session {
                 (Some(spawned), file)
             }
         };
-        let file = HostsFile::read(&file)?;
+        let file = Hosts::load(&file)?;
         let bundle = experiment.bundle()?;
         // A thread of its own for the network: it must answer while books are kept and worlds are built.
         let runtime =
@@ -178,22 +178,17 @@ struct Ran<'a> {
 }
 
 impl Party {
-    async fn gather(file: &HostsFile, bundle: Bundle) -> Result<Self, HostsError> {
-        let identity = Identity::load(&file.controller())?;
-        let endpoint = Endpoint::dial(&identity, SILENCE)?;
+    async fn gather(file: &Hosts, bundle: Bundle) -> Result<Self, HostsError> {
+        let identity = Identity::load(&file.controller(), SystemTime::now())?;
+        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(SILENCE))?;
         let (hear, heard) = mpsc::channel(HEARD);
         let ticks = Ticks::new();
-        let mut party = Self {
-            endpoint: endpoint.clone(),
-            members: Vec::new(),
-            hosts: Vec::new(),
-            heard,
-            ticks,
-            run: run_number(),
-        };
+        let (members, hosts) = (Vec::new(), Vec::new());
+        let mut party = Self { transport, members, hosts, heard, ticks, run: run_number() };
         for (i, host) in file.hosts.iter().enumerate() {
-            let member = Member { name: host.name.clone(), address: host.address, weight: host.weight };
-            let taken = Host::take(i, &member, &endpoint, ticks, &hear).await?;
+            let member =
+                Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
+            let taken = Host::take(i, &member, &party.transport, ticks, &hear).await?;
             taken.tell(Order::Load(Box::new(bundle.clone()))).await;
             party.hosts.push(taken);
             party.members.push(member);
@@ -387,12 +382,13 @@ impl Host {
     async fn take(
         i: usize,
         member: &Member,
-        endpoint: &Endpoint,
+        transport: &Transport,
         ticks: Ticks,
         hear: &mpsc::Sender<(usize, Heard)>,
     ) -> Result<Self, HostsError> {
-        let connection = endpoint.connect(member.address, &member.name, Role::Controller).await?;
-        let (mut sender, receiver) = connection.control::<Order, Word>(CONTROL_LIMIT)?;
+        let peer = transport.connect(&member.name, member.address).await?;
+        let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        let Control { outgoing: mut sender, incoming: receiver } = control;
         let (orders, mut outgoing) = mpsc::channel(64);
         let gone = hear.clone();
         let write = tokio::spawn(async move {
@@ -403,7 +399,7 @@ impl Host {
                 }
             }
         });
-        let read = tokio::spawn(listen(i, connection, receiver, orders.clone(), ticks, hear.clone()));
+        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, hear.clone()));
         Ok(Self { orders, tasks: [write, read], lost: None })
     }
 
@@ -416,14 +412,13 @@ impl Host {
 /// Hands on what a host says. Pings are answered here and now.
 async fn listen(
     i: usize,
-    _connection: Connection,
-    mut receiver: ControlReceiver<Word>,
+    mut receiver: Incoming<Word>,
     orders: mpsc::Sender<Order>,
     ticks: Ticks,
     hear: mpsc::Sender<(usize, Heard)>,
 ) {
     loop {
-        let heard = match receiver.recv().await {
+        let heard = match receiver.receive().await {
             Ok(Word::Ping { sent }) => {
                 let pong = Order::Pong { sent, here: ticks.now() };
                 // One that cannot be sent at once would come too late to say anything.
@@ -444,6 +439,6 @@ async fn listen(
 
 /// A number that no other session has: the time, mixed with the process.
 fn run_number() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }

@@ -20,11 +20,14 @@ mod status;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use status::{State, status};
 
 use crate::spec::SpecError;
-use crate::transport;
+use crate::transport::endpoint::{BindError, ConnectError};
+use crate::transport::identity::IdentityError;
+use crate::transport::{self, Options};
 
 /// The machines of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,9 +41,18 @@ pub enum Fleet {
 /// Why hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
-    /// Identities, hosts files, connections.
+    /// The hosts file.
     #[error(transparent)]
-    Transport(#[from] transport::Error),
+    File(#[from] transport::hosts::HostsError),
+    /// An identity.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// A socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
     /// The experiment cannot be packed.
     #[error(transparent)]
     Spec(#[from] SpecError),
@@ -48,7 +60,7 @@ pub enum HostsError {
     #[error("{0}")]
     System(io::Error),
     /// A host does not do what it should.
-    #[error("{host}: {why}")]
+    #[error("host {host}: {why}")]
     Host {
         /// Its name.
         host: String,
@@ -57,5 +69,15 @@ pub enum HostsError {
     },
 }
 
-/// Largest frame on a control stream: an experiment with its traces.
-const CONTROL_LIMIT: usize = 1 << 30;
+impl HostsError {
+    /// Whether the files that the user gave are to blame, and not the hosts.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_))
+    }
+}
+
+/// Limits of a socket whose peers may be silent for so long.
+fn timing(silence: Duration) -> Options {
+    Options { idle: silence, keep_alive: silence / 5, ..Options::default() }
+}

@@ -42,9 +42,18 @@ pub struct Assignment {
     pub me: u16,
 }
 
+/// What a host says when it calls another: which run the link is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Purpose {
+    /// [`Assignment::run`].
+    pub run: u64,
+}
+
 /// What a controller says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Order {
+    /// Say how you are, and no more.
+    Status,
     /// Plan this experiment.
     Load(Box<Bundle>),
     /// Build your part of a unit, and links to the others.
@@ -73,6 +82,8 @@ pub enum Order {
 /// What an agent says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Word {
+    /// Answers [`Order::Status`].
+    State(String),
     /// The experiment is planned.
     Loaded,
     /// The unit is built, all links stand, the clock is known.
@@ -120,10 +131,12 @@ pub struct End {
     pub cpu_s: f64,
     /// Peak resident memory, bytes.
     pub peak_rss_bytes: u64,
-    /// Datagrams sent to other hosts.
-    pub datagrams_sent: u64,
-    /// Datagrams received from them.
-    pub datagrams_received: u64,
+    /// Messages of the datagram class sent to other hosts.
+    pub datagram_sent: u64,
+    /// Of these, dropped before they left, because the network did not take them fast enough.
+    pub datagram_dropped: u64,
+    /// QUIC datagrams from other hosts that never came.
+    pub datagrams_lost: u64,
 }
 
 /// A host's clock against the controller's.

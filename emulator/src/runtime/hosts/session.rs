@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
-use volary_actors::base::Class;
 
-use super::CONTROL_LIMIT;
 use super::agent::House;
-use super::desk::{Desk, Office, WORDS, sensible};
-use super::protocol::{Assignment, End, Order, Word};
+use super::desk::{Desk, Office, QUEUE, WORDS, sensible};
+use super::protocol::{Assignment, End, Order, Purpose, Word};
 use crate::parcel::Parcel;
 use crate::runtime::closing::Tally;
 use crate::runtime::cost;
@@ -25,15 +23,17 @@ use crate::runtime::real::watcher::Watcher;
 use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
 use crate::spec::{Bundle, Experiment};
-use crate::transport::control::{ControlReceiver, ControlSender};
-use crate::transport::endpoint::{Connection, Role};
-use crate::transport::link::{LinkReceiver, LinkSender};
+use crate::transport::control::{Incoming, Outgoing};
+use crate::transport::link::What;
+use crate::transport::{Arrival, Connection, Control, Link};
 
 /// Time for the links of a run to stand and for clocks to be read.
 const SETUP: Duration = Duration::from_secs(20);
 /// Pings before a run, and the time between two of them.
 const PINGS: u32 = 40;
 const PING_FAST: Duration = Duration::from_millis(3);
+/// Batches of parcels that came and were not looked at yet, at most.
+const ARRIVALS: usize = 64;
 /// Between two pings in mid-run.
 const PING_SLOW: Duration = Duration::from_millis(200);
 
@@ -53,47 +53,40 @@ impl Drop for Crew {
     }
 }
 
-/// Serves a controller until it goes.
-pub(super) async fn session(house: &Rc<House>, connection: &Connection) -> Result<(), String> {
-    let (sender, receiver) =
-        connection.control::<Word, Order>(CONTROL_LIMIT).map_err(|error| error.to_string())?;
+/// Serves a controller, which came with an experiment, until it goes.
+pub(super) async fn session(
+    house: &Rc<House>,
+    control: Control<Word, Order>,
+    bundle: Bundle,
+) -> Result<(), String> {
+    let Control { outgoing: sender, incoming: receiver } = control;
     let (words, outgoing) = mpsc::channel(WORDS);
     let (order, mut orders) = mpsc::channel(4);
     let desk = Rc::new(RefCell::new(Rc::new(Desk::new(house.ticks))));
     let mut crew = Crew::default();
     crew.add(write(sender, outgoing));
     crew.add(read(receiver, order, Rc::clone(&desk)));
-    let mut experiment = None;
-    while let Some(order) = orders.recv().await {
-        let done = match order {
-            Order::Load(bundle) => match plan(*bundle).await {
-                Ok(planned) => {
-                    experiment = Some(Arc::new(planned));
-                    Ok(Word::Loaded)
-                }
-                Err(why) => Err(why),
-            },
-            Order::Prepare(assignment) => match &experiment {
-                Some(experiment) => {
-                    let fresh = Rc::new(Desk::new(house.ticks));
-                    *desk.borrow_mut() = Rc::clone(&fresh);
-                    let unit = Unit { house, desk: fresh, words: words.clone() };
-                    unit.run(Arc::clone(experiment), *assignment).await.map(Word::End)
-                }
-                None => Err("no experiment was loaded".to_owned()),
-            },
-            // What is for a unit was given to it on arrival.
-            Order::Start { .. } | Order::Pong { .. } | Order::Progress { .. } | Order::Stop => continue,
-        };
-        let word = done.unwrap_or_else(Word::Refused);
+    let experiment = match plan(bundle).await {
+        Ok(experiment) => Arc::new(experiment),
+        Err(why) => {
+            let _ = words.send(Word::Refused(why.clone())).await;
+            return Err(why);
+        }
+    };
+    let mut word = Word::Loaded;
+    loop {
         if words.send(word).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
+        let Some(assignment) = orders.recv().await else { return Ok(()) };
+        let fresh = Rc::new(Desk::new(house.ticks));
+        *desk.borrow_mut() = Rc::clone(&fresh);
+        let unit = Unit { house, desk: fresh, words: words.clone() };
+        word = unit.run(Arc::clone(&experiment), assignment).await.map_or_else(Word::Refused, Word::End);
     }
-    Ok(())
 }
 
-async fn write(mut sender: ControlSender<Word>, mut outgoing: mpsc::Receiver<Word>) {
+async fn write(mut sender: Outgoing<Word>, mut outgoing: mpsc::Receiver<Word>) {
     while let Some(word) = outgoing.recv().await {
         if let Err(error) = sender.send(&word).await {
             tracing::warn!("the controller cannot be reached: {error}");
@@ -103,24 +96,22 @@ async fn write(mut sender: ControlSender<Word>, mut outgoing: mpsc::Receiver<Wor
 }
 
 /// Hands on what the controller says. When it is gone, so is what it started.
-async fn read(
-    mut receiver: ControlReceiver<Order>,
-    orders: mpsc::Sender<Order>,
-    desk: Rc<RefCell<Rc<Desk>>>,
-) {
+async fn read(mut receiver: Incoming<Order>, orders: mpsc::Sender<Assignment>, desk: Rc<RefCell<Rc<Desk>>>) {
     loop {
-        let heard = receiver.recv().await;
+        let heard = receiver.receive().await;
         let now = Rc::clone(&desk.borrow());
         match heard {
             Ok(Order::Pong { sent, here }) => now.pong(sent, here),
             Ok(Order::Progress { slowest }) => now.slowest.set(slowest),
             Ok(Order::Start { at }) => now.begin(at),
             Ok(Order::Stop) => now.halt(),
-            Ok(order @ (Order::Load(_) | Order::Prepare(_))) => {
-                if orders.send(order).await.is_err() {
+            Ok(Order::Prepare(assignment)) => {
+                if orders.send(*assignment).await.is_err() {
                     return;
                 }
             }
+            // Said once, at the beginning.
+            Ok(Order::Load(_) | Order::Status) => {}
             Err(error) => {
                 tracing::info!("the controller has gone: {error}");
                 now.halt();
@@ -161,22 +152,17 @@ impl Unit<'_> {
             () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
         };
         let weights: Vec<f64> = task.members.iter().map(|member| member.weight).collect();
-        let homes = Rc::new(place(world.layout(), &weights));
-        let world = Rc::new(world);
-        let mut senders = Vec::new();
-        for (from, link) in links.into_iter().enumerate() {
-            senders.push(match link {
-                None => None,
-                Some((sender, receiver)) => {
-                    let peer = task.members[from].name.clone();
-                    let (world, homes) = (Rc::clone(&world), Rc::clone(&homes));
-                    let check =
-                        move |parcel: &_| sensible(world.layout(), &homes, task.me, from as u16, parcel);
-                    crew.add(listen(receiver, peer, check, Rc::clone(&self.desk), self.words.clone()));
-                    Some(sender)
-                }
-            });
-        }
+        let homes: Arc<[u16]> = place(world.layout(), &weights).into();
+        let world = Arc::new(world);
+        let (came, arrivals) = mpsc::channel(ARRIVALS);
+        let start = |(from, connection): (usize, Option<Connection>)| {
+            let (world, homes, me, host) = (Arc::clone(&world), Arc::clone(&homes), task.me, from as u16);
+            let check = move |parcel: &Parcel| sensible(&world, &homes, me, host, parcel);
+            Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
+        };
+        let links = links.into_iter().enumerate().map(start).collect();
+        let names = task.members.iter().map(|member| member.name.clone()).collect();
+        crew.add(receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let mut shard = Shard::new(parts, Watcher::default());
@@ -188,40 +174,37 @@ impl Unit<'_> {
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
         crew.add(keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
-        let mut office = Office::new(Rc::clone(&self.desk), senders, self.words.clone());
+        let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone());
         drive(&mut shard, &clock, &self.desk.inbox, &mut office).await.map_err(|error| error.to_string())?;
-        let datagrams = office.datagrams_sent();
+        let stats = office.links();
         Ok(Box::new(End {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
             clock: self.desk.clock_report(),
             cpu_s: cost::process_cpu_s() - cpu,
             peak_rss_bytes: cost::peak_rss_bytes(),
-            datagrams_sent: datagrams,
-            datagrams_received: self.desk.datagrams.get(),
+            datagram_sent: stats.datagram_sent,
+            datagram_dropped: stats.datagram_dropped,
+            datagrams_lost: stats.datagrams_lost,
         }))
     }
 
-    /// A link to every other host: those after us in the list we call, those before us call us.
-    async fn links(&self, task: &Assignment) -> Result<Vec<Option<(LinkSender, LinkReceiver)>>, String> {
+    /// A connection to every other host: those after us in the list we call, those before us call us.
+    async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
+        self.house.transport.admit(task.members.iter().map(|member| member.name.clone()));
         let mut links = Vec::new();
         for (i, member) in task.members.iter().enumerate() {
-            let connection = match i.cmp(&(task.me as usize)) {
-                Ordering::Equal => {
-                    links.push(None);
-                    continue;
+            links.push(match i.cmp(&(task.me as usize)) {
+                Ordering::Equal => None,
+                Ordering::Less => Some(self.house.link_from(task.run, &member.name).await),
+                Ordering::Greater => {
+                    let peer = self.house.transport.connect(&member.name, member.address).await;
+                    let peer = peer.map_err(|error| error.to_string())?;
+                    let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, 64);
+                    control.send(&Purpose { run: task.run }).await.map_err(|error| error.to_string())?;
+                    Some(peer.connection)
                 }
-                Ordering::Less => self.house.link_from(task.run, &member.name).await,
-                Ordering::Greater => self
-                    .house
-                    .endpoint
-                    .connect(member.address, &member.name, Role::Host { run: task.run })
-                    .await
-                    .map_err(|error| {
-                        format!("cannot reach {} at {}: {error}", member.name, member.address)
-                    })?,
-            };
-            links.push(Some(connection.link().await.map_err(|error| format!("{}: {error}", member.name))?));
+            });
         }
         Ok(links)
     }
@@ -268,30 +251,21 @@ async fn keep_time(desk: Rc<Desk>, clock: Rc<Clock>) {
     }
 }
 
-/// Takes in what another host sends.
-async fn listen(
-    mut link: LinkReceiver,
-    peer: String,
-    check: impl Fn(&Parcel) -> bool,
+/// Takes in what other hosts send.
+async fn receive(
+    mut arrivals: mpsc::Receiver<Arrival>,
+    names: Vec<String>,
     desk: Rc<Desk>,
     words: mpsc::Sender<Word>,
 ) {
-    let why = loop {
-        match link.recv().await {
-            Ok((class, parcels)) => {
-                if !parcels.iter().all(&check) {
-                    break format!("{peer} sent what it has no business to send");
-                }
-                if class == Class::Datagram {
-                    desk.datagrams.set(desk.datagrams.get() + parcels.len() as u64);
-                }
-                desk.inbox.put(parcels);
+    while let Some(Arrival { link, what }) = arrivals.recv().await {
+        match what {
+            What::Parcels(parcels) => desk.inbox.put(parcels),
+            What::Ended(end) if !desk.stop.get() => {
+                // Nobody to tell if the controller is gone too.
+                let _ = words.send(Word::Lost { peer: names[link].clone(), why: end.to_string() }).await;
             }
-            Err(error) => break error.to_string(),
+            What::Ended(_) => {}
         }
-    };
-    if !desk.stop.get() {
-        // Nobody to tell if the controller is gone too.
-        let _ = words.send(Word::Lost { peer, why }).await;
     }
 }

@@ -1,11 +1,13 @@
 //! Agents on this machine, started for one run: to try hosts in one command.
 
 use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
 
 use super::HostsError;
-use crate::transport::identity;
+use crate::transport::issue::{Order, issue};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]
@@ -20,9 +22,10 @@ impl Spawned {
         let folder = std::env::temp_dir().join(format!("volary-{}", std::process::id()));
         let mut spawned = Self { folder, agents: Vec::new() };
         let names: Vec<_> = (1..=count).map(|i| format!("local{i}")).collect();
-        // Ports are known only once agents listen; until then the file names none.
-        let hosts: Vec<_> = names.iter().map(|name| (name.clone(), "127.0.0.1:0".to_owned())).collect();
-        identity::create(&spawned.folder, &hosts, 1, false)?;
+        // Ports are known only once agents listen; until then the file names others.
+        let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
+        let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
+        issue(&spawned.folder, &Order { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
         let mut lines = String::new();
         for name in &names {
             let address = spawned.agent(name)?;

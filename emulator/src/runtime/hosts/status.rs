@@ -1,18 +1,18 @@
 //! How agents are.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::HostsError;
-use crate::transport::endpoint::{Endpoint, Role};
-use crate::transport::hosts::HostsFile;
-use crate::transport::identity::Identity;
+use super::{HostsError, timing};
+use crate::runtime::hosts::protocol::{Order, Word};
+use crate::transport::{Control, Host, Hosts, Identity, Transport};
+use crate::wire::LARGEST_FRAME;
 
 /// How long an agent may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -45,26 +45,35 @@ impl fmt::Display for State {
 /// # Errors
 /// When the hosts file or the controller's identity cannot be used; what is wrong with a host is in its state.
 pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
-    let file = HostsFile::read(hosts)?;
-    let identity = Identity::load(&file.controller())?;
+    let file = Hosts::load(hosts)?;
+    let identity = Identity::load(&file.controller(), SystemTime::now())?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
-        let endpoint = Endpoint::dial(&identity, PATIENCE)?;
+        let transport =
+            Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(PATIENCE))?;
         let mut states = Vec::new();
         for host in &file.hosts {
             let began = Instant::now();
-            let asked = timeout(PATIENCE, async {
-                let connection = endpoint.connect(host.address, &host.name, Role::Visitor).await?;
-                Ok::<_, crate::transport::Error>(connection.closed().await)
-            });
-            let (state, error) = match asked.await {
-                Ok(Ok(state)) => (Some(state), None),
-                Ok(Err(error)) => (None, Some(error.to_string())),
-                Err(_) => (None, Some(format!("no answer within {} s", PATIENCE.as_secs()))),
+            let asked = timeout(PATIENCE, ask(&transport, host)).await;
+            let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
+            let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
+            let (state, error) = match asked {
+                Ok(state) => (Some(state), None),
+                Err(error) => (None, Some(error)),
             };
-            let answer_s = state.is_some().then(|| began.elapsed().as_secs_f64());
             states.push(State { name: host.name.clone(), address: host.address, state, answer_s, error });
         }
         Ok(states)
     })
+}
+
+async fn ask(transport: &Transport, host: &Host) -> Result<String, String> {
+    let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
+    let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+    control.send(&Order::Status).await.map_err(|error| error.to_string())?;
+    match control.receive().await {
+        Ok(Word::State(state)) => Ok(state),
+        Ok(_) => Err("it answers something else".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
