@@ -1,10 +1,11 @@
-//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote. Errors are
-//! fine, panics are not.
+//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote or what a
+//! disk may have spoilt. Errors are fine, panics are not.
 
 use std::io::Cursor;
 use std::path::Path;
 
 use volary::files::Pack;
+use volary::record::inputs::{Log, frame, prefix};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
 use volary::workload::Trace;
@@ -48,4 +49,29 @@ pub(crate) fn interference(data: &[u8]) {
         )
         .as_bytes(),
     );
+}
+
+/// A log of inputs: as it is, and once more as payloads of frames whose checksums are right, each preceded by
+/// its section and its length.
+pub(crate) fn inputs(data: &[u8]) {
+    read(data);
+    let (mut log, mut rest) = (prefix(), data);
+    while let [section, length, tail @ ..] = rest {
+        let (payload, tail) = tail.split_at(usize::from(*length).min(tail.len()));
+        let _ = frame(u32::from(*section), payload, &mut log);
+        rest = tail;
+    }
+    read(&log);
+}
+
+fn read(data: &[u8]) {
+    let Ok(mut log) = Log::new(Cursor::new(data)) else { return };
+    for found in log.found().to_vec() {
+        let _ = log.experiment::<Bundle>(found.experiment).map_err(|e| e.to_string());
+        let mut cursor = found.cursor();
+        while let Ok(Some(entry)) = log.next(&mut cursor) {
+            std::hint::black_box(entry);
+        }
+    }
+    let _ = log.damage().map(|e| e.to_string());
 }

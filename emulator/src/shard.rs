@@ -13,7 +13,9 @@
 
 mod faults;
 mod observe;
+mod order;
 mod outbox;
+mod parts;
 
 use std::collections::VecDeque;
 
@@ -21,40 +23,14 @@ use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
-use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
 use volary_netem::{Fabric, Verdict};
 
 use crate::cores::Cores;
 use crate::parcel::Parcel;
 use crate::queue::{Key, Queue};
-use crate::workload::Workload;
 pub use observe::{Due, Observer};
 pub use outbox::{Outbox, Placement};
-
-/// What a shard is built from.
-pub struct Parts<'a> {
-    /// Who is who.
-    pub layout: &'a Layout,
-    /// Jobs and their work.
-    pub workload: &'a Workload,
-    /// What schedulers and nodes do.
-    pub policy: &'a PolicySpec,
-    /// The run's seed.
-    pub seed: u64,
-    /// What happens to messages.
-    pub fabric: Fabric,
-    /// When work ends.
-    pub cores: Cores,
-    /// Whether the network can lose datagrams.
-    pub lossy: bool,
-    /// Whether faults pause anyone.
-    pub pauses: bool,
-    /// How long after a crash the others learn of it, unless the restart comes first.
-    pub peer_timeout: Span,
-    /// Which actors live where.
-    pub placement: Placement<'a>,
-}
+pub use parts::Parts;
 
 /// An input on its way to an actor. Of the actor's own doing, `stamp` tells whether it is still wanted: the
 /// actor's epoch when it was made. Of a message, it is the delay that was asked for, in microseconds.
@@ -161,23 +137,11 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// Gives an endpoint its machine, and a node's workers theirs.
     fn settle(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
-        self.residents[endpoint.index()].machine = Some(self.build(endpoint));
+        self.residents[endpoint.index()].machine = Some(self.parts.machine(endpoint));
         if let Role::Node(node) = layout.role(endpoint) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
-                self.residents[worker.index()].machine = Some(self.build(worker));
+                self.residents[worker.index()].machine = Some(self.parts.machine(worker));
             }
-        }
-    }
-
-    fn build(&self, actor: ActorId) -> Box<dyn Machine> {
-        let Parts { layout, policy, lossy, .. } = self.parts;
-        let seat = |index| Seat { me: actor, index, layout, lossy };
-        match layout.role(actor) {
-            Role::Client(i) => Box::new(Client::new(i)),
-            Role::Scheduler(i) => policy.scheduler(seat(i)),
-            Role::Node(i) => policy.node(seat(i)),
-            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }
     }
 
@@ -243,7 +207,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.now = self.now.max(key.due).max(clock);
         self.observe(key.due, &event);
         self.events += 1;
-        self.hash = (self.hash.rotate_left(7) ^ fingerprint(key, &event)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = order::hash(self.hash, key, &event);
         match event.what {
             What::Input(input) => self.input(event.to, event.stamp, input),
             What::Crash => self.crash(event.to),
@@ -502,21 +466,4 @@ impl<'a, O: Observer> Shard<'a, O> {
 /// A delay as an event remembers it.
 fn asked(delay: Span) -> u32 {
     u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX)
-}
-
-/// What of an event enters the order hash: when, from whom, to whom, and what kind of thing.
-fn fingerprint(key: Key, event: &Event) -> u64 {
-    let kind = match &event.what {
-        What::Input(Input::Deliver { msg, .. }) => u64::from(msg.kind()),
-        What::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
-        What::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
-        What::Input(_) => 0x300,
-        What::Crash => 0x400,
-        What::Notice => 0x500,
-        What::Restart => 0x600,
-    };
-    key.due.0
-        ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
-        ^ kind.rotate_left(24)
-        ^ u64::from(event.to.0).rotate_left(48)
 }

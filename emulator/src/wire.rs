@@ -103,12 +103,7 @@ pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, WireError> {
 /// Reads a frame without its length; all of it must be used.
 pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, WireError> {
     let rest = versioned(frame)?;
-    let (value, used) = if rest.len() <= PARCEL_FRAME {
-        decode_from_slice(rest, standard().with_limit::<SMALL_LIMIT>())
-    } else {
-        decode_from_slice(rest, standard().with_limit::<LARGE_LIMIT>())
-    }
-    .map_err(broken)?;
+    let (value, used) = take(rest)?;
     if used < rest.len() { Err(WireError::Trailing(rest.len() - used)) } else { Ok(value) }
 }
 
@@ -206,7 +201,18 @@ fn versioned(frame: &[u8]) -> Result<&[u8], WireError> {
     }
 }
 
-fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), WireError> {
+/// Reads a bare value from the start of `bytes`; gives how many it took.
+pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), WireError> {
+    let taken = if bytes.len() <= PARCEL_FRAME {
+        decode_from_slice(bytes, standard().with_limit::<SMALL_LIMIT>())
+    } else {
+        decode_from_slice(bytes, standard().with_limit::<LARGE_LIMIT>())
+    };
+    taken.map_err(broken)
+}
+
+/// Appends a bare value.
+pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), WireError> {
     encode_into_writer(value, Tail(out), standard()).map_err(|error| WireError::Encode(error.to_string()))
 }
 

@@ -10,6 +10,7 @@ mod completions;
 mod plan;
 mod policies;
 mod profile;
+mod replay;
 mod report;
 mod run;
 mod schema;
@@ -25,6 +26,7 @@ use std::sync::Mutex;
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
 
+use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::RunError;
@@ -48,6 +50,7 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Replay(replay::Options),
     Policies(policies::Options),
     Profile(profile::Options),
     Trace(trace::Options),
@@ -148,6 +151,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Replay(options) => replay::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
         Command::Trace(options) => trace::main(options),
@@ -163,9 +167,19 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 /// 3 where a run broke off, 2 for what the user asked.
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
-        Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
+        Some(
+            RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
+            | RunError::Inputs(inputs::Error::Io { .. }),
+        ) => 3,
         Some(RunError::Hosts(error)) if !error.is_input() => 3,
-        Some(RunError::Hosts(_) | RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_))
+        Some(
+            RunError::Hosts(_)
+            | RunError::RunDir(_)
+            | RunError::Folder(_)
+            | RunError::Unsupported(_)
+            | RunError::Bundle(_)
+            | RunError::Inputs(_),
+        )
         | None => 2,
     }
 }

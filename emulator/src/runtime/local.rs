@@ -1,11 +1,13 @@
 //! Real time in one process: a shard on each actix arbiter.
 //!
-//! An arbiter is a thread with a mailbox. Shards speak in batches, one mailbox message for all that a turn
-//! leaves for another shard, because waking a thread costs a hundred times what a message does.
+//! An arbiter is a thread with a mailbox. Shards lay what a turn leaves for another shard into that one's tray,
+//! all at once, and knock at its mailbox only if it sleeps past the time when the first of it is due: to wake a
+//! thread costs a hundred times what a message does, and most messages are due after their receiver has been
+//! awake for others.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, Addr, Context, Handler, Message};
@@ -27,6 +29,7 @@ use super::world::World;
 use super::{UnitError, cost};
 use crate::fidelity::gauge::{Gauge, Reading};
 use crate::parcel::{Observation, Parcel};
+use crate::record::inputs;
 use crate::results::Measured;
 use crate::shard::{Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
@@ -38,10 +41,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Real time from the decision to start until the start: every shard is ready by then.
 const LEAD: Duration = Duration::from_millis(50);
 
-/// Parcels from one shard to another.
-struct Batch(Vec<Parcel>);
+/// There is something in the tray that is due before the shard wakes by itself.
+struct Knock;
 
-impl Message for Batch {
+impl Message for Knock {
     type Result = ();
 }
 
@@ -52,10 +55,47 @@ impl Actor for Mailbox {
     type Context = Context<Self>;
 }
 
-impl Handler<Batch> for Mailbox {
+impl Handler<Knock> for Mailbox {
     type Result = ();
-    fn handle(&mut self, batch: Batch, _: &mut Context<Self>) {
-        self.0.put(batch.0);
+    fn handle(&mut self, _: Knock, _: &mut Context<Self>) {
+        self.0.wake();
+    }
+}
+
+/// Where other shards put parcels for one.
+#[derive(Default)]
+struct Tray {
+    parcels: Mutex<Vec<Parcel>>,
+    /// Whether there are any, to a glance.
+    filled: AtomicBool,
+    /// Until when the shard sleeps, ns; zero while it is awake. The mutex orders it: either the sleeper finds
+    /// what was put in before it lay down, or whoever puts it in finds that it sleeps.
+    asleep: AtomicU64,
+}
+
+impl Tray {
+    fn parcels(&self) -> MutexGuard<'_, Vec<Parcel>> {
+        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes parcels in; says whether their shard must be woken for them.
+    fn put(&self, parcels: &mut Vec<Parcel>) -> bool {
+        let first = parcels.iter().map(|parcel| parcel.due.0).min().unwrap_or(u64::MAX);
+        self.parcels().append(parcels);
+        self.filled.store(true, Ordering::Relaxed);
+        first < self.asleep.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, into: &mut Vec<Parcel>) {
+        if self.filled.swap(false, Ordering::Relaxed) {
+            into.append(&mut self.parcels());
+        }
+    }
+
+    /// Lies down, unless something is in the tray.
+    fn rest(&self, until: Time) -> bool {
+        self.asleep.store(until.0, Ordering::Relaxed);
+        self.parcels().is_empty()
     }
 }
 
@@ -72,8 +112,11 @@ struct Shared {
     homes: Vec<u16>,
     speed: f64,
     stop: AtomicBool,
+    /// Where inputs are logged, if they are.
+    log: Option<inputs::Unit>,
     /// How far each has come.
     progress: Vec<AtomicU64>,
+    trays: Vec<Tray>,
 }
 
 /// The [`Post`] of a shard.
@@ -84,9 +127,33 @@ struct Office {
     keeper: Sender<Report>,
 }
 
+impl Office {
+    fn tray(&self) -> &Tray {
+        &self.shared.trays[self.me as usize]
+    }
+}
+
 impl Post for Office {
     fn send(&mut self, to: u16, _: Class, parcels: &mut Vec<Parcel>) {
-        self.mailboxes[to as usize].do_send(Batch(std::mem::take(parcels)));
+        if self.shared.trays[to as usize].put(parcels) {
+            self.mailboxes[to as usize].do_send(Knock);
+        }
+    }
+
+    fn collect(&mut self, parcels: &mut Vec<Parcel>) {
+        self.tray().take(parcels);
+    }
+
+    fn rest(&mut self, until: Time) -> bool {
+        self.tray().rest(until)
+    }
+
+    fn rise(&mut self) {
+        self.tray().asleep.store(0, Ordering::Relaxed);
+    }
+
+    fn filled(&self) -> bool {
+        self.tray().filled.load(Ordering::Relaxed)
     }
 
     fn report(&mut self, notes: Vec<Observation>, mark: Time) {
@@ -119,6 +186,7 @@ pub fn measure(
     world: World,
     run: &RunSection,
     threads: usize,
+    log: Option<inputs::Unit>,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();
@@ -129,7 +197,9 @@ pub fn measure(
         homes: place(world.layout(), &vec![1.0; shards as usize]),
         speed: run.speed,
         stop: AtomicBool::new(false),
+        log,
         progress: (0..shards).map(|_| AtomicU64::new(0)).collect(),
+        trays: (0..shards).map(|_| Tray::default()).collect(),
         world,
     });
     let mut keeper = Keeper::new(shared.world.recorder(run), shards as usize, run.until, heals_at);
@@ -232,8 +302,11 @@ async fn inhabit(
 ) {
     let inbox = Rc::new(Inbox::default());
     let mailbox = Mailbox(Rc::clone(&inbox)).start();
-    let placement = Placement::new(&shared.homes, me, shared.progress.len() as u16);
-    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, Watcher::default()));
+    let shards = shared.progress.len() as u16;
+    let placement = Placement::new(&shared.homes, me, shards);
+    let inputs = shared.log.as_ref().map(|log| log.section(me, shards));
+    let watcher = Watcher { inputs, ..Watcher::default() };
+    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, watcher));
     let _ = ready.send((me, mailbox));
     let (Ok((mailboxes, ticks)), Ok(mut shard)) = (started.await, built) else {
         let _ = keeper.send(Report::Broken("a shard could not be built".to_owned()));

@@ -8,6 +8,7 @@
 //! | [`hosts`] | runs in real time on many machines |
 //! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
+//! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
@@ -17,6 +18,7 @@ pub mod hosts;
 pub mod local;
 pub mod pool;
 pub mod real;
+pub mod replay;
 pub mod virtual_time;
 pub mod world;
 
@@ -24,11 +26,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
 use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 use crate::rundir::{self, RunDir};
-use crate::spec::{Experiment, Repeat, RuntimeKind, Shard, Unit};
+use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
 use hosts::fleet::Session;
 use hosts::{Fleet, HostsError};
@@ -86,6 +89,12 @@ pub enum RunError {
     /// The run directory cannot be read or written any more.
     #[error(transparent)]
     RunDir(#[from] rundir::Error),
+    /// The experiment's files cannot be kept with the log of inputs.
+    #[error(transparent)]
+    Bundle(SpecError),
+    /// The log of inputs cannot be written.
+    #[error(transparent)]
+    Inputs(#[from] inputs::Error),
 }
 
 /// Why a run of one point has no result.
@@ -113,6 +122,8 @@ pub enum UnitError {
 /// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
 pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
     check(experiment, options)?;
+    let logged = experiment.run.record.inputs;
+    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut units = experiment.units(options.shard);
     let manifest = manifest(experiment, options, &units);
     // Before the folder: a run that cannot begin leaves none.
@@ -122,10 +133,12 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         false => RunDir::create(&options.out, manifest),
     }
     .map_err(RunError::Folder)?;
+    let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
-        failures.extend(pool::run(experiment, &todo, options, &folder, session.as_ref(), watch)?);
+        let session = session.as_ref();
+        failures.extend(pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch)?);
         todo = match experiment.repeat {
             Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
             Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -141,6 +154,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, false) => State::Failed,
     };
     let study = folder.finish(state, &claims)?;
+    log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
 
@@ -162,9 +176,9 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
     if !on_hosts && options.fleet.is_some() {
         return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
     }
-    if experiment.run.record.inputs {
+    if on_hosts && experiment.run.record.inputs {
         return unsupported(
-            "input logs belong to real-time runs, which this version lacks; drop run.record.inputs",
+            "inputs are logged in virtual and local runs only; drop run.record.inputs, or use --runtime local",
         );
     }
     if options.shard.is_some() && experiment.repeat == Repeat::Auto {
@@ -173,6 +187,12 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
         );
     }
     Ok(())
+}
+
+/// The log of inputs, which begins with the experiment it is of.
+fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, inputs::Error> {
+    let path = options.out.join(inputs::FILE);
+    if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
 }
 
 fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {

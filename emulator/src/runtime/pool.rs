@@ -13,6 +13,7 @@ use volary_actors::catalog::Catalog;
 use super::hosts::fleet::Session;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
+use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
 use crate::results::{Measured, Summary};
 use crate::rundir::{self, RunDir};
@@ -61,6 +62,8 @@ struct Crew<'a> {
     session: Option<&'a Mutex<Session>>,
     experiment: &'a Experiment,
     folder: &'a RunDir,
+    /// Where inputs are logged, if they are.
+    log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
     failures: Mutex<Vec<Failure>>,
@@ -74,6 +77,7 @@ pub(super) fn run(
     options: &RunOptions,
     folder: &RunDir,
     session: Option<&Mutex<Session>>,
+    log: Option<&Sink>,
     watch: &Watch,
 ) -> Result<Vec<Failure>, rundir::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
@@ -91,6 +95,7 @@ pub(super) fn run(
         session,
         experiment,
         folder,
+        log,
         watch,
         traces: experiment.traces(),
         failures: Mutex::default(),
@@ -129,12 +134,17 @@ impl Crew<'_> {
         let name = &self.experiment.name;
         let run = &self.experiment.run;
         let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
+            let point = world.point();
             self.watch.bar.inc_length(u64::from(world.workload().jobs()));
-            self.watch.bar.set_message(world.point().label.clone());
-            match run.runtime {
-                RuntimeKind::Virtual => virtual_time::measure(name, &world, run, self.watch),
-                RuntimeKind::Local => local::measure(name, world, run, self.threads, self.watch),
-                RuntimeKind::Hosts => {
+            self.watch.bar.set_message(point.label.clone());
+            let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
+            match (run.runtime, log) {
+                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
+                (RuntimeKind::Virtual, Some(log)) => {
+                    virtual_time::measure_logged(name, &world, run, &log, self.watch)
+                }
+                (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
+                (RuntimeKind::Hosts, _) => {
                     self.on_hosts(|session| session.measure(name, &world, unit.point, run, self.watch))
                 }
             }
@@ -175,7 +185,7 @@ impl Crew<'_> {
 }
 
 /// What a panic said.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")

@@ -8,9 +8,10 @@ use super::closing::{Closing, Tally};
 use super::pool::Watch;
 use super::world::World;
 use super::{UnitError, cost};
-use crate::record::fold::Recorder;
+use crate::record::fold::{Books, Recorder};
+use crate::record::inputs::{self, Section, What};
 use crate::results::Measured;
-use crate::shard::{Placement, Shard};
+use crate::shard::{Observer, Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
 
 /// Events between two looks at the clock on the wall and at the wish to stop.
@@ -24,9 +25,59 @@ const SLICE: u64 = 1 << 14;
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, books that do not close.
 pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, UnitError> {
+    measure_with(name, world, run, world.recorder(run), watch)
+}
+
+/// As [`measure`], and logs what every actor is told.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_logged(
+    name: &str,
+    world: &World,
+    run: &RunSection,
+    log: &inputs::Unit,
+    watch: &Watch,
+) -> Result<Measured, UnitError> {
+    measure_with(name, world, run, (world.recorder(run), log.section(0, 1)), watch)
+}
+
+/// An observer that keeps the books.
+trait Keeps<'a>: Observer {
+    fn books(&self) -> &Recorder<'a>;
+    /// The run ended at `now`.
+    fn close(self, now: Time) -> Books;
+}
+
+impl<'a> Keeps<'a> for Recorder<'a> {
+    fn books(&self) -> &Self {
+        self
+    }
+    fn close(self, now: Time) -> Books {
+        Recorder::close(self, now)
+    }
+}
+
+impl<'a> Keeps<'a> for (Recorder<'a>, Section) {
+    fn books(&self) -> &Recorder<'a> {
+        &self.0
+    }
+    fn close(mut self, now: Time) -> Books {
+        self.1.put(now, What::End);
+        self.0.close(now)
+    }
+}
+
+fn measure_with<'a, O: Keeps<'a>>(
+    name: &str,
+    world: &'a World,
+    run: &RunSection,
+    observer: O,
+    watch: &Watch,
+) -> Result<Measured, UnitError> {
     let clock = Instant::now();
     let cpu = cost::thread_cpu_s();
-    let mut shard = Shard::new(world.parts(Placement::ALONE)?, world.recorder(run));
+    let mut shard = Shard::new(world.parts(Placement::ALONE)?, observer);
     drive(&mut shard, run.until, watch)?;
     let (now, tally) = (shard.now(), Tally::of(&shard));
     let books = shard.observer.close(now);
@@ -45,29 +96,33 @@ pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Re
 }
 
 /// Steps until every job has ended, or nothing more can happen.
-fn drive(shard: &mut Shard<'_, Recorder<'_>>, until: Option<Span>, watch: &Watch) -> Result<(), UnitError> {
+fn drive<'a, O: Keeps<'a>>(
+    shard: &mut Shard<'a, O>,
+    until: Option<Span>,
+    watch: &Watch,
+) -> Result<(), UnitError> {
     // Looking at the next event costs a little: only where something depends on it.
-    let over = |shard: &Shard<'_, Recorder<'_>>| {
+    let over = |shard: &Shard<'_, O>| {
         until.is_some_and(|span| shard.next().is_none_or(|due| due > Time::ZERO + span))
     };
     let mut told = 0;
     shard.start();
     loop {
         for _ in 0..SLICE {
-            if shard.observer.all_finished() || over(shard) || !shard.advance() {
-                watch.bar.inc(shard.observer.finished_jobs() - told);
+            if shard.observer.books().all_finished() || over(shard) || !shard.advance() {
+                watch.bar.inc(shard.observer.books().finished_jobs() - told);
                 return Ok(());
             }
         }
-        let finished = shard.observer.finished_jobs();
+        let finished = shard.observer.books().finished_jobs();
         watch.bar.inc(finished - told);
         told = finished;
         if watch.stopped() {
             return Err(UnitError::Interrupted);
         }
-        let idle = shard.now().since(shard.observer.last_progress());
+        let idle = shard.now().since(shard.observer.books().last_progress());
         let healed = shard.now() > shard.fabric().faults().heals_at();
-        if idle > World::STALLED && !shard.observer.is_active() && healed {
+        if idle > World::STALLED && !shard.observer.books().is_active() && healed {
             return Ok(());
         }
     }

@@ -67,7 +67,7 @@ impl<O: Observer> Shard<'_, O> {
         let epoch = self.residents[actor.index()].epoch;
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.settle(actor);
-        self.observer.restarted(actor, epoch);
+        self.observer.restarted(self.now, actor, epoch);
         self.tell(actor, actor, Input::Start { epoch });
         for other in self.down.clone() {
             if self.hears(actor, other) {

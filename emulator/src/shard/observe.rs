@@ -4,6 +4,7 @@ use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 
 use crate::record::fold::Recorder;
+use crate::record::inputs::{Section, What};
 
 /// Something that was to happen at a certain time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,7 +37,7 @@ pub trait Observer {
     fn stepped(&mut self, _now: Time, _who: ActorId, _input: &Input, _effects: &[Effect]) {}
     /// An endpoint came back, empty, for the `epoch`-th time, and a node's workers with it.
     #[inline]
-    fn restarted(&mut self, _who: ActorId, _epoch: u32) {}
+    fn restarted(&mut self, _now: Time, _who: ActorId, _epoch: u32) {}
 }
 
 impl Observer for Recorder<'_> {
@@ -47,5 +48,60 @@ impl Observer for Recorder<'_> {
 
     fn crashed(&mut self, now: Time, core: u32) {
         Recorder::crashed(self, now, core);
+    }
+}
+
+impl Observer for Section {
+    #[inline]
+    fn note(&mut self, _now: Time, _who: ActorId, _note: Note) {}
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.put(now, What::Crashed(core));
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        self.step(now, who, *input, effects);
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        self.put(now, What::Restarted { who, epoch });
+    }
+}
+
+/// Both are told, the first one first.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.0.note(now, who, note);
+        self.1.note(now, who, note);
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.0.crashed(now, core);
+        self.1.crashed(now, core);
+    }
+
+    #[inline]
+    fn due(&mut self, what: Due, late: Span) {
+        self.0.due(what, late);
+        self.1.due(what, late);
+    }
+
+    #[inline]
+    fn received(&mut self, late: Span) {
+        self.0.received(late);
+        self.1.received(late);
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        self.0.stepped(now, who, input, effects);
+        self.1.stepped(now, who, input, effects);
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        self.0.restarted(now, who, epoch);
+        self.1.restarted(now, who, epoch);
     }
 }

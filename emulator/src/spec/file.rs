@@ -162,8 +162,7 @@ pub struct Record {
     pub timeline: Span,
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
-    /// Write `inputs.log`, the log of inputs that `volary replay` steps the same actors through. Of runs in real
-    /// time only: a virtual one is repeated by its seed.
+    /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
 }
 

@@ -25,6 +25,12 @@ const REPORT_EVERY: Duration = Duration::from_millis(20);
 const REPORT_MOST: usize = 8192;
 /// Events handled before others on the thread have their turn.
 const SLICE: u32 = 256;
+/// Events handled on one look at the clock, while they are due.
+const GLANCE: u32 = 8;
+/// Real time that is waited for awake: to fall asleep and be woken takes as long.
+const SHORT: Duration = Duration::from_micros(20);
+/// Short waits in a row, before others on the thread have their turn.
+const RESTLESS: u32 = 8;
 /// How long a shard that is ahead waits before it looks again.
 const PATIENCE: Duration = Duration::from_micros(500);
 
@@ -36,6 +42,19 @@ pub trait Post {
     fn report(&mut self, notes: Vec<Observation>, mark: Time);
     /// Tells the others how far this shard has come, and learns how far the slowest of them has.
     fn progress(&mut self, mine: Time) -> Time;
+    /// Takes what came in and was not put into the [`Inbox`].
+    fn collect(&mut self, _parcels: &mut Vec<Parcel>) {}
+    /// The shard will not look at what comes in before `until`, and need not be woken for what is due later.
+    /// Returns whether nothing has come in by now: otherwise it stays awake.
+    fn rest(&mut self, _until: Time) -> bool {
+        true
+    }
+    /// The shard looks at what comes in again.
+    fn rise(&mut self) {}
+    /// Whether something waits to be [collected](Self::collect).
+    fn filled(&self) -> bool {
+        false
+    }
     /// Whether the run is over.
     fn stopped(&self) -> bool;
     /// Whether so much waits to be sent that the shard must wait too.
@@ -80,15 +99,17 @@ pub async fn drive<P: Post>(
     post: &mut P,
 ) -> io::Result<()> {
     let alarm = Alarm::new()?;
-    let ahead = Span((AHEAD.as_nanos() as f64 * clock.speed()) as u64);
+    let ahead = real(AHEAD, clock);
     let mut incoming = Vec::new();
     let mut reported = Instant::now();
+    let mut restless = 0;
     while clock.now() == Time::ZERO && !post.stopped() {
         alarm.sleep(clock.until(Time(1)).min(REPORT_EVERY)).await?;
     }
     shard.start();
     loop {
         inbox.swap(&mut incoming);
+        post.collect(&mut incoming);
         let now = clock.now();
         for parcel in incoming.drain(..) {
             shard.receive(now, &parcel);
@@ -99,6 +120,7 @@ pub async fn drive<P: Post>(
         // Whatever happens from here on happens at this time or later.
         let mark = clock.now();
         if post.stopped() {
+            shard.observer.end(shard.now());
             post.report(std::mem::take(&mut shard.observer.notes), mark);
             return Ok(());
         }
@@ -111,13 +133,32 @@ pub async fn drive<P: Post>(
             Turn::Ahead => alarm.sleep(PATIENCE).await?,
             Turn::Idle(due) => {
                 let wait = due.map_or(REPORT_EVERY, |due| clock.until(due).min(REPORT_EVERY));
-                tokio::select! {
-                    slept = alarm.sleep(wait) => slept?,
-                    () = inbox.filled.notified() => {}
+                if wait > SHORT {
+                    restless = 0;
+                    if post.rest(mark + real(wait, clock)) {
+                        tokio::select! {
+                            slept = alarm.sleep(wait) => slept?,
+                            () = inbox.filled.notified() => {}
+                        }
+                    }
+                    post.rise();
+                } else if restless < RESTLESS {
+                    restless += 1;
+                    while due.is_some_and(|due| clock.now() < due) && !post.filled() {
+                        std::hint::spin_loop();
+                    }
+                } else {
+                    restless = 0;
+                    tokio::task::yield_now().await;
                 }
             }
         }
     }
+}
+
+/// Real time as emulated time.
+fn real(wait: Duration, clock: &Clock) -> Span {
+    Span((wait.as_nanos() as f64 * clock.speed()) as u64)
 }
 
 /// How a turn ended.
@@ -132,9 +173,12 @@ enum Turn {
 
 /// Handles what is due, up to `limit` and for a slice.
 fn turn(shard: &mut Shard<'_, Watcher>, clock: &Clock, limit: Time, congested: bool) -> Turn {
-    for _ in 0..SLICE {
+    let mut now = Time::ZERO;
+    for handled in 0..SLICE {
         let Some(due) = shard.next() else { return Turn::Idle(None) };
-        let now = clock.now();
+        if handled % GLANCE == 0 || due > now {
+            now = clock.now();
+        }
         if due > now {
             return Turn::Idle(Some(due));
         }
