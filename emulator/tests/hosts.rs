@@ -117,7 +117,10 @@ impl Cluster {
     fn states(&self) -> Vec<String> {
         let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
         let states: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
-        states.iter().map(|s| s["state"].as_str().or(s["error"].as_str()).unwrap().to_owned()).collect()
+        states
+            .iter()
+            .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
+            .collect()
     }
 
     /// Waits until hosts say so.

@@ -114,7 +114,7 @@ struct FleetArgs {
 
 impl FleetArgs {
     fn fleet(&self) -> Option<Fleet> {
-        self.hosts.clone().map(Fleet::Hosts).or(self.spawn.map(Fleet::Spawn))
+        self.hosts.clone().map(Fleet::Hosts).or_else(|| self.spawn.map(Fleet::Spawn))
     }
 }
 
@@ -198,11 +198,10 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
         _ => Level::TRACE,
     };
     let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false);
-    match &cli.command {
-        Command::Agent(agent::Options { log: Some(path), .. }) => {
-            builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
-        }
-        _ => builder.with_writer(io::stderr).with_ansi(colours(&io::stderr())).without_time().init(),
+    if let Command::Agent(agent::Options { log: Some(path), .. }) = &cli.command {
+        builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
+    } else {
+        builder.with_writer(io::stderr).with_ansi(colours(&io::stderr())).without_time().init();
     }
     Ok(())
 }

@@ -176,11 +176,6 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
     if !on_hosts && options.fleet.is_some() {
         return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
     }
-    if on_hosts && experiment.run.record.inputs {
-        return unsupported(
-            "inputs are logged in virtual and local runs only; drop run.record.inputs, or use --runtime local",
-        );
-    }
     if options.shard.is_some() && experiment.repeat == Repeat::Auto {
         return unsupported(
             "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",

@@ -191,7 +191,7 @@ impl Section {
             (self.since, self.last) = (at, Time::ZERO);
         }
         let after = at.since(self.last);
-        self.last = self.last + after;
+        self.last += after;
         // Entries are plain numbers: they always have an encoding.
         let _ = wire::append(&Entry { at: Time(after.0), what }, &mut self.payload);
     }

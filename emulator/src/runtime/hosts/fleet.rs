@@ -365,7 +365,7 @@ impl Party {
                 Ok(None) | Err(_) => {
                     let name = self.members[slowest].name.clone();
                     self.hosts[slowest].lost = Some("no last word".to_owned());
-                    ran.broken.get_or_insert(format!("host {name} did not report in the end"));
+                    ran.broken.get_or_insert_with(|| format!("host {name} did not report in the end"));
                 }
             }
         }
