@@ -207,6 +207,26 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
 }
 
 #[test]
+fn a_host_that_was_to_die_may() {
+    // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
+    let faulty = LONG.replace("jobs = 20_000", "jobs = 200").replace(
+        "[[policy]]",
+        "[[network.fault]]\ncrash = { who = [\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at = \"500ms\" }\n\
+         [[policy]]",
+    );
+    let mut cluster = Cluster::start(&[]);
+    fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
+    let run = cluster.run("faulty.toml", "r");
+    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.agents[2].kill().unwrap();
+    let (status, said) = finish(run);
+    assert_eq!(status, Some(0), "{said}");
+    let summary = lines(&fs::read_to_string(cluster.path().join("r/summary.jsonl")).unwrap());
+    assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
+}
+
+#[test]
 fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
     let cluster = Cluster::start(&[]);
     let mut run = cluster.run("long.toml", "r");

@@ -331,6 +331,7 @@ impl Party {
             let asked_for = host.and_then(|i| doomed[i]).is_some_and(|at| ran.keeper.complete() >= at);
             match host {
                 Some(i) if asked_for => {
+                    self.hosts[i].lost.get_or_insert(why);
                     ran.keeper.end(i);
                     progress[i] = Time::MAX;
                 }
