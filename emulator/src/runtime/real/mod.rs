@@ -9,6 +9,7 @@
 //! | [`watcher`] | what a shard reports |
 //! | [`merge`] | one stream of observations out of several |
 //! | [`keeper`] | books kept from reports, and when a run is over |
+//! | [`tray`] | parcels between shards of one process |
 //! | [`place`] | which actors live on which shard |
 
 pub mod alarm;
@@ -18,4 +19,5 @@ pub mod keeper;
 pub mod merge;
 pub mod place;
 pub mod ticks;
+pub mod tray;
 pub mod watcher;
