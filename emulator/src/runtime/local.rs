@@ -6,8 +6,8 @@
 //! awake for others.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, Addr, Context, Handler, Message};
@@ -23,6 +23,7 @@ use super::real::drive::{Inbox, Post, drive};
 use super::real::keeper::{Keeper, Over};
 use super::real::place::place;
 use super::real::ticks::Ticks;
+use super::real::tray::Tray;
 use super::real::vitals::Vitals;
 use super::real::watcher::Watcher;
 use super::world::World;
@@ -59,43 +60,6 @@ impl Handler<Knock> for Mailbox {
     type Result = ();
     fn handle(&mut self, _: Knock, _: &mut Context<Self>) {
         self.0.wake();
-    }
-}
-
-/// Where other shards put parcels for one.
-#[derive(Default)]
-struct Tray {
-    parcels: Mutex<Vec<Parcel>>,
-    /// Whether there are any, to a glance.
-    filled: AtomicBool,
-    /// Until when the shard sleeps, ns; zero while it is awake. The mutex orders it: either the sleeper finds
-    /// what was put in before it lay down, or whoever puts it in finds that it sleeps.
-    asleep: AtomicU64,
-}
-
-impl Tray {
-    fn parcels(&self) -> MutexGuard<'_, Vec<Parcel>> {
-        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes parcels in; says whether their shard must be woken for them.
-    fn put(&self, parcels: &mut Vec<Parcel>) -> bool {
-        let first = parcels.iter().map(|parcel| parcel.due.0).min().unwrap_or(u64::MAX);
-        self.parcels().append(parcels);
-        self.filled.store(true, Ordering::Relaxed);
-        first < self.asleep.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, into: &mut Vec<Parcel>) {
-        if self.filled.swap(false, Ordering::Relaxed) {
-            into.append(&mut self.parcels());
-        }
-    }
-
-    /// Lies down, unless something is in the tray.
-    fn rest(&self, until: Time) -> bool {
-        self.asleep.store(until.0, Ordering::Relaxed);
-        self.parcels().is_empty()
     }
 }
 
@@ -149,11 +113,11 @@ impl Post for Office {
     }
 
     fn rise(&mut self) {
-        self.tray().asleep.store(0, Ordering::Relaxed);
+        self.tray().rise();
     }
 
     fn filled(&self) -> bool {
-        self.tray().filled.load(Ordering::Relaxed)
+        self.tray().is_filled()
     }
 
     fn report(&mut self, notes: Vec<Observation>, mark: Time) {
