@@ -26,6 +26,10 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
+    /// How many tasks the job has.
+    fn tasks(&self, job: JobId) -> u32 {
+        self.job(job).tasks
+    }
     /// What estimate-based policies believe the task needs, in reference-core time.
     fn estimate(&self, task: TaskId) -> Span;
     /// Mean of the estimates of the job's tasks.

@@ -14,7 +14,7 @@
 //! | [`roles`] | client, worker, the standard node manager, shared books |
 //! | [`policies`] | one file per scheduling system, and the registry |
 //!
-//! Arrows point one way: `policies → roles → layout, catalog → machine → message → base`.
+//! Arrows point one way: `policies → roles → machine → message → layout, catalog → base`.
 
 #![forbid(unsafe_code)]
 

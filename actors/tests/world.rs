@@ -3,61 +3,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod common;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
-use volary_actors::base::{ActorId, Address, CopyId, JobId, Purpose, Rng, Span, TaskId, Time};
-use volary_actors::catalog::{Catalog, JobSpec};
+use common::{Load, policies};
+use volary_actors::base::{ActorId, JobId, Rng, Span, TaskId, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
-use volary_actors::policies::{
-    FullRepetition, LatinSquare, Peacock, PeacockForm, PolicySpec, Seat, Sparrow, SparrowForm,
-};
+use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::{Client, Worker};
-
-/// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
-struct Load {
-    jobs: u32,
-    tasks: u32,
-    schedulers: u32,
-    gap: f64,
-    arrivals: Vec<Time>,
-}
-
-impl Load {
-    fn new(jobs: u32, tasks: u32, schedulers: u32, gap: f64) -> Self {
-        let mut now = 0.0;
-        let draw = |job: u32| -(1.0 - Address::new(5, Purpose::Arrival).at(u64::from(job)).unit()).ln();
-        let arrivals = (0..jobs)
-            .map(|job| {
-                now += gap * draw(job);
-                Time::ZERO + Span::from_secs_f64(now)
-            })
-            .collect();
-        Self { jobs, tasks, schedulers, gap, arrivals }
-    }
-
-    fn work(&self, copy: CopyId) -> Span {
-        let at = Address::new(5, Purpose::Work).at(u64::from(copy.task.job.0)).at(u64::from(copy.task.index));
-        Span::from_secs_f64(-(1.0 - at.at(u64::from(copy.attempt)).unit()).ln())
-    }
-}
-
-impl Catalog for Load {
-    fn jobs(&self) -> u32 {
-        self.jobs
-    }
-    fn job(&self, job: JobId) -> JobSpec {
-        let arrival = self.arrivals[job.index()];
-        JobSpec { arrival, tasks: self.tasks, client: job.0 % self.schedulers, class: 0, deadline: None }
-    }
-    fn estimate(&self, _: TaskId) -> Span {
-        Span::from_secs(1)
-    }
-    fn job_estimate(&self, _: JobId) -> Span {
-        Span::from_secs(1)
-    }
-}
 
 type Queue = BinaryHeap<Reverse<(Time, u64, u32, u32)>>;
 
@@ -132,6 +88,7 @@ impl<'a> World<'a> {
                 if self.layout.local(me, to) {
                     lane.push_back((to, input));
                 } else {
+                    assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
                     self.push(self.now + self.delay, to, 0, input);
                 }
             }
@@ -184,21 +141,6 @@ impl<'a> World<'a> {
     }
 }
 
-/// Every registered policy, and the forms its defaults do not use.
-fn policies() -> Vec<PolicySpec> {
-    let mut all = PolicySpec::defaults();
-    all.extend([
-        PolicySpec::LatinSquare(LatinSquare { order: 5, preemption: true }),
-        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false }),
-        PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
-        PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
-        PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
-        PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
-        PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
-    ]);
-    all
-}
-
 #[test]
 fn every_policy_finishes_every_job_exactly_once() {
     for (nodes, cores, tasks, delay_ms) in [(6, 1, 4, 0), (5, 3, 7, 10), (40, 1, 11, 50)] {
@@ -222,7 +164,6 @@ fn every_policy_finishes_every_job_exactly_once() {
 fn random_is_many_m_m_1_queues() {
     let layout = Layout::new(1, 0, vec![1; 10]);
     let load = Load::new(60_000, 1, 1, 0.2);
-    assert!((load.gap - 0.2).abs() < 1e-9);
     let mean = World::new(&PolicySpec::defaults()[2], &layout, &load, Span::ZERO).run();
     assert!((mean - 2.0).abs() < 0.1, "mean response {mean}, M/M/1 at one half gives 2");
 }

@@ -1,20 +1,22 @@
-//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote. Errors are
-//! fine, panics are not.
+//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote or what a
+//! disk may have spoilt. Errors are fine, panics are not.
 
 use std::io::Cursor;
 use std::path::Path;
 
+use volary::files::Pack;
+use volary::record::inputs::{Log, frame, prefix};
 use volary::spec::claims::Check;
-use volary::spec::error::Text;
-use volary::spec::{Experiment, Overrides};
+use volary::spec::{Bundle, Experiment, Overrides};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 
-/// An experiment file.
+/// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.
 pub(crate) fn experiment(data: &[u8]) {
-    let text = String::from_utf8_lossy(data).into_owned();
-    let text = Text { name: "fuzz.toml".into(), text, folder: None };
-    let _ = Experiment::plan(Path::new("fuzz.toml"), text, &Overrides::default()).map_err(|e| e.to_string());
+    let name = "fuzz.toml";
+    let files = Pack { folders: Vec::new(), files: [(name.into(), data.to_vec())].into() };
+    let bundle = Bundle { experiment: name.into(), overrides: Overrides::default(), files };
+    let _ = Experiment::from_bundle(&bundle).map_err(|e| e.to_string());
 }
 
 /// A trace; its first byte chooses the format.
@@ -47,4 +49,29 @@ pub(crate) fn interference(data: &[u8]) {
         )
         .as_bytes(),
     );
+}
+
+/// A log of inputs: as it is, and once more as payloads of frames whose checksums are right, each preceded by
+/// its section and its length.
+pub(crate) fn inputs(data: &[u8]) {
+    read(data);
+    let (mut log, mut rest) = (prefix(), data);
+    while let [section, length, tail @ ..] = rest {
+        let (payload, tail) = tail.split_at(usize::from(*length).min(tail.len()));
+        let _ = frame(u32::from(*section), payload, &mut log);
+        rest = tail;
+    }
+    read(&log);
+}
+
+fn read(data: &[u8]) {
+    let Ok(mut log) = Log::new(Cursor::new(data)) else { return };
+    for found in log.found().to_vec() {
+        let _ = log.experiment::<Bundle>(found.experiment).map_err(|e| e.to_string());
+        let mut cursor = found.cursor();
+        while let Ok(Some(entry)) = log.next(&mut cursor) {
+            std::hint::black_box(entry);
+        }
+    }
+    let _ = log.damage().map(|e| e.to_string());
 }

@@ -4,16 +4,20 @@
 //! |---|---|
 //! | [`spec`] | the experiment file: parsed, resolved, swept; claims |
 //! | [`workload`] | jobs and their work: generators and trace readers |
+//! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
+//! | [`wire`], [`transport`] | what travels between machines, as bytes; over QUIC |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
+//! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`results`] | the one results schema |
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
 //! | [`rundir`] | the run directory |
+//! | [`wire`], [`transport`] | the codec; hosts that talk over QUIC |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
@@ -22,6 +26,8 @@ pub mod chart;
 pub mod cli;
 pub mod compare;
 pub mod cores;
+pub mod fidelity;
+pub mod files;
 pub mod number;
 pub mod parcel;
 pub mod queue;
@@ -33,4 +39,6 @@ pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
+pub mod transport;
+pub mod wire;
 pub mod workload;

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fidelity::Certificate;
+
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
 fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
@@ -84,7 +86,7 @@ pub struct Summary {
     /// Gossip staleness, for policies that gossip.
     pub staleness: Option<serde_json::Value>,
     /// Asked against achieved, for real-time runs.
-    pub fidelity: Option<serde_json::Value>,
+    pub fidelity: Option<Certificate>,
     /// What the run cost.
     pub engine: Engine,
 }
@@ -273,8 +275,28 @@ pub struct ClaimResult {
     pub says: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The numbers compared, by the text of the comparison and the cell.
+    /// The numbers compared, by the text of the comparison and the cell: `left` and `right`, or `along` a swept
+    /// key, and whether it `holds`; with several seeds also the `half_width` of the 95 % interval of the
+    /// difference, paired by seed, and whether that is `within_noise`.
     pub measured: BTreeMap<String, serde_json::Value>,
+}
+
+impl ClaimResult {
+    /// Whether other seeds could well have given the other verdict: some comparison of a claim that holds is
+    /// within the noise of its replications, or every comparison that makes it fail is.
+    #[must_use]
+    pub fn is_within_noise(&self) -> bool {
+        let says = |numbers: &serde_json::Value, key: &str, answer: bool| {
+            numbers.get(key).and_then(serde_json::Value::as_bool) == Some(answer)
+        };
+        let unsure = |numbers: &&serde_json::Value| says(numbers, "within_noise", true);
+        let failed = || self.measured.values().filter(|numbers| says(numbers, "holds", false));
+        match self.verdict {
+            Verdict::Holds => self.measured.values().any(|numbers| unsure(&numbers)),
+            Verdict::Fails => failed().next().is_some() && failed().all(|numbers| unsure(&numbers)),
+            Verdict::NotTested => false,
+        }
+    }
 }
 
 /// One finished or unfinished job, a row of `jobs.parquet`.

@@ -6,47 +6,34 @@
 //!
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a
 //! message; the shard only makes machines vanish and come back.
+//!
+//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], and what
+//! others say to its own comes in through [`Shard::receive`]; since the order of events does not depend on who
+//! pushed them first, several shards under one clock do what one would.
 
 mod faults;
+mod observe;
+mod order;
+mod outbox;
+mod parts;
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
-use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
 use volary_netem::{Fabric, Verdict};
 
 use crate::cores::Cores;
+use crate::parcel::Parcel;
 use crate::queue::{Key, Queue};
-use crate::record::fold::Recorder;
-use crate::workload::Workload;
+pub use observe::{Due, Observer};
+pub use outbox::{Outbox, Placement};
+pub use parts::Parts;
 
-/// What a shard is built from.
-pub struct Parts<'a> {
-    /// Who is who.
-    pub layout: &'a Layout,
-    /// Jobs and their work.
-    pub workload: &'a Workload,
-    /// What schedulers and nodes do.
-    pub policy: &'a PolicySpec,
-    /// The run's seed.
-    pub seed: u64,
-    /// What happens to messages.
-    pub fabric: Fabric,
-    /// When work ends.
-    pub cores: Cores,
-    /// Whether the network can lose datagrams.
-    pub lossy: bool,
-    /// Whether faults pause anyone.
-    pub pauses: bool,
-    /// How long after a crash the others learn of it, unless the restart comes first.
-    pub peer_timeout: Span,
-}
-
-/// An input on its way to an actor. `stamp` tells whether it is still wanted: the actor's epoch when it was made.
+/// An input on its way to an actor. Of the actor's own doing, `stamp` tells whether it is still wanted: the
+/// actor's epoch when it was made. Of a message, it is the delay that was asked for, in microseconds.
 #[derive(Debug)]
 struct Event {
     to: ActorId,
@@ -93,8 +80,11 @@ struct Resident {
 
 const _: () = assert!(size_of::<Resident>() == 32, "two residents share a cache line");
 
-/// All actors of one process under one clock.
-pub struct Shard<'a> {
+/// Steps within one instant and one node after which a conversation counts as endless.
+const ENDLESS: u32 = 1 << 24;
+
+/// Actors of one thread under one clock.
+pub struct Shard<'a, O> {
     parts: Parts<'a>,
     residents: Vec<Resident>,
     queue: Queue<Event>,
@@ -106,14 +96,15 @@ pub struct Shard<'a> {
     events: u64,
     hash: u64,
     traffic: Traffic,
-    /// What was observed.
-    pub recorder: Recorder<'a>,
+    outbox: Outbox,
+    /// Who is told what happens.
+    pub observer: O,
 }
 
-impl<'a> Shard<'a> {
-    /// Builds every actor and schedules faults; nothing runs before [`Shard::start`].
+impl<'a, O: Observer> Shard<'a, O> {
+    /// Builds every actor it owns and schedules faults; nothing runs before [`Shard::start`].
     #[must_use]
-    pub fn new(parts: Parts<'a>, recorder: Recorder<'a>) -> Self {
+    pub fn new(parts: Parts<'a>, observer: O) -> Self {
         let actors = parts.layout.actors();
         let mut shard = Self {
             residents: Vec::with_capacity(actors as usize),
@@ -125,7 +116,8 @@ impl<'a> Shard<'a> {
             events: 0,
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
-            recorder,
+            outbox: Outbox::new(parts.placement.shards()),
+            observer,
             parts,
         };
         for actor in 0..actors {
@@ -134,7 +126,9 @@ impl<'a> Shard<'a> {
         }
         // A node and its workers are stepped together, so they are built to lie together.
         for endpoint in (0..shard.parts.layout.endpoints()).map(ActorId) {
-            shard.settle(endpoint);
+            if shard.parts.placement.owns(endpoint.index()) {
+                shard.settle(endpoint);
+            }
         }
         shard.schedule_faults();
         shard
@@ -143,23 +137,11 @@ impl<'a> Shard<'a> {
     /// Gives an endpoint its machine, and a node's workers theirs.
     fn settle(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
-        self.residents[endpoint.index()].machine = Some(self.build(endpoint));
+        self.residents[endpoint.index()].machine = Some(self.parts.machine(endpoint));
         if let Role::Node(node) = layout.role(endpoint) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
-                self.residents[worker.index()].machine = Some(self.build(worker));
+                self.residents[worker.index()].machine = Some(self.parts.machine(worker));
             }
-        }
-    }
-
-    fn build(&self, actor: ActorId) -> Box<dyn Machine> {
-        let Parts { layout, policy, lossy, .. } = self.parts;
-        let seat = |index| Seat { me: actor, index, layout, lossy };
-        match layout.role(actor) {
-            Role::Client(i) => Box::new(Client::new(i)),
-            Role::Scheduler(i) => policy.scheduler(seat(i)),
-            Role::Node(i) => policy.node(seat(i)),
-            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }
     }
 
@@ -169,11 +151,42 @@ impl<'a> Shard<'a> {
         self.residents[actor.index()].machine = Some(machine);
     }
 
-    /// Steps every actor with `Start`, in order of ids.
+    /// Steps every actor it owns with `Start`, in order of ids.
     pub fn start(&mut self) {
         for actor in (0..self.parts.layout.actors()).map(ActorId) {
-            self.dispatch(actor, Input::Start { epoch: 0 });
+            if self.residents[actor.index()].machine.is_some() {
+                self.dispatch(actor, Input::Start { epoch: 0 });
+            }
         }
+    }
+
+    /// Takes a message from another shard in at `now`, to be delivered when it is due: at once if that is past.
+    pub fn receive(&mut self, now: Time, parcel: &Parcel) {
+        let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
+        self.observer.received(now.since(due));
+        let asked = asked(due.since(sent));
+        let (to, stamp, input) = if returned {
+            (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
+        } else if self.reset(to, due, now) {
+            if KINDS[msg.kind() as usize].1 == Class::Stream {
+                self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
+            }
+            return;
+        } else {
+            (to, asked, Input::Deliver { from, msg })
+        };
+        self.queue
+            .push(Key { due, source: parcel.from, count }, Event { to, stamp, what: What::Input(input) });
+    }
+
+    fn home(&self, actor: ActorId) -> u16 {
+        self.parts.placement.home(self.parts.layout.endpoint(actor).index())
+    }
+
+    /// Whether the actor that a late message was meant for has crashed since it was due.
+    fn reset(&self, to: ActorId, due: Time, now: Time) -> bool {
+        let endpoint = self.parts.layout.endpoint(to);
+        due < now && self.parts.fabric.faults().crash_between(endpoint, due, now).is_some()
     }
 
     /// When the next event is due.
@@ -182,12 +195,19 @@ impl<'a> Shard<'a> {
         self.queue.peek().map(|key| key.due)
     }
 
-    /// Handles one event; `false` if there is none.
+    /// Handles the next event at the time it is due; `false` if there is none.
     pub fn advance(&mut self) -> bool {
+        self.advance_at(Time::ZERO)
+    }
+
+    /// Handles the next event when the clock shows `clock`, or its due time if that is later: actors see the
+    /// time that it is, not the time that it should be. `false` if there is no event.
+    pub fn advance_at(&mut self, clock: Time) -> bool {
         let Some((key, event)) = self.queue.pop() else { return false };
-        self.now = key.due;
+        self.now = self.now.max(key.due).max(clock);
+        self.observe(key.due, &event);
         self.events += 1;
-        self.hash = (self.hash.rotate_left(7) ^ fingerprint(key, &event)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = order::hash(self.hash, key, &event);
         match event.what {
             What::Input(input) => self.input(event.to, event.stamp, input),
             What::Crash => self.crash(event.to),
@@ -195,6 +215,20 @@ impl<'a> Shard<'a> {
             What::Restart => self.restart(event.to),
         }
         true
+    }
+
+    /// Tells how late an event comes.
+    #[inline]
+    fn observe(&mut self, due: Time, event: &Event) {
+        let what = match event.what {
+            What::Input(Input::Deliver { .. }) => {
+                Due::Delivery { asked: Span(u64::from(event.stamp) * 1000) }
+            }
+            What::Input(Input::Done { .. }) => Due::Work,
+            What::Input(Input::Fire(_)) => Due::Timer,
+            What::Input(_) | What::Crash | What::Notice | What::Restart => return,
+        };
+        self.observer.due(what, self.now.since(due));
     }
 
     fn input(&mut self, to: ActorId, stamp: u32, input: Input) {
@@ -214,6 +248,11 @@ impl<'a> Shard<'a> {
         }
         if self.residents[to.index()].machine.is_some() {
             self.dispatch(to, input);
+        } else if let Input::Deliver { from, msg } = input
+            && self.parts.layout.local(from, to)
+        {
+            // It waited for the end of a pause that a crash cut short; the network would have known.
+            self.tell(to, from, Input::Undelivered { to, msg });
         }
     }
 
@@ -238,10 +277,14 @@ impl<'a> Shard<'a> {
     fn dispatch(&mut self, to: ActorId, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some((to, input));
+        let mut steps = 0;
         while let Some((to, input)) = next {
+            steps += 1;
+            assert!(steps < ENDLESS, "actor {} and its neighbours talk without end at {}", to.0, self.now);
             if let Resident { machine: Some(machine), rng, .. } = &mut self.residents[to.index()] {
                 let Parts { workload, layout, .. } = self.parts;
                 machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));
+                self.observer.stepped(self.now, to, &input, &effects);
                 for effect in effects.drain(..) {
                     self.carry_out(to, effect);
                 }
@@ -263,7 +306,7 @@ impl<'a> Shard<'a> {
             Effect::Arm { timer, after } => self.arm(me, timer, after),
             Effect::Run { copy, left } => self.run(me, copy, left),
             Effect::Halt { copy } => self.halt(me, copy),
-            Effect::Note(note) => self.recorder.note(self.now, me, note),
+            Effect::Note(note) => self.observer.note(self.now, me, note),
         }
     }
 
@@ -289,15 +332,14 @@ impl<'a> Shard<'a> {
         self.traffic.recovery += u64::from(recovery);
         let layout = self.parts.layout;
         let (src, dst) = (layout.endpoint(me), layout.endpoint(to));
-        let deliver = || What::Input(Input::Deliver { from: me, msg });
         match self.parts.fabric.route(self.now, src, dst, class, msg.wire_bytes()) {
             Verdict::Deliver { after, retransmissions } => {
                 self.traffic.retransmissions += u64::from(retransmissions);
-                self.push(self.now + after, me, Event { to, stamp: 0, what: deliver() });
+                self.deliver(me, to, msg, after);
             }
             Verdict::Twice { after, again } => {
-                self.push(self.now + after, me, Event { to, stamp: 0, what: deliver() });
-                self.push(self.now + again, me, Event { to, stamp: 0, what: deliver() });
+                self.deliver(me, to, msg, after);
+                self.deliver(me, to, msg, again);
             }
             Verdict::Drop(_) => self.traffic.dropped += 1,
             Verdict::Unreachable { after, .. } => {
@@ -309,6 +351,22 @@ impl<'a> Shard<'a> {
                     Event { to: me, stamp: self.residents[me.index()].epoch, what },
                 );
             }
+        }
+    }
+
+    /// Puts a message on its way: into the queue, or to the shard that owns its receiver.
+    #[inline]
+    fn deliver(&mut self, me: ActorId, to: ActorId, msg: Message, after: Span) {
+        if self.parts.placement.owns(self.parts.layout.endpoint(to).index()) {
+            let event =
+                Event { to, stamp: asked(after), what: What::Input(Input::Deliver { from: me, msg }) };
+            self.push(self.now + after, me, event);
+        } else {
+            // Later than its cause, whatever the clocks: whoever merges two shards' notes relies on it.
+            let due = self.now + after.max(Span(1));
+            let count = self.count(me);
+            let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
+            self.outbox.put(self.home(to), parcel);
         }
     }
 
@@ -334,9 +392,26 @@ impl<'a> Shard<'a> {
     }
 
     fn push(&mut self, due: Time, source: ActorId, event: Event) {
+        let count = self.count(source);
+        self.queue.push(Key { due, source, count }, event);
+    }
+
+    /// Counts one more event that `source` has caused.
+    fn count(&mut self, source: ActorId) -> u32 {
         let count = &mut self.residents[source.index()].count;
         *count = count.wrapping_add(1);
-        self.queue.push(Key { due, source, count: *count }, event);
+        *count
+    }
+
+    /// What waits to go to other shards.
+    pub const fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Events pending.
+    #[must_use]
+    pub const fn pending(&self) -> usize {
+        self.queue.len()
     }
 
     /// The time of the last event.
@@ -388,19 +463,7 @@ impl<'a> Shard<'a> {
     }
 }
 
-/// What of an event enters the order hash: when, from whom, to whom, and what kind of thing.
-fn fingerprint(key: Key, event: &Event) -> u64 {
-    let kind = match &event.what {
-        What::Input(Input::Deliver { msg, .. }) => u64::from(msg.kind()),
-        What::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
-        What::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
-        What::Input(_) => 0x300,
-        What::Crash => 0x400,
-        What::Notice => 0x500,
-        What::Restart => 0x600,
-    };
-    key.due.0
-        ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
-        ^ kind.rotate_left(24)
-        ^ u64::from(event.to.0).rotate_left(48)
+/// A delay as an event remembers it.
+fn asked(delay: Span) -> u32 {
+    u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX)
 }

@@ -71,7 +71,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         (&["plan", "f.toml"], &["cannot read f.toml"]),
         (&["run", "e.toml", "--policy", "sparow"], &["--policy", "did you mean `sparrow`?"]),
         (&["run", "e.toml", "--set", "network.los=1"], &["--set:1:1", "did you mean `loss`?"]),
-        (&["run", "e.toml", "--runtime", "hosts"], &["virtual"]),
+        (&["run", "e.toml", "--runtime", "hosts"], &["--spawn N"]),
         (&["run", "e.toml", "--runtime", "vitual"], &["expected virtual, local or hosts"]),
         (&["run", "e.toml", "--shard", "3/2"], &["I/N"]),
         (&["run", "e.toml", "--repeat", "0"], &["at least 1"]),

@@ -64,8 +64,17 @@ fn nothing_is_left_behind() {
         ("nodes = 8", "topology = \"islands.toml\"", &[], &["islands.toml:", "no path joins `a` and `b`"]),
         ("random.makespan_s", "rndom.makespan_s", &[], &["unknown policy `rndom`", "did you mean `random`?"]),
         (DEMAND, "{ exponential = { mean = \"0.1\" } }", &[], &["x.toml:13:", "service.demand"]),
-        ("seed = 3", "seed = 3", &["--runtime", "local"], &["virtual"]),
-        ("seed = 3", "seed = 3", &["--runtime", "hosts"], &["virtual"]),
+        ("seed = 3", "seed = 3", &["--runtime", "hosts"], &["--hosts FILE", "--spawn N"]),
+        ("seed = 3", "seed = 3", &["--spawn", "2"], &["--runtime hosts"]),
+        ("seed = 3", "seed = 3", &["--set", "run.speed=0"], &["--set:1:11", "run.speed", "between"]),
+        ("seed = 3", "seed = 3", &["--set", "run.speed=inf"], &["--set:1:11", "run.speed", "between"]),
+        ("seed = 3", "seed = 3", &["--set", "run.speed=nan"], &["--set:1:11", "run.speed", "between"]),
+        (
+            "seed = 3",
+            "seed = 3",
+            &["--runtime", "hosts", "--set", "run.record.inputs=true"],
+            &["--set:1:19", "local", "inputs"],
+        ),
         ("seed = 3", "repeat = \"auto\"", &["--shard", "1/2"], &["--repeat N"]),
     ];
     let mut wrong = Vec::new();

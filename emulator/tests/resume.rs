@@ -89,6 +89,23 @@ fn resuming_runs_what_is_missing_and_nothing_else() {
     assert_eq!(stamps, kept.iter().map(stamp).collect::<Vec<_>>(), "a finished cell was run again");
 }
 
+/// Without `--out` a second run takes a folder of its own, and that is the one to go on with.
+#[test]
+fn the_latest_run_is_resumed() {
+    let folder = folder();
+    let here = folder.path();
+    let args = ["run", "e.toml", "--quiet"];
+    expect(here, &args, 0);
+    expect(here, &[&args[..], &["--seed", "8"]].concat(), 0);
+    let second = here.join("runs/e-2");
+    let removed = cells(&second).pop().unwrap();
+    fs::remove_file(&removed).unwrap();
+    expect(here, &[&args[..], &["--seed", "8", "--resume"]].concat(), 0);
+    assert!(removed.exists(), "another run was taken up");
+    assert_eq!((cells(&here.join("runs/e")).len(), cells(&second).len()), (2, 2));
+    assert!(!here.join("runs/e-3").exists());
+}
+
 /// Some seeds draw more tasks than a job can have; that shows only when their turn comes.
 #[test]
 fn a_cell_that_fails_is_kept_and_the_others_finish() {

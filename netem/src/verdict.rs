@@ -1,7 +1,7 @@
 //! The only question netem answers, and the books it keeps about its answers.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use volary_actors::base::{Class, Span};
 
@@ -60,7 +60,7 @@ impl Cause {
 ///
 /// sent = delivered + dropped + unreachable; `lost` counts transmissions, of which a stream message can have
 /// many.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ClassStats {
     /// Messages sent.
     pub sent: u64,
@@ -93,7 +93,7 @@ pub struct ClassStats {
 }
 
 /// What the network did: which faults fired, and which part of the delay came from where.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// About datagrams.
     pub datagram: ClassStats,
@@ -101,7 +101,35 @@ pub struct Stats {
     pub stream: ClassStats,
 }
 
+impl ClassStats {
+    fn add(&mut self, other: &Self) {
+        let causes = |mine: &mut [u64], theirs: &[u64]| {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+        };
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        causes(&mut self.dropped, &other.dropped);
+        causes(&mut self.unreachable, &other.unreachable);
+        causes(&mut self.lost, &other.lost);
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.retransmissions += other.retransmissions;
+        self.held += other.held;
+        self.degraded += other.degraded;
+        self.propagation_ns += other.propagation_ns;
+        self.queueing_ns += other.queueing_ns;
+        self.retransmission_ns += other.retransmission_ns;
+        self.paused_ns += other.paused_ns;
+    }
+}
+
 impl Stats {
+    /// Adds what another part of the same network did.
+    pub fn add(&mut self, other: &Self) {
+        self.datagram.add(&other.datagram);
+        self.stream.add(&other.stream);
+    }
+
     /// The books of a class.
     #[must_use]
     pub const fn of(&self, class: Class) -> &ClassStats {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use crate::base::{Class, CopyId, Span};
 
 /// Orders to a core and its answers.
@@ -62,5 +63,9 @@ impl Conversation for Core {
             Self::Ended { .. } => 4,
             Self::Suspended { .. } => 5,
         }
+    }
+
+    fn allowed(&self, _: &Envelope<'_>) -> bool {
+        false
     }
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use crate::base::{Class, CopyId};
+use crate::layout::Role;
 
 /// Orders of a gang scheduler to a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -27,5 +29,13 @@ impl Conversation for Gang {
         match self {
             Self::Switch { .. } => 0,
         }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        let Self::Switch { core, copy, .. } = *self;
+        let Role::Node(node) = envelope.to else { return false };
+        envelope.downwards()
+            && u32::from(core) < envelope.layout.cores(node)
+            && copy.is_none_or(|copy| envelope.has_task(copy.task))
     }
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use crate::base::{Class, JobId};
+use crate::layout::Role;
 
 /// Submission and completion of jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,6 +31,16 @@ impl Conversation for Job {
         match self {
             Self::Submit { .. } => 0,
             Self::Finished { .. } => 1,
+        }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        match (*self, envelope.from, envelope.to) {
+            (Self::Submit { job, .. }, Role::Client(client), Role::Scheduler(_))
+            | (Self::Finished { job }, Role::Scheduler(_), Role::Client(client)) => {
+                envelope.home(job, client)
+            }
+            _ => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use crate::base::{Class, CopyId, JobId, TaskId};
 
 /// Tasks that one server runs in turn: `len` tasks of a job starting at `base`, rotated left by `turn`. A
@@ -93,6 +94,14 @@ impl Conversation for Launch {
             Self::Row(_) => 0,
             Self::Completed { .. } => 1,
             Self::Drop(_) => 2,
+        }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        match *self {
+            Self::Row(row) => envelope.downwards() && envelope.has_row(&row),
+            Self::Completed { copy } => envelope.upwards() && envelope.has_task(copy.task),
+            Self::Drop(tasks) => envelope.downwards() && envelope.has_tasks(tasks),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! A variant has one meaning in every state of its receiver. Every message names its class and its kind; the
 //! codec, the counters and the size assertion find new conversations from here.
 
+mod check;
 mod core;
 mod gang;
 mod job;
@@ -19,6 +20,7 @@ pub use ring::{Ring, Visitor};
 
 use serde::{Deserialize, Serialize};
 
+use self::check::Envelope;
 use crate::base::Class;
 
 /// What one actor can say to another. At most 32 bytes.
@@ -44,6 +46,8 @@ pub(crate) trait Conversation {
     const VARIANTS: &'static [(&'static str, Class)];
     /// Which variant this is.
     fn variant(&self) -> u8;
+    /// Whether this can be said so, and names what exists.
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool;
 }
 
 macro_rules! vocabulary {
@@ -72,6 +76,10 @@ macro_rules! vocabulary {
                     base += <$conversation as Conversation>::VARIANTS.len() as u8;
                 )*
                 base
+            }
+
+            fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+                match self { $(Self::$conversation(inner) => inner.allowed(envelope),)* }
             }
         }
 

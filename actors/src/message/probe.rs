@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use super::launch::Row;
 use crate::base::{Class, JobId, TaskId};
 
@@ -79,6 +80,24 @@ impl Conversation for Probe {
             Self::Cancel { .. } => 4,
             Self::Sample { .. } => 5,
             Self::Length { .. } => 6,
+        }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        // A job has no more groups than tasks.
+        match *self {
+            Self::Reserve { job, group, count } => {
+                envelope.downwards() && count > 0 && envelope.has_task(job.task(group))
+            }
+            Self::Nothing { job, group } | Self::Cancel { job, group } => {
+                envelope.downwards() && envelope.has_task(job.task(group))
+            }
+            Self::Grant { row, group } => {
+                envelope.downwards() && envelope.has_row(&row) && envelope.has_task(row.job.task(group))
+            }
+            Self::Sample { task } => envelope.downwards() && envelope.has_task(task),
+            Self::Claim { job, group } => envelope.upwards() && envelope.has_task(job.task(group)),
+            Self::Length { task, .. } => envelope.upwards() && envelope.has_task(task),
         }
     }
 }

@@ -4,7 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::Conversation;
+use super::check::Envelope;
 use crate::base::{Class, Span, TaskId, Time};
+use crate::layout::Role;
 
 /// A probe on the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,6 +58,22 @@ impl Conversation for Ring {
             Self::Visit(_) => 0,
             Self::State { .. } => 1,
             Self::Load { .. } => 2,
+        }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        match *self {
+            Self::Visit(Visitor { task, scheduler, .. }) => {
+                let scheduler = u32::from(scheduler);
+                let sent = envelope.downwards() && envelope.from == Role::Scheduler(scheduler);
+                (sent || envelope.along())
+                    && scheduler < envelope.layout.schedulers()
+                    && envelope.has_task(task)
+            }
+            Self::State { .. } => envelope.downwards() || envelope.along(),
+            Self::Load { .. } => {
+                matches!((envelope.from, envelope.to), (Role::Scheduler(_), Role::Scheduler(_)))
+            }
         }
     }
 }

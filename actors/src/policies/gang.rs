@@ -373,8 +373,17 @@ impl Node {
         }
     }
 
-    fn core_of(&self, copy: CopyId) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.running == Some(copy))
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else { return };
+        let slot = &mut self.slots[core as usize];
+        slot.running = None;
+        if slot.ended.len() == REMEMBERED {
+            slot.ended.pop_front();
+        }
+        slot.ended.push_back(copy);
+        if let Some(owner) = slot.owner {
+            fx.send(owner, Launch::Completed { copy });
+        }
     }
 }
 
@@ -385,19 +394,7 @@ impl Machine for Node {
                 Message::Gang(Order::Switch { core, copy, order }) => {
                     self.switch(from, core, copy, order, fx);
                 }
-                Message::Core(Core::Ended { copy }) => {
-                    if let Some(core) = self.core_of(copy) {
-                        let slot = &mut self.slots[core];
-                        slot.running = None;
-                        if slot.ended.len() == REMEMBERED {
-                            slot.ended.pop_front();
-                        }
-                        slot.ended.push_back(copy);
-                        if let Some(owner) = slot.owner {
-                            fx.send(owner, Launch::Completed { copy });
-                        }
-                    }
-                }
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 Message::Core(Core::Suspended { copy, left }) => {
                     if let Role::Worker { core, .. } = fx.layout().role(from) {
                         self.slots[core as usize].suspended.push((copy, left));
@@ -513,5 +510,24 @@ mod tests {
         assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
         assert_eq!(node.hear(scheduler, switch(Some(b), 3)), [], "it has ended here");
         assert_eq!(node.hear(scheduler, switch(Some(a), 4)), [order(Core::Resume { copy: a, left })]);
+    }
+
+    /// No scheduler gives one copy to two cores; a node told to by somebody else keeps its cores apart.
+    #[test]
+    fn a_core_ends_what_it_runs_itself() {
+        let layout = Layout::new(1, 0, [2]);
+        let (me, scheduler) = (layout.node(0), layout.scheduler(0));
+        let workers = [0, 1].map(|core| layout.worker(0, core));
+        let machine = Gang::default().node(seat(&layout, me));
+        let mut node = Bench::new(layout, me, 2, machine);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        for core in [0, 1] {
+            node.hear(scheduler, Order::Switch { core, copy: Some(a), order: 1 });
+        }
+        node.hear(workers[1], Core::Ended { copy: a });
+        let sent = node.hear(scheduler, Order::Switch { core: 1, copy: Some(b), order: 2 });
+        assert_eq!(sent, [(workers[1], Core::Run { copy: b }.into())], "it is idle");
+        let sent = node.hear(scheduler, Order::Switch { core: 0, copy: None, order: 2 });
+        assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
     }
 }

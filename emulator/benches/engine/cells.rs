@@ -5,6 +5,7 @@ use std::path::Path;
 
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
+use volary::runtime::world::World;
 use volary::spec::{Experiment, Overrides};
 
 use super::workload;
@@ -20,9 +21,10 @@ pub(super) fn run() {
     println!("fig5-6, 20 000 jobs of 100 tasks on 10 000 nodes; best of three");
     println!("{:<14} {:>10} {:>8} {:>10}", "policy", "M events", "CPU s", "M/CPU-s");
     for point in &experiment.points {
-        let workload = workload(point, experiment.seed);
+        let world = World::new(point, experiment.seed, workload(point, experiment.seed))
+            .unwrap_or_else(|error| panic!("{error}"));
         let runs = (0..3).map(|_| {
-            measure("bench", point, experiment.seed, &experiment.run, &workload, &Watch::default())
+            measure("bench", &world, &experiment.run, &Watch::default())
                 .unwrap_or_else(|error| panic!("{error}"))
                 .summary
                 .engine

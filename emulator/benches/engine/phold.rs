@@ -12,7 +12,7 @@ use volary::cores::{CoreTable, Cores, Pauses};
 use volary::queue::Key;
 use volary::record::fold::{Limits, Recorder};
 use volary::runtime::cost::thread_cpu_s;
-use volary::shard::{Parts, Shard};
+use volary::shard::{Parts, Placement, Shard};
 use volary::spec::Point;
 use volary::workload::Workload;
 use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
@@ -84,6 +84,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         lossy: false,
         pauses: false,
         peer_timeout: Span::MAX,
+        placement: Placement::ALONE,
     };
     let no_time = Span::ZERO;
     let limits =

@@ -8,6 +8,7 @@ use volary::results::Engine;
 use volary::runtime::Watch;
 use volary::runtime::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
+use volary::runtime::world::World;
 
 use super::{plan, workload};
 
@@ -51,7 +52,8 @@ pub(super) fn is_child() -> bool {
     let workload = workload(point, 1);
     let before = peak_rss_bytes();
     let clock = Instant::now();
-    let measured = measure("size", point, 1, &experiment.run, &workload, &Watch::default())
+    let measured = World::new(point, 1, workload)
+        .and_then(|world| measure("size", &world, &experiment.run, &Watch::default()))
         .unwrap_or_else(|error| panic!("{error}"));
     let Engine { events, cpu_s, .. } = measured.summary.engine;
     let bytes = peak_rss_bytes().saturating_sub(before);

@@ -21,8 +21,9 @@ pub struct Curve<'a> {
 
 /// Share of submitted jobs that were done within a time; logarithmic time.
 ///
-/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz; with several the curve is the mean
-/// of their quantiles, and the band its 95 % interval over replications. A curve that stops short of 100 % left
+/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz, as if jobs were independent, which
+/// those of a queue are not: it is too narrow, and the report says so. With several the curve is the mean of
+/// their quantiles, and the band its 95 % interval over replications. A curve that stops short of 100 % left
 /// jobs unfinished.
 #[must_use]
 pub fn distribution(

@@ -3,27 +3,34 @@
 //! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 done; 1 done, but with
 //! `--check` a claim failed; 2 bad usage or input; 3 the run could not finish.
 
+mod agent;
+mod certs;
 mod compare;
 mod completions;
 mod plan;
 mod policies;
 mod profile;
+mod replay;
 mod report;
 mod run;
 mod schema;
+mod status;
 mod topology;
 mod trace;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Mutex;
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
 
+use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::RunError;
+use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
@@ -43,11 +50,15 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Replay(replay::Options),
     Policies(policies::Options),
     Profile(profile::Options),
     Trace(trace::Options),
     Topology(topology::Options),
     Schema(schema::Options),
+    Certs(certs::Options),
+    Agent(agent::Options),
+    Status(status::Options),
     Completions(completions::Options),
 }
 
@@ -90,6 +101,23 @@ impl ExperimentArgs {
     }
 }
 
+/// The machines of a run with `--runtime hosts`.
+#[derive(Debug, Args)]
+struct FleetArgs {
+    /// The hosts file, as `volary certs` writes it; an agent runs on each host.
+    #[arg(long, value_name = "FILE", conflicts_with = "spawn")]
+    hosts: Option<PathBuf>,
+    /// Start so many agents on this machine instead, with identities that are thrown away.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    spawn: Option<u16>,
+}
+
+impl FleetArgs {
+    fn fleet(&self) -> Option<Fleet> {
+        self.hosts.clone().map(Fleet::Hosts).or_else(|| self.spawn.map(Fleet::Spawn))
+    }
+}
+
 fn repeat(text: &str) -> Result<Repeat, String> {
     text.parse().map_err(|()| "write a number of at least 1, or auto".to_owned())
 }
@@ -107,8 +135,7 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    log(cli.verbose);
-    match dispatch(&cli.command) {
+    match log(&cli).and_then(|()| dispatch(&cli.command)) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -124,11 +151,15 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Replay(options) => replay::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
         Command::Trace(options) => trace::main(options),
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
+        Command::Certs(options) => certs::main(options),
+        Command::Agent(options) => agent::main(options),
+        Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options),
     }
 }
@@ -136,8 +167,20 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 /// 3 where a run broke off, 2 for what the user asked.
 fn status(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunError>() {
-        Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
-        Some(RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_)) | None => 2,
+        Some(
+            RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
+            | RunError::Inputs(inputs::Error::Io { .. }),
+        ) => 3,
+        Some(RunError::Hosts(error)) if !error.is_input() => 3,
+        Some(
+            RunError::Hosts(_)
+            | RunError::RunDir(_)
+            | RunError::Folder(_)
+            | RunError::Unsupported(_)
+            | RunError::Bundle(_)
+            | RunError::Inputs(_),
+        )
+        | None => 2,
     }
 }
 
@@ -146,19 +189,21 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn log(verbose: u8) {
-    let level = match verbose {
+/// Sets logging up: to stderr, or to an agent's log file, where times matter.
+fn log(cli: &Cli) -> anyhow::Result<()> {
+    let agent = matches!(cli.command, Command::Agent(_));
+    let level = match cli.verbose + u8::from(agent) {
         0 => Level::WARN,
         1 => Level::INFO,
         _ => Level::TRACE,
     };
-    tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_max_level(level)
-        .with_ansi(colours(&io::stderr()))
-        .with_target(false)
-        .without_time()
-        .init();
+    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    if let Command::Agent(agent::Options { log: Some(path), .. }) = &cli.command {
+        builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
+    } else {
+        builder.with_writer(io::stderr).with_ansi(colours(&io::stderr())).without_time().init();
+    }
+    Ok(())
 }
 
 /// Whether a stream takes colours: a terminal whose user has not set `NO_COLOR`.

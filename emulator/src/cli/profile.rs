@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
 use super::{print, print_json};
-use crate::cores::Profile;
 use crate::cores::show::Show;
+use crate::spec;
 
 /// Look at interference profiles.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ enum Command {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Command::Show { profile, cores, until, seed, json } = &options.command;
-    let profile = Profile::open(profile)?;
+    let profile = spec::profile(profile)?;
     let show = Show { units: *cores, until: *until, seed: *seed };
     if *json {
         print_json(&show.json(&profile))?;

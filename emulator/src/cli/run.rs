@@ -7,12 +7,13 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 
-use super::{ExperimentArgs, print, style};
+use super::{ExperimentArgs, FleetArgs, print, style};
 use crate::number;
 use crate::record::manifest::State;
 use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
+use crate::rundir;
 use crate::runtime::{self, Outcome, RunOptions, Watch};
 use crate::spec::Shard;
 
@@ -21,10 +22,11 @@ use crate::spec::Shard;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The run directory; `runs/<experiment>` if absent.
+    /// The run directory; if absent `runs/<experiment>`, with a number where that is taken.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep what the run directory holds and run only what is missing.
+    /// Keep what the run directory holds and run only what is missing; without --out, that of the experiment's
+    /// latest run.
     #[arg(long)]
     resume: bool,
     /// Runs at once; one per processor if absent.
@@ -33,6 +35,8 @@ pub(super) struct Options {
     /// Run only every N-th cell, policy and replication, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    #[command(flatten)]
+    fleet: FleetArgs,
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.
     #[arg(long)]
     json: bool,
@@ -48,15 +52,18 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.load()?;
     let out = match &options.out {
         Some(out) => out.clone(),
-        // What is resumed is the folder a first run would have taken.
-        None if options.resume => Path::new("runs").join(experiment.name.replace(['/', '\\'], "-")),
-        None => runtime::default_folder(&experiment.name),
+        None => {
+            let (runs, name) = (Path::new("runs"), &experiment.name);
+            let latest = if options.resume { rundir::latest(runs, name) } else { None };
+            latest.unwrap_or_else(|| rundir::fresh(runs, name))
+        }
     };
     let run = RunOptions {
         out,
         resume: options.resume,
         threads: options.threads.map(usize::from),
         shard: options.shard,
+        fleet: options.fleet.fleet(),
         quiet: options.quiet,
         argv: std::env::args().collect(),
     };

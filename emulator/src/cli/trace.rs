@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
 use super::{print, print_json};
+use crate::files::Files;
 use crate::workload::{Reference, Trace, Traces};
 
 /// Look at workload traces, or convert them.
@@ -70,6 +71,6 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {
-    let found = Traces::beside(Path::new("")).find(file)?;
+    let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
     Ok(Trace::read(&found, jobs)?)
 }

@@ -1,10 +1,12 @@
 //! From an `[interference]` table to a profile that needs no further file.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use volary_actors::base::{Law, Span, Time};
+use volary_actors::base::{Span, Time};
 
 use super::config::{Bernoulli, Interference, Markov, Renewal, Scope, Scripted, Trace, TraceRow};
+use crate::files::{Files, is_unread};
 
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -15,14 +17,14 @@ pub enum ProfileError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// A profile file is not what [`Interference`] describes.
+    /// A trace without a burst.
     #[error("{}: {message}", path.display())]
-    Parse {
+    Empty {
         /// Which file.
         path: PathBuf,
-        /// What and where, in the words of the parser.
+        /// What to do.
         message: String,
     },
     /// A line of a trace is wrong.
@@ -65,41 +67,54 @@ pub(super) enum Process {
 }
 
 impl Interference {
-    /// Reads the files this table refers to, relative to `folder`, and checks it.
+    /// Checks this table and reads its trace, relative to `folder`. A profile and the values of empirical laws
+    /// are part of the experiment's text by then.
     ///
     /// # Errors
-    /// When a file cannot be read or parsed, when not exactly one process is named, or when keys contradict
+    /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
     /// each other.
-    pub fn load(&self, folder: &Path) -> Result<Profile, ProfileError> {
-        let Some(name) = &self.profile else {
-            return check(self.clone(), folder);
+    pub fn load(mut self, files: &Files, folder: &Path) -> Result<Profile, ProfileError> {
+        let keys = |message: &str| Err(ProfileError::Keys(message.into()));
+        if self.profile.is_some() {
+            return keys("give either `profile` or a process, not both");
+        }
+        if self.processes() != 1 {
+            return keys(
+                "name exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted`, `trace`",
+            );
+        }
+        if self.has_unread_laws() {
+            return keys("the file of an empirical law was not read; give its `values`");
+        }
+        if let Some(trace) = &mut self.trace {
+            load_trace(trace, files, folder)?;
+        }
+        let process = match &self {
+            Self { bernoulli: Some(p), .. } => Process::Bernoulli(p.clone()),
+            Self { markov: Some(p), .. } => Process::Markov(p.clone()),
+            Self { renewal: Some(p), .. } => Process::Renewal(p.clone()),
+            Self { scripted: Some(p), .. } => Process::Scripted(p.clone()),
+            Self { trace: Some(p), .. } => Process::Trace(p.rows.clone()),
+            Self { .. } => return keys("no process is named"),
         };
-        if self.processes() > 0 {
-            return Err(ProfileError::Keys("give either `profile` or a process, not both".into()));
+        if let Process::Renewal(renewal) = &process
+            && renewal.gap.mean() + renewal.burst.mean() <= 0.0
+        {
+            return keys("gaps and bursts of a renewal cannot both have zero length");
         }
-        let path = folder.join(name);
-        let mut table = Self::read(&path)?;
-        if table.profile.is_some() {
-            return Err(ProfileError::Parse {
-                path,
-                message: "a profile cannot name another profile".into(),
-            });
+        let (from, until) = (self.from.unwrap_or(Span::ZERO), self.until.unwrap_or(Span::MAX));
+        if from > until {
+            let why = format!("`from` ({from}) must not be later than `until` ({until})");
+            return Err(ProfileError::Keys(why));
         }
-        table.scope = self.scope.or(table.scope);
-        table.from = self.from.or(table.from);
-        table.until = self.until.or(table.until);
-        table.affected = self.affected.or(table.affected);
-        check(table, path.parent().unwrap_or(folder))
-    }
-
-    /// Reads a profile file as a table.
-    ///
-    /// # Errors
-    /// When it cannot be read or parsed.
-    pub fn read(path: &Path) -> Result<Self, ProfileError> {
-        let text = read(path)?;
-        toml::from_str(&text)
-            .map_err(|e| ProfileError::Parse { path: path.into(), message: e.to_string().trim_end().into() })
+        Ok(Profile {
+            process,
+            scope: self.scope.unwrap_or_default(),
+            from: Time(from.0),
+            until: Time(until.0),
+            affected: self.affected.unwrap_or(1.0),
+            table: self,
+        })
     }
 
     fn processes(&self) -> usize {
@@ -114,105 +129,21 @@ impl Interference {
         .filter(|&named| named)
         .count()
     }
-}
 
-impl Profile {
-    /// Reads and checks a profile file.
-    ///
-    /// # Errors
-    /// As [`Interference::load`].
-    pub fn open(path: &Path) -> Result<Self, ProfileError> {
-        Interference { profile: Some(path.into()), ..Interference::default() }.load(Path::new(""))
+    fn has_unread_laws(&self) -> bool {
+        let slowdowns = [
+            self.bernoulli.as_ref().map(|p| &p.slowdown),
+            self.markov.as_ref().map(|p| &p.slowdown),
+            self.renewal.as_ref().map(|p| &p.slowdown),
+            self.scripted.as_ref().map(|p| &p.slowdown),
+        ];
+        let lengths = self.renewal.iter().flat_map(|p| [&p.gap, &p.burst]);
+        slowdowns.into_iter().flatten().any(is_unread) || lengths.into_iter().any(is_unread)
     }
-}
-
-fn read(path: &Path) -> Result<String, ProfileError> {
-    std::fs::read_to_string(path).map_err(|source| ProfileError::Read { path: path.into(), source })
-}
-
-/// Checks a table that names no profile, and reads its trace.
-fn check(mut table: Interference, folder: &Path) -> Result<Profile, ProfileError> {
-    let keys = |message: &str| Err(ProfileError::Keys(message.into()));
-    if table.processes() != 1 {
-        return keys("name exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted`, `trace`");
-    }
-    if let Some(trace) = &mut table.trace {
-        load_trace(trace, folder)?;
-    }
-    load_laws(&mut table, folder)?;
-    let process = match &table {
-        Interference { bernoulli: Some(p), .. } => Process::Bernoulli(p.clone()),
-        Interference { markov: Some(p), .. } => Process::Markov(p.clone()),
-        Interference { renewal: Some(p), .. } => Process::Renewal(p.clone()),
-        Interference { scripted: Some(p), .. } => Process::Scripted(p.clone()),
-        Interference { trace: Some(p), .. } => Process::Trace(p.rows.clone()),
-        Interference { .. } => return keys("no process is named"),
-    };
-    if let Process::Renewal(renewal) = &process
-        && renewal.gap.mean() + renewal.burst.mean() <= 0.0
-    {
-        return keys("gaps and bursts of a renewal cannot both have zero length");
-    }
-    let (from, until) = (table.from.unwrap_or(Span::ZERO), table.until.unwrap_or(Span::MAX));
-    if from > until {
-        return Err(ProfileError::Keys(format!("`from` ({from}) must not be later than `until` ({until})")));
-    }
-    Ok(Profile {
-        process,
-        scope: table.scope.unwrap_or_default(),
-        from: Time(from.0),
-        until: Time(until.0),
-        affected: table.affected.unwrap_or(1.0),
-        table,
-    })
-}
-
-/// Reads the files of empirical laws into their values.
-fn load_laws(table: &mut Interference, folder: &Path) -> Result<(), ProfileError> {
-    if let Some(renewal) = &mut table.renewal {
-        for law in [&mut renewal.gap, &mut renewal.burst] {
-            load_law(law, folder, |text| text.parse())?;
-        }
-    }
-    let slowdowns = [
-        table.bernoulli.as_mut().map(|p| &mut p.slowdown),
-        table.markov.as_mut().map(|p| &mut p.slowdown),
-        table.renewal.as_mut().map(|p| &mut p.slowdown),
-        table.scripted.as_mut().map(|p| &mut p.slowdown),
-    ];
-    for law in slowdowns.into_iter().flatten() {
-        load_law(law, folder, |text| {
-            let value = text.parse().ok().filter(|x: &f64| x.is_finite() && *x >= 1.0);
-            value.ok_or_else(|| format!("`{text}` is not a slowdown; write a number of at least 1"))
-        })?;
-    }
-    Ok(())
-}
-
-/// Reads one value a line; `#` starts a comment.
-fn load_law<T>(
-    law: &mut Law<T>,
-    folder: &Path,
-    parse: impl Fn(&str) -> Result<T, String>,
-) -> Result<(), ProfileError> {
-    let Law::Empirical(empirical) = law else { return Ok(()) };
-    let Some(file) = empirical.file.take() else { return Ok(()) };
-    let path = folder.join(file);
-    for (i, line) in read(&path)?.lines().enumerate() {
-        let content = line.split('#').next().unwrap_or_default().trim();
-        if !content.is_empty() {
-            let wrong = |message| ProfileError::Line { path: path.clone(), line: i + 1, message };
-            empirical.values.push(parse(content).map_err(wrong)?);
-        }
-    }
-    if empirical.values.is_empty() {
-        return Err(ProfileError::Parse { path, message: "holds no value; write one a line".into() });
-    }
-    Ok(())
 }
 
 /// Reads the trace's file into its rows, sorts them, and refuses overlaps.
-fn load_trace(trace: &mut Trace, folder: &Path) -> Result<(), ProfileError> {
+fn load_trace(trace: &mut Trace, files: &Files, folder: &Path) -> Result<(), ProfileError> {
     if trace.rows.is_empty() == trace.file.is_none() {
         return Err(ProfileError::Keys("trace needs either `file` or `rows`".into()));
     }
@@ -223,15 +154,18 @@ fn load_trace(trace: &mut Trace, folder: &Path) -> Result<(), ProfileError> {
     };
     let path = folder.join(file);
     let wrong = |(line, message)| ProfileError::Line { path: path.clone(), line, message };
+    let read = |source| ProfileError::Read { path: path.clone(), source };
+    let bytes = files.whole(&path).map_err(read)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| read(io::ErrorKind::InvalidData.into()))?;
     let mut rows = Vec::new();
-    for (i, line) in read(&path)?.lines().enumerate() {
+    for (i, line) in text.lines().enumerate() {
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
             rows.push((i + 1, parse_row(content).map_err(|message| wrong((i + 1, message)))?));
         }
     }
     if rows.is_empty() {
-        return Err(ProfileError::Parse { path, message: "lists no burst; leave interference out".into() });
+        return Err(ProfileError::Empty { path, message: "lists no burst; leave interference out".into() });
     }
     trace.rows = sorted(rows).map_err(wrong)?;
     Ok(())

@@ -63,6 +63,8 @@ struct Run {
 }
 
 const IDLE: u64 = u64::MAX;
+/// A finish that lies beyond time.
+const NEVER: u64 = Time::MAX.0;
 
 const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
 
@@ -102,7 +104,7 @@ impl Cores {
     }
 
     /// Runs a copy with `work` on `core` from `now` on, and says exactly when it will be finished, rounded up
-    /// to the nanosecond; [`Time::MAX`] if never.
+    /// to the nanosecond. [`Time::MAX`] is no time but says that it never will be: there is nothing to wait for.
     ///
     /// # Panics
     /// When the core is busy.
@@ -135,9 +137,10 @@ impl Cores {
     /// The copy on `core` is finished.
     ///
     /// # Panics
-    /// When the core is idle, or the copy not yet due.
+    /// When the core is idle, or the copy not yet due or never.
     pub fn finished(&mut self, core: u32, now: Time) {
         let due = self.runs[core as usize].due;
+        assert!(due != NEVER, "core {core} never finishes what it runs");
         assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
         self.end(core, now, Span::ZERO);
     }

@@ -208,11 +208,15 @@ fn list(text: &mut String, indent: usize, bursts: &[Burst]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::cores::Interference;
+    use crate::files::{Files, Pack};
 
     fn profile(text: &str) -> Profile {
-        toml::from_str::<Interference>(text).unwrap().load(std::path::Path::new("")).unwrap()
+        let files = Files::of_pack(Pack::default());
+        toml::from_str::<Interference>(text).unwrap().load(&files, Path::new("")).unwrap()
     }
 
     #[test]

@@ -7,10 +7,16 @@ use volary_actors::base::{Span, Time};
 
 use super::config::TraceRow;
 use super::*;
+use crate::files::{Files, Pack};
+
+/// A disk without files.
+fn nothing() -> Files {
+    Files::of_pack(Pack::default())
+}
 
 /// A profile from the text of its file.
 fn profile(text: &str) -> Profile {
-    toml::from_str::<Interference>(text).unwrap().load(Path::new("")).unwrap()
+    toml::from_str::<Interference>(text).unwrap().load(&nothing(), Path::new("")).unwrap()
 }
 
 fn cores(text: &str, count: u32) -> Cores {
@@ -205,6 +211,15 @@ fn the_books_close() {
 }
 
 #[test]
+#[should_panic(expected = "never finishes")]
+fn what_never_ends_is_not_finished_at_the_end_of_time() {
+    let pauses = Pauses::new([Pause { node: 0, from: at(1.0), until: Time::MAX }]);
+    let mut cores = Cores::new(None, CoreTable::equal(1, 1), pauses, 1);
+    assert_eq!(cores.start(0, Time::ZERO, seconds(2.0)), Time::MAX);
+    cores.finished(0, Time::MAX);
+}
+
+#[test]
 #[should_panic(expected = "runs a copy already")]
 fn a_core_runs_one_copy() {
     let mut cores = cores(TABLE_1, 1);
@@ -328,14 +343,18 @@ fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
             trace: Some(config::Trace { file: Some("bursts.csv".into()), rows: Vec::new() }),
             ..Interference::default()
         };
-        table.load(folder.path()).map_err(|e| e.to_string())
+        table.load(&Files::of_disk(), folder.path()).map_err(|e| e.to_string())
     };
     let rows = load("# unit start end slowdown\n1, 0.5, 1.5, 2\n0 2 3 4.5 # blanks do as well\n\n").unwrap();
     let row =
         |unit, start, end, slowdown| TraceRow { unit, start: seconds(start), end: seconds(end), slowdown };
     assert_eq!(rows.table.trace.as_ref().unwrap().rows, [row(0, 2.0, 3.0, 4.5), row(1, 0.5, 1.5, 2.0)]);
     let again: Interference = toml::from_str(&toml::to_string(&rows.table).unwrap()).unwrap();
-    assert_eq!(again.load(Path::new("/nowhere")).unwrap(), rows, "the loaded table needs no file");
+    assert_eq!(
+        again.load(&nothing(), Path::new("/nowhere")).unwrap(),
+        rows,
+        "the loaded table needs no file"
+    );
 
     for (text, place, what) in [
         ("0 1 2\n", "bursts.csv:1:", "found 3 fields"),
@@ -349,47 +368,6 @@ fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
         let error = load(text).unwrap_err();
         assert!(error.contains(place) && error.contains(what), "{text:?}: {error}");
     }
-}
-
-#[test]
-fn observed_values_are_read_from_files() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("gaps.txt"), "# observed\n1s\n\n250ms # short\n").unwrap();
-    let text = |slowdown: &str| {
-        format!(
-            "renewal = {{ gap = {{ empirical = {{ file = \"gaps.txt\" }} }}, burst = \"1s\", \
-             slowdown = {{ empirical = {{ file = \"{slowdown}\" }} }} }}"
-        )
-    };
-    let load = |slowdown: &str, values: &str| {
-        std::fs::write(folder.path().join(slowdown), values).unwrap();
-        let table: Interference = toml::from_str(&text(slowdown)).unwrap();
-        table.load(folder.path()).map_err(|e| e.to_string())
-    };
-    let profile = load("good.txt", "2\n4.5\n").unwrap();
-    let again: Interference = toml::from_str(&toml::to_string(&profile.table).unwrap()).unwrap();
-    let renewal = again.renewal.unwrap();
-    assert_eq!((renewal.gap.mean(), renewal.slowdown.mean()), (0.625, 3.25));
-    for (values, what) in
-        [("2\n0.5\n", "bad.txt:2: `0.5`"), ("x\n", "bad.txt:1: `x`"), ("# none", "no value")]
-    {
-        let error = load("bad.txt", values).unwrap_err();
-        assert!(error.contains(what), "{error}");
-    }
-}
-
-#[test]
-fn profiles_are_files_whose_keys_may_be_overridden() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("p.toml"), format!("scope = \"node\"\nuntil = \"9s\"\n{TABLE_1}"))
-        .unwrap();
-    let table: Interference = toml::from_str("profile = \"p.toml\"\nuntil = \"5s\"").unwrap();
-    let profile = table.load(folder.path()).unwrap();
-    assert_eq!((profile.table.scope, profile.table.until), (Some(Scope::Node), Some(Span::from_secs(5))));
-    assert_eq!(profile.table.profile, None, "nothing is left to read");
-    assert_eq!(Profile::open(&folder.path().join("p.toml")).unwrap().table.until, Some(Span::from_secs(9)));
-    let missing = Profile::open(Path::new("/nowhere/p.toml")).unwrap_err().to_string();
-    assert!(missing.contains("/nowhere/p.toml"), "{missing}");
 }
 
 #[test]
@@ -409,38 +387,15 @@ fn mistakes_name_the_key_and_the_line() {
         ("scope = \"node\"", "exactly one"),
         (&format!("{TABLE_1}\n{}", ALL[0]), "exactly one"),
         (&format!("profile = \"x.toml\"\n{}", ALL[0]), "not both"),
+        (
+            "renewal = { gap = \"1s\", burst = \"1s\", slowdown = { empirical = { file = \"s.txt\" } } }",
+            "not read",
+        ),
         ("renewal = { gap = \"0s\", burst = \"0s\", slowdown = 2 }", "zero length"),
         (&format!("from = \"2s\"\nuntil = \"1s\"\n{}", ALL[0]), "later than"),
     ] {
         let table: Interference = toml::from_str(text).unwrap();
-        let error = table.load(Path::new("")).unwrap_err().to_string();
+        let error = table.load(&nothing(), Path::new("")).unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
     }
-}
-
-#[test]
-fn the_profiles_that_come_with_volary_do_what_they_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
-    let mut expected = vec![
-        ("bursts", Some(0.925)),
-        ("calm", Some(1.0)),
-        ("heavy-tail", Some(0.94405)),
-        ("markov", Some(0.925)),
-        ("noisy-racks", Some(0.99375)),
-        ("table1", None),
-    ];
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        let profile = Profile::open(&path).unwrap_or_else(|e| panic!("{e}"));
-        let place = expected.iter().position(|(known, _)| *known == name);
-        let (_, throughput) = expected.remove(place.unwrap_or_else(|| panic!("{name} is not listed here")));
-        match (profile.throughput(), throughput) {
-            (Some(stated), Some(worked_out)) => {
-                assert!((stated - worked_out).abs() < 1e-4, "{name}: {stated}, worked out as {worked_out}");
-            }
-            (stated, worked_out) => assert_eq!(stated, worked_out, "{name}"),
-        }
-    }
-    assert!(expected.is_empty(), "missing: {expected:?}");
 }

@@ -279,6 +279,14 @@ impl<'a> Recorder<'a> {
         self.progress
     }
 
+    /// Closes the books of a run that was stopped at `at`, as `run.until` asks, which may be later than the
+    /// last event: makespan and utilization are about the time up to there.
+    #[must_use]
+    pub fn cut(mut self, at: Time) -> Books {
+        self.progress = at;
+        self.close(at)
+    }
+
     /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
     #[must_use]
     pub fn close(mut self, now: Time) -> Books {
@@ -395,6 +403,21 @@ pub struct Books {
     pub timeline: Vec<CopyRow>,
 }
 
+impl Books {
+    /// Median run time of the copies that ran to their end, s: of the sample, or else the mean of all copies.
+    #[must_use]
+    pub fn median_copy(&self) -> f64 {
+        let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
+        let mut lengths: Vec<f64> = ended.map(|row| row.end - row.start).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        if lengths.is_empty() {
+            self.copies.busy_s / self.copies.started.max(1) as f64
+        } else {
+            percentile(&lengths, 0.5)
+        }
+    }
+}
+
 fn brief_of_histogram(waits: &Histogram<u64>) -> Brief {
     if waits.is_empty() {
         return Brief::UNMEASURED;
@@ -423,3 +446,6 @@ fn slowdown(rows: &[JobRow]) -> Brief {
         p99: percentile(&ratios, 0.99),
     }
 }
+
+#[cfg(test)]
+mod tests;

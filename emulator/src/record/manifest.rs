@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::results::Cell;
+use crate::results::{Cell, Summary};
 
 /// What was run, when, and how it ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -70,6 +70,9 @@ pub struct Failure {
     pub seed: u64,
     /// What went wrong, and the last it said.
     pub log: String,
+    /// What had been measured by then, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
 }
 
 /// The present, UTC, RFC 3339 to the second.

@@ -6,12 +6,14 @@
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
+//! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod fold;
+pub mod inputs;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;

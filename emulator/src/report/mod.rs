@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`study`] | the cells of one experiment, from one run directory or several |
 //! | [`table`] | the table at the end of a run, and the JSON lines |
+//! | [`fidelity`] | what certificates say, in words |
 //! | [`html()`] | `report.html` |
 
+pub mod fidelity;
 pub mod study;
 pub mod table;
 

@@ -6,6 +6,7 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::fidelity;
 use super::study::{CellGroup, PolicyRuns, Study};
 use crate::number;
 use crate::results::{ClaimResult, Summary, Verdict};
@@ -81,6 +82,9 @@ pub fn text(study: &Study, style: Style) -> String {
             let _ = writeln!(out, "{}", group.name());
         }
         let _ = writeln!(out, "{}", cell_table(group));
+        for line in fidelity::lines(group) {
+            let _ = writeln!(out, "{line}");
+        }
     }
     for failure in &study.failures {
         let at = [failure.policy.clone(), cell_name(&failure.cell), format!("seed {}", failure.seed)];
@@ -148,7 +152,7 @@ fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A line a claim, with its mark and, unless it holds, the numbers.
+/// A line a claim, with its mark and, unless it clearly holds, the numbers.
 #[must_use]
 pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
     let mut out = String::new();
@@ -160,9 +164,10 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
         };
         let mark =
             if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
-        let _ = writeln!(out, "{mark}  {}", claim.says);
-        if claim.verdict != Verdict::Holds {
-            for (what, value) in &claim.measured {
+        let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
+        let _ = writeln!(out, "{mark}  {}{noise}", claim.says);
+        for (what, value) in &claim.measured {
+            if claim.verdict != Verdict::Holds || value["within_noise"] == true {
                 let _ = writeln!(out, "                {what}: {}", words(value));
             }
         }
@@ -256,7 +261,14 @@ mod tests {
         study.missing = 2;
         let cell = crate::results::Cell::new();
         let log = "out of memory\nmore".to_owned();
-        study.failures.push(Failure { id: "x".into(), policy: "slow".into(), cell, seed: 7, log });
+        study.failures.push(Failure {
+            id: "x".into(),
+            policy: "slow".into(),
+            cell,
+            seed: 7,
+            log,
+            summary: None,
+        });
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),
             verdict,
@@ -278,6 +290,28 @@ mod tests {
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+    }
+
+    #[test]
+    fn a_verdict_that_noise_could_turn_says_so() {
+        let measured =
+            |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
+        let says = |verdict, numbers: &[(bool, bool)]| {
+            let numbers = numbers.iter().enumerate();
+            let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w))).collect();
+            claims_text(&[ClaimResult { says: "s".into(), verdict, measured }], Style::Plain)
+        };
+        let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
+        assert_eq!(sure, "✓ holds       s\n");
+        let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
+        assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
+        assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
+        // One failure beyond noise is enough to fail.
+        let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
+        assert!(!fails.contains("(within noise)"), "{fails}");
+        let barely = says(Verdict::Fails, &[(false, true), (true, false)]);
+        assert!(barely.contains("(within noise)"), "{barely}");
+        assert!(!says(Verdict::NotTested, &[(false, true)]).contains("(within noise)"));
     }
 
     #[test]

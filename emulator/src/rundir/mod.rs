@@ -7,18 +7,22 @@
 //! cells/<id>.jobs.parquet     its rows (also .tasks.parquet): parts of the files below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
 //! jobs.parquet tasks.parquet timeline.perfetto-trace report.html     written at the end, from the cells
+//! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
-//! Every file but `summary.jsonl` appears under a temporary name and is renamed, so whatever is there is whole.
+//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is whole;
+//! `inputs.log` is whole up to its last frame.
 //! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod load;
 mod merge;
+mod place;
 
 pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
 pub use merge::{MergeError, merge};
+pub use place::{fresh, latest};
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};

@@ -97,7 +97,8 @@ fn failures_keep_their_log_until_they_succeed() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
     let cell = [("load".to_owned(), json!(0.5))].into();
-    let failure = Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into() };
+    let failure =
+        Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
     run.fail(&failure).unwrap();
     assert!(!run.has("a"), "a failed cell is run again");
     let study = run.finish(State::Failed, &[]).unwrap();

@@ -9,6 +9,13 @@ pub fn thread_cpu_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
+/// CPU time of the process in seconds.
+#[must_use]
+pub fn process_cpu_s() -> f64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
+}
+
 /// Peak resident memory of the process in bytes; 0 where the system does not say.
 #[must_use]
 pub fn peak_rss_bytes() -> u64 {

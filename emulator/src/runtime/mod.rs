@@ -2,23 +2,39 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`world`] | one point under one seed: what shards are built from |
 //! | [`virtual_time`] | one run in virtual time |
+//! | [`local`] | one run in real time, in one process |
+//! | [`hosts`] | runs in real time on many machines |
+//! | [`real`] | what runs in real time share |
+//! | [`closing`] | closed books and counts become a result |
+//! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
+pub mod closing;
 pub mod cost;
+pub mod hosts;
+pub mod local;
 pub mod pool;
+pub mod real;
+pub mod replay;
 pub mod virtual_time;
+pub mod world;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Mutex;
 
+use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
-use crate::results::{ClaimResult, SCHEMA, Summary};
+use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 use crate::rundir::{self, RunDir};
-use crate::spec::{Experiment, Repeat, RuntimeKind, Shard, Unit};
+use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
+use hosts::fleet::Session;
+use hosts::{Fleet, HostsError};
 pub use pool::Watch;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
@@ -35,6 +51,8 @@ pub struct RunOptions {
     pub threads: Option<usize>,
     /// Run only this share of the units.
     pub shard: Option<Shard>,
+    /// The hosts of a run on several machines.
+    pub fleet: Option<Fleet>,
     /// No progress bar.
     pub quiet: bool,
     /// The command line, for the manifest.
@@ -62,12 +80,40 @@ pub enum RunError {
     /// The options ask for something this build cannot do.
     #[error("{0}")]
     Unsupported(String),
+    /// The hosts cannot be used, so nothing was run.
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
     /// The run directory cannot be taken, so nothing was run.
     #[error(transparent)]
     Folder(rundir::Error),
     /// The run directory cannot be read or written any more.
     #[error(transparent)]
     RunDir(#[from] rundir::Error),
+    /// The experiment's files cannot be kept with the log of inputs.
+    #[error(transparent)]
+    Bundle(SpecError),
+    /// The log of inputs cannot be written.
+    #[error(transparent)]
+    Inputs(#[from] inputs::Error),
+}
+
+/// Why a run of one point has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum UnitError {
+    /// It was told to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// The experiment cannot be run with this seed, or not here.
+    #[error("{0}")]
+    Refused(String),
+    /// It began and could not go on.
+    #[error("{why}")]
+    Broken {
+        /// What happened.
+        why: String,
+        /// What had been measured by then.
+        measured: Box<Measured>,
+    },
 }
 
 /// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
@@ -76,17 +122,23 @@ pub enum RunError {
 /// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
 pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
     check(experiment, options)?;
+    let logged = experiment.run.record.inputs;
+    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut units = experiment.units(options.shard);
     let manifest = manifest(experiment, options, &units);
+    // Before the folder: a run that cannot begin leaves none.
+    let session = session(experiment, options)?;
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
     }
     .map_err(RunError::Folder)?;
+    let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
-        failures.extend(pool::run(experiment, &todo, options, &folder, watch)?);
+        let session = session.as_ref();
+        failures.extend(pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch)?);
         todo = match experiment.repeat {
             Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
             Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -102,20 +154,27 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         (false, false) => State::Failed,
     };
     let study = folder.finish(state, &claims)?;
+    log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
+}
+
+/// Takes the hosts, if the experiment is to run on some.
+fn session(experiment: &Experiment, options: &RunOptions) -> Result<Option<Mutex<Session>>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment).map(Mutex::new));
+    Ok(fleet.transpose()?)
 }
 
 fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
     let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
-    if experiment.run.runtime != RuntimeKind::Virtual {
+    let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
+    if on_hosts && options.fleet.is_none() {
         return unsupported(
-            "only runtime = \"virtual\" exists in this version; drop --runtime or run.runtime",
+            "runtime = \"hosts\" needs hosts: give --hosts FILE, as `volary certs` writes it, or --spawn N to \
+             start agents on this machine",
         );
     }
-    if experiment.run.record.inputs {
-        return unsupported(
-            "input logs belong to real-time runs, which this version lacks; drop run.record.inputs",
-        );
+    if !on_hosts && options.fleet.is_some() {
+        return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
     }
     if options.shard.is_some() && experiment.repeat == Repeat::Auto {
         return unsupported(
@@ -123,6 +182,12 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
         );
     }
     Ok(())
+}
+
+/// The log of inputs, which begins with the experiment it is of.
+fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, inputs::Error> {
+    let path = options.out.join(inputs::FILE);
+    if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
 }
 
 fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {
@@ -182,15 +247,4 @@ fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<
             wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
         });
     Ok(next.map(|(point, _)| experiment.unit(point, done(point))).collect())
-}
-
-/// Where results go if nobody says: `runs/<experiment>`, with a number if that is taken.
-#[must_use]
-pub fn default_folder(experiment: &str) -> PathBuf {
-    let name = experiment.replace(['/', '\\'], "-");
-    let numbered = (2..).map(|n| Path::new("runs").join(format!("{name}-{n}")));
-    std::iter::once(Path::new("runs").join(&name))
-        .chain(numbered)
-        .find(|path| !path.exists())
-        .unwrap_or_default()
 }

@@ -10,12 +10,15 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
-use super::RunOptions;
-use super::virtual_time::{UnitError, measure};
+use super::hosts::fleet::Session;
+use super::world::World;
+use super::{RunOptions, UnitError, local, virtual_time};
+use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
+use crate::results::{Measured, Summary};
 use crate::rundir::{self, RunDir};
-use crate::spec::{Experiment, Unit};
-use crate::workload::{Traces, Workload};
+use crate::spec::{Experiment, RuntimeKind, Unit};
+use crate::workload::Traces;
 
 /// What a run shares with whoever watches it.
 #[derive(Debug)]
@@ -53,8 +56,14 @@ impl Watch {
 
 /// What the threads share.
 struct Crew<'a> {
+    /// Threads that one run in real time may have.
+    threads: usize,
+    /// The hosts, if there are.
+    session: Option<&'a Mutex<Session>>,
     experiment: &'a Experiment,
     folder: &'a RunDir,
+    /// Where inputs are logged, if they are.
+    log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
     failures: Mutex<Vec<Failure>>,
@@ -67,6 +76,8 @@ pub(super) fn run(
     units: &[Unit],
     options: &RunOptions,
     folder: &RunDir,
+    session: Option<&Mutex<Session>>,
+    log: Option<&Sink>,
     watch: &Watch,
 ) -> Result<Vec<Failure>, rundir::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
@@ -75,18 +86,24 @@ pub(super) fn run(
         let _ = send.send(unit);
     }
     drop(send);
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = options.threads.unwrap_or(cores);
+    // Runs in real time would be in each other's way.
+    let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let crew = Crew {
+        threads,
+        session,
         experiment,
         folder,
+        log,
         watch,
-        traces: Traces::beside(experiment.folder()),
+        traces: experiment.traces(),
         failures: Mutex::default(),
         trouble: Mutex::default(),
     };
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = options.threads.unwrap_or(cores).clamp(1, receive.len().max(1));
+    let side_by_side = side_by_side.clamp(1, receive.len().max(1));
     std::thread::scope(|scope| {
-        for _ in 0..threads {
+        for _ in 0..side_by_side {
             scope.spawn(|| {
                 receive.iter().take_while(|_| !crew.watch.stopped()).for_each(|unit| crew.unit(unit))
             });
@@ -104,7 +121,7 @@ impl Crew<'_> {
         // A bug in one run must not take the others with it.
         let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(unit))) {
             Ok(stored) => stored,
-            Err(panic) => self.fail(unit, panic_text(panic.as_ref())),
+            Err(panic) => self.fail(unit, panic_text(panic.as_ref()), None),
         };
         if let Err(error) = stored {
             // Nothing can be kept any more: everyone stops.
@@ -114,26 +131,44 @@ impl Crew<'_> {
     }
 
     fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
-        let point = &self.experiment.points[unit.point];
-        let resolved = &point.resolved;
-        let schedulers = resolved.cluster.schedulers;
-        let built =
-            Workload::build(&resolved.workload, &resolved.service, unit.seed, schedulers, &self.traces);
-        let workload = match built {
-            Ok(workload) => workload,
-            Err(error) => return self.fail(unit, error.to_string()),
-        };
-        self.watch.bar.inc_length(u64::from(workload.jobs()));
-        self.watch.bar.set_message(point.label.clone());
         let name = &self.experiment.name;
-        match measure(name, point, unit.seed, &self.experiment.run, &workload, self.watch) {
+        let run = &self.experiment.run;
+        let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
+            let point = world.point();
+            self.watch.bar.inc_length(u64::from(world.workload().jobs()));
+            self.watch.bar.set_message(point.label.clone());
+            let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
+            match (run.runtime, log) {
+                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
+                (RuntimeKind::Virtual, Some(log)) => {
+                    virtual_time::measure_logged(name, &world, run, &log, self.watch)
+                }
+                (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
+                (RuntimeKind::Hosts, _) => {
+                    self.on_hosts(|session| session.measure(name, &world, unit.point, run, self.watch))
+                }
+            }
+        });
+        match measured {
             Ok(measured) => self.folder.store(&unit.id, &measured),
             Err(UnitError::Interrupted) => Ok(()),
-            Err(UnitError::Refused(why)) => self.fail(unit, why),
+            Err(UnitError::Refused(why)) => self.fail(unit, why, None),
+            Err(UnitError::Broken { why, measured }) => self.fail(unit, why, Some(measured.summary)),
         }
     }
 
-    fn fail(&self, unit: &Unit, log: String) -> Result<(), rundir::Error> {
+    /// Does something with the hosts, one at a time.
+    fn on_hosts(
+        &self,
+        work: impl FnOnce(&mut Session) -> Result<Measured, UnitError>,
+    ) -> Result<Measured, UnitError> {
+        let Some(session) = self.session else {
+            return Err(UnitError::Refused("no hosts were given".to_owned()));
+        };
+        work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), rundir::Error> {
         let point = &self.experiment.points[unit.point];
         let failure = Failure {
             id: unit.id.clone(),
@@ -141,6 +176,7 @@ impl Crew<'_> {
             cell: point.cell.clone(),
             seed: unit.seed,
             log,
+            summary,
         };
         self.folder.fail(&failure)?;
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
@@ -149,7 +185,7 @@ impl Crew<'_> {
 }
 
 /// What a panic said.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")

@@ -5,9 +5,9 @@ use volary_actors::layout::Role;
 use volary_actors::machine::Input;
 use volary_netem::Crash;
 
-use super::{Event, Shard, What};
+use super::{Event, Observer, Shard, What};
 
-impl Shard<'_> {
+impl<O: Observer> Shard<'_, O> {
     pub(super) fn schedule_faults(&mut self) {
         let crashes: Vec<_> = self.parts.fabric.faults().crashes().to_vec();
         for Crash { who, at, restart } in crashes {
@@ -34,6 +34,9 @@ impl Shard<'_> {
 
     /// An actor's machine vanishes with all it knew; a node takes its workers and their copies along.
     pub(super) fn crash(&mut self, actor: ActorId) {
+        if !self.parts.placement.owns(actor.index()) {
+            return;
+        }
         self.residents[actor.index()].machine = None;
         self.residents[actor.index()].epoch += 1;
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
@@ -45,24 +48,32 @@ impl Shard<'_> {
                 self.parts.cores.stop(core, self.now);
                 self.residents[worker.index()].epoch += 1;
             }
-            self.recorder.crashed(self.now, core);
+            self.observer.crashed(self.now, core);
         }
     }
 
     /// The actor comes back empty and is announced; whoever heard of its crash learns that it is up.
     pub(super) fn restart(&mut self, actor: ActorId) {
+        self.down.retain(|&other| other != actor);
+        if self.parts.placement.owns(actor.index()) {
+            self.boot(actor);
+        }
+        self.broadcast(actor, Input::Up { actor });
+    }
+
+    /// Builds the machine of an actor anew. It knows nothing of what happened before: who is down now, it
+    /// hears first.
+    fn boot(&mut self, actor: ActorId) {
         let epoch = self.residents[actor.index()].epoch;
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.settle(actor);
-        self.down.retain(|&other| other != actor);
+        self.observer.restarted(self.now, actor, epoch);
         self.tell(actor, actor, Input::Start { epoch });
-        // It knows nothing of what happened before: who is down now, it hears first.
         for other in self.down.clone() {
             if self.hears(actor, other) {
                 self.tell(actor, actor, Input::Down { actor: other });
             }
         }
-        self.broadcast(actor, Input::Up { actor });
     }
 
     /// The failure detector reports a crash.

@@ -16,6 +16,7 @@ use super::file::ClusterSection;
 use super::include::located;
 use crate::cores::CoreTable;
 use crate::cores::table::MAX_SPEED;
+use crate::files::Files;
 
 /// Nodes that share a rack where no topology says otherwise. Racks then matter only to faults aimed at
 /// `"rack:N"` and to interference of scope `rack`; links are alike everywhere.
@@ -55,7 +56,12 @@ pub struct Machines {
 
 impl Cluster {
     /// Resolves `[cluster]` and reads its topology.
-    pub(super) fn new(document: &Document, section: &ClusterSection, seed: u64) -> Result<Self, SpecError> {
+    pub(super) fn new(
+        files: &Files,
+        document: &Document,
+        section: &ClusterSection,
+        seed: u64,
+    ) -> Result<Self, SpecError> {
         let schedulers = section.schedulers.unwrap_or(1);
         if schedulers == 0 {
             return Err(document
@@ -64,7 +70,7 @@ impl Cluster {
         }
         let (nodes, topology) = match &section.topology {
             Some(_) => {
-                let file = Self::read_topology(document, section)?;
+                let file = Self::read_topology(files, document, section)?;
                 let topology = file.1.resolve(seed).map_err(|error| explain::netem(&file.0, &error))?;
                 (runs(topology.cores()), Some(file.1))
             }
@@ -106,6 +112,7 @@ impl Cluster {
 
     /// The topology file with its document; relative to the file that names it.
     fn read_topology(
+        files: &Files,
         document: &Document,
         section: &ClusterSection,
     ) -> Result<(Document, TopologyFile), SpecError> {
@@ -124,8 +131,8 @@ impl Cluster {
         })?;
         let span: Range<usize> = node.span.clone();
         let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
-        let mut file = Document::read(&path).map_err(|error| located(document, &span, error))?;
-        super::include::values(&mut file)?;
+        let mut file = Document::read(files, &path).map_err(|error| located(document, &span, error))?;
+        super::include::values(files, &mut file)?;
         let topology = file.to()?;
         Ok((file, topology))
     }
@@ -227,8 +234,9 @@ impl Cluster {
 /// # Errors
 /// When it cannot be read, parsed or built.
 pub fn topology(path: &Path, seed: u64) -> Result<Topology, SpecError> {
-    let mut document = Document::read(path)?;
-    super::include::values(&mut document)?;
+    let files = Files::of_disk();
+    let mut document = Document::read(&files, path)?;
+    super::include::values(&files, &mut document)?;
     let file: TopologyFile = document.to()?;
     file.resolve(seed).map_err(|error| explain::netem(&document, &error))
 }

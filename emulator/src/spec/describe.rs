@@ -185,7 +185,7 @@ fn loads(out: &mut String, experiment: &Experiment) {
 }
 
 fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
-    let traces = Traces::beside(experiment.folder());
+    let traces = experiment.traces();
     let mut loads: Vec<(Cell, Option<Load>)> = Vec::new();
     for point in &experiment.points {
         if loads.last().is_none_or(|(cell, _)| *cell != point.cell) {

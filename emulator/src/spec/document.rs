@@ -4,7 +4,7 @@
 //! the tree is read into types points at the `--set` or at the line of the sweep. Places are byte offsets into
 //! all texts laid end to end: the file first, then each override.
 
-use std::fs;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::error::{SpecError, Text, nearest};
 use super::explain;
 use super::tree::{Entry, Kind, Node, Table};
+use crate::files::{Files, LONGEST_TEXT};
 
 /// A parsed document and the texts it came from.
 #[derive(Clone, Debug)]
@@ -29,8 +30,8 @@ impl Document {
     ///
     /// # Errors
     /// When it cannot be read, is not UTF-8 or not TOML.
-    pub fn read(path: &Path) -> Result<Self, SpecError> {
-        Self::parse(read_text(path)?)
+    pub fn read(files: &Files, path: &Path) -> Result<Self, SpecError> {
+        Self::parse(read_text(files, path)?)
     }
 
     /// Parses a text.
@@ -135,39 +136,38 @@ impl Document {
 /// Reads a text file.
 ///
 /// # Errors
-/// When it cannot be read or is not UTF-8.
-pub fn read_text(path: &Path) -> Result<Text, SpecError> {
-    let bytes = fs::read(path).map_err(|why| SpecError::Read {
+/// When it cannot be read, is too long or not UTF-8.
+pub fn read_text(files: &Files, path: &Path) -> Result<Text, SpecError> {
+    let bytes = files.whole(path).map_err(|why| SpecError::Read {
         path: path.to_owned(),
-        help: missing_help(path),
+        help: read_help(files, path, &why),
         why,
     })?;
     let name = path.display().to_string();
     let folder = Some(path.parent().unwrap_or(path).to_owned());
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Text { name, text, folder }),
+    match std::str::from_utf8(&bytes) {
+        Ok(text) => Ok(Text { name, text: text.to_owned(), folder }),
         Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let text = Text { name, text: String::from_utf8_lossy(error.as_bytes()).into_owned(), folder };
+            let at = error.valid_up_to();
+            let text = Text { name, text: String::from_utf8_lossy(&bytes).into_owned(), folder };
             Err(text.error(at..at + 3, "", "the file is not UTF-8").help("save it as UTF-8"))
         }
     }
 }
 
 /// What to do about a file that cannot be read: name a similar one of its folder if there is one.
-fn missing_help(path: &Path) -> String {
+fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
+    if why.kind() == io::ErrorKind::FileTooLarge {
+        return format!("texts have at most {} MiB; is this the right file?", LONGEST_TEXT >> 20);
+    }
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let neighbours: Vec<String> = fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-        .filter(|other| *other != name)
-        .collect();
-    match nearest(&name, neighbours.iter().map(String::as_str)) {
+    let Some(neighbours) = files.beside(path) else {
+        return format!("there is no folder {} here", folder.display());
+    };
+    match nearest(&name, neighbours.iter().map(String::as_str).filter(|other| *other != name)) {
         Some(other) => format!("{} has `{other}`", folder.display()),
-        None if folder.is_dir() => format!("check the name; {} has no similar file", folder.display()),
-        None => format!("there is no folder {}", folder.display()),
+        None => format!("check the name; {} has no similar file", folder.display()),
     }
 }
 

@@ -154,12 +154,12 @@ fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
         )
 }
 
-/// What an interference profile refuses.
-pub(super) fn interference(document: &Document, error: &ProfileError) -> SpecError {
+/// What an interference profile refuses, which is the table at `path`.
+pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileError) -> SpecError {
     match error {
-        ProfileError::Keys(why) => document.error_at(&["interference"], format!("`interference`: {why}")),
-        ProfileError::Read { .. } | ProfileError::Parse { .. } | ProfileError::Line { .. } => {
-            document.error_at(&["interference", "trace", "file"], error.to_string())
+        ProfileError::Keys(_) => document.error_at(path, error.to_string()),
+        ProfileError::Read { .. } | ProfileError::Empty { .. } | ProfileError::Line { .. } => {
+            document.error_at(&[path, &["trace", "file"]].concat(), error.to_string())
         }
     }
 }

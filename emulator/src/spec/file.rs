@@ -131,7 +131,9 @@ impl fmt::Display for RuntimeKind {
 pub struct RunSection {
     /// Which runtime; `--runtime` overrides.
     pub runtime: RuntimeKind,
-    /// Emulated seconds per real second, in `local` and `hosts`.
+    /// Emulated seconds per real second, in `local` and `hosts`: 2 is twice as fast as life, 0.1 gives a busy
+    /// machine ten times as long for everything. `virtual` runs as fast as it can whatever this says.
+    #[schemars(range(min = 1e-6, max = 1e6))]
     pub speed: f64,
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,7 +162,7 @@ pub struct Record {
     pub timeline: Span,
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
-    /// Write the log of inputs that `volary replay` reads.
+    /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
 }
 

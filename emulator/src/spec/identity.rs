@@ -1,14 +1,14 @@
 //! What a result depends on, as a hash: finished runs are recognised by it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::file::{RunSection, RuntimeKind};
 use super::plan::{Point, Resolved};
+use crate::files::Files;
 use crate::results::SCHEMA;
 use crate::results::cell_id;
 
@@ -67,10 +67,10 @@ impl Contents {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(super) fn of(&mut self, path: &Path) -> io::Result<&str> {
+    pub(super) fn of(&mut self, files: &Files, path: &Path) -> io::Result<&str> {
         if !self.0.contains_key(path) {
             let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-            let mut file = File::open(path)?;
+            let mut file = files.stream(path)?;
             let mut buffer = vec![0; 1 << 16];
             loop {
                 let read = file.read(&mut buffer)?;

@@ -13,16 +13,19 @@ use super::document::{Document, read_text};
 use super::error::SpecError;
 use super::explain;
 use super::tree::{Entry, Kind, Node, Table};
+use crate::cores::{Interference, Profile};
+use crate::files::Files;
 
 /// Replaces `interference.profile` by the keys of the file it names. Keys written beside it win.
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
-pub fn profile(document: &mut Document) -> Result<(), SpecError> {
+pub fn profile(files: &Files, document: &mut Document) -> Result<(), SpecError> {
     let named = document.find(&["interference", "profile"]);
     let Some((_, Node { span, kind: Kind::Text(name) })) = named else { return Ok(()) };
     let (span, name) = (span.clone(), PathBuf::from(name));
-    let text = read_text(&document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
+    let text =
+        read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
     let table = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
     let base = document.add_text(text);
     let mut node = Node { span: 0..0, kind: Kind::Table(table) };
@@ -44,6 +47,19 @@ pub fn profile(document: &mut Document) -> Result<(), SpecError> {
         merge(section, entry);
     }
     Ok(())
+}
+
+/// Reads and checks a profile file by itself.
+///
+/// # Errors
+/// When it, or a file it names, cannot be read, is not what [`Interference`] describes, or contradicts itself.
+pub fn open_profile(path: &Path) -> Result<Profile, SpecError> {
+    let files = Files::of_disk();
+    let mut document = Document::read(&files, path)?;
+    values(&files, &mut document)?;
+    let table: Interference = document.to()?;
+    let folder = document.folder(&(0..0));
+    table.load(&files, &folder).map_err(|error| explain::interference(&document, &[], &error))
 }
 
 /// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
@@ -73,23 +89,23 @@ fn rebase(trace: &mut Entry, folder: &Path) {
 ///
 /// # Errors
 /// When a file cannot be read or a line of it is no value.
-pub fn values(document: &mut Document) -> Result<(), SpecError> {
+pub fn values(files: &Files, document: &mut Document) -> Result<(), SpecError> {
     let mut root = Node { span: 0..0, kind: Kind::Table(std::mem::take(&mut document.root)) };
-    let done = fill(document, &mut root);
+    let done = fill(files, document, &mut root);
     if let Kind::Table(table) = root.kind {
         document.root = table;
     }
     done
 }
 
-fn fill(document: &Document, node: &mut Node) -> Result<(), SpecError> {
+fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), SpecError> {
     match &mut node.kind {
-        Kind::List(items) => items.iter_mut().try_for_each(|item| fill(document, item)),
+        Kind::List(items) => items.iter_mut().try_for_each(|item| fill(files, document, item)),
         Kind::Table(table) => {
             for entry in &mut table.0 {
                 match entry.value.as_table_mut() {
-                    Some(law) if entry.key == "empirical" => load(document, law)?,
-                    Some(_) | None => fill(document, &mut entry.value)?,
+                    Some(law) if entry.key == "empirical" => load(files, document, law)?,
+                    Some(_) | None => fill(files, document, &mut entry.value)?,
                 }
             }
             Ok(())
@@ -99,7 +115,7 @@ fn fill(document: &Document, node: &mut Node) -> Result<(), SpecError> {
 }
 
 /// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
-fn load(document: &Document, law: &mut Table) -> Result<(), SpecError> {
+fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), SpecError> {
     let Some(Entry { value: Node { span, kind: Kind::Text(name) }, at, .. }) = law.get("file") else {
         return Ok(());
     };
@@ -107,7 +123,8 @@ fn load(document: &Document, law: &mut Table) -> Result<(), SpecError> {
         return Ok(());
     }
     let (span, at) = (span.clone(), at.clone());
-    let text = read_text(&document.folder(&span).join(name)).map_err(|e| located(document, &span, e))?;
+    let text =
+        read_text(files, &document.folder(&span).join(name)).map_err(|e| located(document, &span, e))?;
     let mut items = Vec::new();
     let mut start = 0;
     for line in text.text.split_inclusive('\n') {

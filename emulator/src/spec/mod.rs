@@ -6,11 +6,13 @@
 //! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
 //! | document to [`File`] | [`file`](mod@file) | form only: a file that parses on one machine parses on all |
 //! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
+//! | runtime | `supported` | that the runtime can do what is asked |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
 //! Every error is a [`SpecError`] that names file, line and key, and a remedy. `spec` knows everybody's
 //! configuration types; nobody but the command line and the runtimes knows `spec`.
 
+mod bundle;
 pub mod claims;
 mod clients;
 pub mod cluster;
@@ -26,11 +28,14 @@ pub mod policy;
 mod repeat;
 mod resolve;
 pub mod schema;
+mod supported;
 pub mod sweep;
 pub mod tree;
 
+pub use bundle::Bundle;
 pub use claims::Claim;
 pub use cluster::{Cluster, Machines};
 pub use error::SpecError;
 pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
+pub use include::open_profile as profile;
 pub use plan::{Experiment, Overrides, Point, Resolved, Shard, Unit};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use volary_actors::policies::PolicySpec;
 use volary_netem::Network;
@@ -14,14 +14,15 @@ use super::claims::{self, Claim};
 use super::cluster::Cluster;
 use super::file::{Repeat, RunSection, RuntimeKind};
 use crate::cores::Profile;
+use crate::files::Files;
 use crate::results::{Cell, ClaimResult, Summary};
-use crate::workload::{Service, WorkloadSpec};
+use crate::workload::{Service, Traces, WorkloadSpec};
 
 /// Replications that `repeat = "auto"` starts with: the fewest that say something about their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
 
 /// An experiment, ready to be run.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Experiment {
     /// Path below `experiments/` without suffix, such as `latin-square/fig6`; else the file's stem.
     pub name: String,
@@ -47,6 +48,12 @@ pub struct Experiment {
     pub run: RunSection,
     /// What the user should know before running it.
     pub warnings: Vec<String>,
+    /// What the command line changed.
+    #[serde(skip)]
+    pub(super) overrides: Overrides,
+    /// Every file that was read for it.
+    #[serde(skip)]
+    pub(super) files: Files,
 }
 
 /// One cell of the sweep under one policy.
@@ -94,7 +101,7 @@ fn as_table<S: Serializer>(profile: &Option<Profile>, serializer: S) -> Result<S
 }
 
 /// What the command line changes about an experiment file.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `--set key=value`, in order.
     pub set: Vec<String>,
@@ -103,6 +110,7 @@ pub struct Overrides {
     /// `--seed N`.
     pub seed: Option<u64>,
     /// `--repeat N`.
+    #[serde(with = "super::repeat::as_text")]
     pub repeat: Option<Repeat>,
     /// `--runtime`.
     pub runtime: Option<RuntimeKind>,
@@ -147,6 +155,12 @@ impl Experiment {
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or_else(|| Path::new(""))
+    }
+
+    /// The traces it was planned with, where it found them.
+    #[must_use]
+    pub fn traces(&self) -> Traces {
+        Traces::beside(&self.files, self.folder())
     }
 
     /// How many replications are known to be needed: all, or with `"auto"` the first few.

@@ -78,6 +78,26 @@ impl fmt::Display for Repeat {
     }
 }
 
+/// `--repeat` as text, for formats that do not say what they hold.
+pub(super) mod as_text {
+    use super::{Deserialize, Deserializer, Repeat, Serialize, Serializer, de};
+
+    pub(in crate::spec) fn serialize<S: Serializer>(
+        repeat: &Option<Repeat>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        repeat.map(|repeat| repeat.to_string()).serialize(to)
+    }
+
+    pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<Repeat>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let parsed = text.map(|text| text.parse()).transpose();
+        parsed.map_err(|()| de::Error::custom("neither a number of replications nor `auto`"))
+    }
+}
+
 impl Serialize for Repeat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -14,7 +14,9 @@ use super::error::{SpecError, Text, listed, nearest};
 use super::file::{File, PolicyEntry, Repeat};
 use super::identity::Contents;
 use super::plan::{Experiment, Overrides, Point, Resolved};
+use super::supported::runtime_supported;
 use super::{clients, explain, include, sweep};
+use crate::files::Files;
 use crate::results::Cell;
 use crate::results::cell_name;
 use crate::workload::{Traces, Workload, WorkloadSpec};
@@ -28,7 +30,13 @@ impl Experiment {
     /// # Errors
     /// Whatever is wrong with the file, with a file it names, or with an override; see [`SpecError`].
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
-        Self::plan(path, read_text(path)?, overrides)
+        Self::load_from(Files::of_disk(), path, overrides)
+    }
+
+    /// As [`Self::load`], from the disk or from a pack.
+    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
+        let text = read_text(&files, path)?;
+        Self::plan_from(files, path, text, overrides)
     }
 
     /// Resolves and checks the text of an experiment file; paths in it are relative to the text's folder.
@@ -36,6 +44,12 @@ impl Experiment {
     /// # Errors
     /// As [`Self::load`].
     pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
+        let files = Files::of_disk();
+        files.hold(path, text.text.as_bytes());
+        Self::plan_from(files, path, text, overrides)
+    }
+
+    fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
         let folder = text.folder.clone().unwrap_or_default();
         let mut document = Document::parse(text)?;
         sweep::set(&mut document, &overrides.set)?;
@@ -45,7 +59,7 @@ impl Experiment {
                 .error_at(&["sweep"], format!("the sweep has more than {MOST_CELLS} cells"))
                 .help("shorten its lists, or split the experiment")
         })?;
-        let mut planner = Planner::new(&folder, overrides);
+        let mut planner = Planner::new(files, &folder, overrides);
         let mut first = None;
         for index in 0..count {
             let (mut document, cell) = sweep::cell(&document, &axes, index)?;
@@ -69,6 +83,7 @@ impl Experiment {
 
 /// What is kept while cells are planned.
 struct Planner<'a> {
+    files: Files,
     overrides: &'a Overrides,
     traces: Traces,
     contents: Contents,
@@ -81,10 +96,11 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(folder: &Path, overrides: &'a Overrides) -> Self {
+    fn new(files: Files, folder: &Path, overrides: &'a Overrides) -> Self {
         Self {
             overrides,
-            traces: Traces::beside(folder),
+            traces: Traces::beside(&files, folder),
+            files,
             contents: Contents::default(),
             checked: None,
             points: Vec::new(),
@@ -95,13 +111,14 @@ impl<'a> Planner<'a> {
 
     /// Resolves one cell and adds its points.
     fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, SpecError> {
-        include::profile(document)?;
-        include::values(document)?;
+        include::profile(&self.files, document)?;
+        include::values(&self.files, document)?;
         let mut file: File = document.to()?;
         file.seed = self.overrides.seed.unwrap_or(file.seed);
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
         file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
         check_numbers(document, &file)?;
+        runtime_supported(document, &file.run)?;
         let resolved = Arc::new(self.resolve(document, &file)?);
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;
@@ -126,10 +143,12 @@ impl<'a> Planner<'a> {
     }
 
     fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
-        let cluster = Cluster::new(document, &file.cluster, file.seed)?;
+        let cluster = Cluster::new(&self.files, document, &file.cluster, file.seed)?;
         let folder = document.folder(&(0..0));
-        let interference = file.interference.as_ref().map(|table| table.load(&folder)).transpose();
-        let interference = interference.map_err(|error| explain::interference(document, &error))?;
+        let table = file.interference.clone();
+        let interference = table.map(|table| table.load(&self.files, &folder)).transpose();
+        let interference =
+            interference.map_err(|error| explain::interference(document, &["interference"], &error))?;
         let mut resolved = Resolved {
             cluster,
             workload: file.workload.clone(),
@@ -140,7 +159,7 @@ impl<'a> Planner<'a> {
             digest: String::new(),
         };
         let content = match &resolved.trace {
-            Some(path) => Some(self.contents.of(path).map_err(|why| {
+            Some(path) => Some(self.contents.of(&self.files, path).map_err(|why| {
                 document.error_at(&["workload", "trace", "file"], format!("{}: {why}", path.display()))
             })?),
             None => None,
@@ -225,6 +244,8 @@ impl<'a> Planner<'a> {
             claims,
             run: file.run,
             warnings: self.warnings,
+            overrides: self.overrides.clone(),
+            files: self.files,
         })
     }
 }
@@ -238,11 +259,6 @@ fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
                 format!("`precision` must lie between 0 and 1, not be {}", file.precision),
             )
             .help("write 0.05 for a half-width of 5 %"));
-    }
-    if !(file.run.speed > 0.0 && file.run.speed.is_finite()) {
-        return Err(document
-            .error_at(&["run", "speed"], format!("`run.speed` must be above 0, not {}", file.run.speed))
-            .help("write emulated seconds per real second, such as 1.0"));
     }
     if file.repeat == Repeat::Times(0) {
         return Err(document.error_at(&["repeat"], "nothing is to be run").help("write repeat = 1 or more"));

@@ -48,5 +48,8 @@ mod tests {
             let text = serde_json::to_string(&schema(what)).unwrap();
             assert!(text.contains(&format!("\"{key}\"")), "{what:?} lacks {key}");
         }
+        let schema = serde_json::to_value(schema(What::Experiment)).unwrap();
+        let speed = &schema["$defs"]["RunSection"]["properties"]["speed"];
+        assert_eq!((&speed["minimum"], &speed["maximum"]), (&1e-6.into(), &1e6.into()), "{speed}");
     }
 }

@@ -43,52 +43,57 @@ pub struct Synthetic {
     pub deadline_slack: Option<Law<f64>>,
 }
 
-/// `[workload.trace]`: jobs read from a `.tr`, `.swf` or job-level `.csv` file, plain or compressed (xz,
-/// zstd, gzip).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceSpec {
-    /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`.
-    pub file: PathBuf,
-    /// Only the first so many jobs of the file; all of them if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<u32>,
-    /// Divides the arrival times, the redrawn ones as well: 1000 makes jobs arrive a thousand times faster.
-    #[serde(default = "one")]
-    pub speedup: f64,
-    /// Redraws the gaps between arrivals and keeps the jobs in their order.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interarrival: Option<Law<Span>>,
-    /// A job whose estimate is at least this long is of the long class; without it all jobs are short.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cutoff: Option<Span>,
-    /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_slack: Option<Law<f64>>,
-    /// Generator that stands in when the file is found nowhere; the run then says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback: Option<Model>,
+/// Sections whose jobs follow a trace: what they have in common is written once.
+macro_rules! following {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $ty:ty,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$about])* pub $field: $ty,)*
+            /// How many jobs arrive: the first so many of the file, or so many generated ones. If absent as many
+            /// as the trace has (published: 24,262 Yahoo, 21,030 Cloudera).
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub jobs: Option<u32>,
+            /// Divides the arrival times, also those that `interarrival` gives: 1000 makes jobs arrive a thousand
+            /// times faster.
+            #[serde(default = "one")]
+            pub speedup: f64,
+            /// Redraws the gaps between arrivals; the jobs keep their order.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub interarrival: Option<Law<Span>>,
+            /// A job whose estimate is at least this long is of the long class. If absent the published boundary
+            /// of a generator; all jobs of a file are then short.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub cutoff: Option<Span>,
+            /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub deadline_slack: Option<Law<f64>>,
+        }
+    )*};
 }
 
-/// `[workload.yahoo-like]`, `[workload.cloudera-like]`: jobs with the laws measured on a published trace.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Like {
-    /// How many jobs arrive; as many as the published trace has if absent (24,262 Yahoo, 21,030 Cloudera).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub jobs: Option<u32>,
-    /// Divides the arrival times, the overridden ones as well.
-    #[serde(default = "one")]
-    pub speedup: f64,
-    /// Replaces the trace's almost periodic gaps between arrivals.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interarrival: Option<Law<Span>>,
-    /// Replaces the trace's published boundary between short and long jobs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cutoff: Option<Span>,
-    /// Gives each job a deadline: its arrival plus (1 + slack) times the work of its longest task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deadline_slack: Option<Law<f64>>,
+following! {
+    /// `[workload.trace]`: jobs read from a `.tr`, `.swf` or job-level `.csv` file, plain or compressed (xz,
+    /// zstd, gzip).
+    TraceSpec {
+        /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`.
+        file: PathBuf,
+        /// Generator that stands in when the file is found nowhere; the run then says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fallback: Option<Model>,
+    }
+    /// `[workload.yahoo-like]`, `[workload.cloudera-like]`: jobs with the laws measured on a published trace.
+    Like {}
+}
+
+impl TraceSpec {
+    /// What it asks of a generator that stands in for its file.
+    #[must_use]
+    pub fn like(&self) -> Like {
+        let Self { file: _, fallback: _, jobs, speedup, interarrival, cutoff, deadline_slack } = self.clone();
+        Like { jobs, speedup, interarrival, cutoff, deadline_slack }
+    }
 }
 
 /// A published trace whose laws are known well enough to generate from.

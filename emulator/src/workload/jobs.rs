@@ -187,6 +187,10 @@ impl Catalog for Workload {
         }
     }
 
+    fn tasks(&self, job: JobId) -> u32 {
+        Self::tasks(self, job)
+    }
+
     fn estimate(&self, task: TaskId) -> Span {
         match &self.estimate {
             Estimate::Exact => self.exact(task),

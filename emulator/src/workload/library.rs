@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::WorkloadError;
 use super::trace::Trace;
-
-/// Environment variable that lists folders with traces, separated by colons.
-const FOLDERS: &str = "VOLARY_TRACES";
+use crate::files::Files;
 
 /// What was parsed: a file, and how many of its jobs.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -18,25 +16,25 @@ struct Key {
 }
 
 /// Finds trace files and keeps what was parsed of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Traces {
+    files: Files,
     folders: Vec<PathBuf>,
     parsed: Mutex<BTreeMap<Key, Arc<Trace>>>,
 }
 
 impl Traces {
-    /// Looks in `folders`, in that order.
+    /// Looks in `folders` of the disk, in that order.
     #[must_use]
-    pub const fn new(folders: Vec<PathBuf>) -> Self {
-        Self { folders, parsed: Mutex::new(BTreeMap::new()) }
+    pub fn new(folders: Vec<PathBuf>) -> Self {
+        Self { files: Files::of_disk(), folders, parsed: Mutex::default() }
     }
 
-    /// Looks beside an experiment file in `folder`, then in the folders of `VOLARY_TRACES`.
+    /// Looks beside an experiment file in `folder`, then in the folders that `files` names.
     #[must_use]
-    pub fn beside(folder: &Path) -> Self {
-        let listed = std::env::var_os(FOLDERS).unwrap_or_default();
-        let named = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
-        Self::new(std::iter::once(folder.to_owned()).chain(named).collect())
+    pub fn beside(files: &Files, folder: &Path) -> Self {
+        let folders = std::iter::once(folder.to_owned()).chain(files.folders().iter().cloned()).collect();
+        Self { files: files.clone(), folders, parsed: Mutex::default() }
     }
 
     /// Where `file` is.
@@ -51,7 +49,7 @@ impl Traces {
         };
         looked
             .iter()
-            .find(|path| path.is_file())
+            .find(|path| self.files.has(path))
             .cloned()
             .ok_or_else(|| WorkloadError::Missing { file: file.to_owned(), looked })
     }
@@ -67,7 +65,8 @@ impl Traces {
         if let Some(trace) = parsed.get(&key) {
             return Ok(Arc::clone(trace));
         }
-        let trace = Arc::new(Trace::read(&key.file, jobs)?);
+        let io = |source| WorkloadError::Io { file: key.file.clone(), source };
+        let trace = Arc::new(Trace::parse(&key.file, self.files.stream(&key.file).map_err(io)?, jobs)?);
         parsed.insert(key, Arc::clone(&trace));
         Ok(trace)
     }

@@ -1,10 +1,7 @@
 //! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
 
-use std::path::Path;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use volary_actors::base::law::Quantity;
 use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
 
 use super::config::{Estimate, Like, Model, Service, Synthetic, TraceSpec, WorkloadSpec};
@@ -14,6 +11,7 @@ use super::jobs::{Addresses, Means, Shapes, Workload};
 use super::library::Traces;
 use super::trace::{MOST_TASKS, Trace};
 use super::work::Demand;
+use crate::files::is_unread;
 
 /// A workload whose files are read and whose defaults are filled in; what is left is a seed.
 pub(super) struct Plan {
@@ -48,7 +46,7 @@ impl Plan {
         service: &Service,
         traces: &Traces,
     ) -> Result<Self, WorkloadError> {
-        let mut plan = match spec {
+        let plan = match spec {
             WorkloadSpec::Synthetic(spec) => Self::synthetic(spec, service)?,
             WorkloadSpec::Trace(spec) => Self::trace(spec, service, traces)?,
             WorkloadSpec::YahooLike(spec) => {
@@ -58,7 +56,7 @@ impl Plan {
                 Self::like("workload.cloudera-like", Model::ClouderaLike, spec, service)?
             }
         };
-        plan.load_values(traces)?;
+        plan.check_laws()?;
         plan.check()?;
         Ok(plan)
     }
@@ -97,16 +95,23 @@ impl Plan {
         if jobs == 0 {
             return Err(WorkloadError::config(format!("{section}.jobs"), "must be at least 1"));
         }
-        Ok(Self {
-            gap: Some(spec.interarrival.clone().unwrap_or_else(|| facts.gap.clone())),
+        let (gap, cutoff) = (facts.gap.clone(), facts.cutoff);
+        let plan = Self::following(section, spec.clone(), Jobs::Like { jobs, model, facts }, service);
+        Ok(Self { gap: plan.gap.or(Some(gap)), cutoff: plan.cutoff.or(Some(cutoff)), ..plan })
+    }
+
+    /// Jobs of a trace, or like those of one, and what the section changes about them.
+    fn following(section: &'static str, spec: Like, jobs: Jobs, service: &Service) -> Self {
+        Self {
+            section,
+            jobs,
+            gap: spec.interarrival,
             speedup: spec.speedup,
-            cutoff: Some(spec.cutoff.unwrap_or(facts.cutoff)),
-            deadline_slack: spec.deadline_slack.clone(),
+            cutoff: spec.cutoff,
+            deadline_slack: spec.deadline_slack,
             service: service.clone(),
             warnings: Vec::new(),
-            jobs: Jobs::Like { jobs, model, facts },
-            section,
-        })
+        }
     }
 
     fn trace(spec: &TraceSpec, service: &Service, traces: &Traces) -> Result<Self, WorkloadError> {
@@ -122,28 +127,13 @@ impl Plan {
             let has = trace.jobs().len();
             warnings.push(format!("`{}` has only {has} of the {asked} jobs asked for", spec.file.display()));
         }
-        Ok(Self {
-            section: "workload.trace",
-            jobs: Jobs::Traced(trace),
-            gap: spec.interarrival.clone(),
-            speedup: spec.speedup,
-            cutoff: spec.cutoff,
-            deadline_slack: spec.deadline_slack.clone(),
-            service: service.clone(),
-            warnings,
-        })
+        let plan = Self::following("workload.trace", spec.like(), Jobs::Traced(trace), service);
+        Ok(Self { warnings, ..plan })
     }
 
     /// The generator that a trace section names for the case that its file is not there.
     fn stand_in(model: Model, spec: &TraceSpec, service: &Service) -> Result<Self, WorkloadError> {
-        let like = Like {
-            jobs: spec.jobs,
-            speedup: spec.speedup,
-            interarrival: spec.interarrival.clone(),
-            cutoff: spec.cutoff,
-            deadline_slack: spec.deadline_slack.clone(),
-        };
-        let mut plan = Self::like("workload.trace", model, &like, service)?;
+        let mut plan = Self::like("workload.trace", model, &spec.like(), service)?;
         let name = match model {
             Model::YahooLike => "yahoo-like",
             Model::ClouderaLike => "cloudera-like",
@@ -156,24 +146,24 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Reads the values of every `empirical` law that names a file.
-    fn load_values(&mut self, traces: &Traces) -> Result<(), WorkloadError> {
+    /// Whoever reads the experiment puts the values of `empirical` laws into them.
+    fn check_laws(&self) -> Result<(), WorkloadError> {
         let section = self.section;
-        let key = |name: &str| format!("{section}.{name}");
-        if let Jobs::Synthetic { tasks, .. } = &mut self.jobs {
-            load_law(tasks, key("tasks"), traces)?;
-        }
-        if let Some(law) = &mut self.gap {
-            load_law(law, key("interarrival"), traces)?;
-        }
-        if let Some(law) = &mut self.deadline_slack {
-            load_law(law, key("deadline_slack"), traces)?;
-        }
-        if let Some(law) = &mut self.service.demand {
-            load_law(law, "service.demand".into(), traces)?;
-        }
-        if let Some(Estimate::Error(law)) = &mut self.service.estimate {
-            load_law(law, "service.estimate".into(), traces)?;
+        let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if is_unread(tasks));
+        let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if is_unread(law));
+        for (unread, key) in [
+            (tasks, format!("{section}.tasks")),
+            (self.gap.as_ref().is_some_and(is_unread), format!("{section}.interarrival")),
+            (self.deadline_slack.as_ref().is_some_and(is_unread), format!("{section}.deadline_slack")),
+            (self.service.demand.as_ref().is_some_and(is_unread), "service.demand".into()),
+            (error, "service.estimate".into()),
+        ] {
+            if unread {
+                return Err(WorkloadError::config(
+                    key,
+                    "the file of this law was not read; give its `values`",
+                ));
+            }
         }
         Ok(())
     }
@@ -295,42 +285,4 @@ fn deadlines(workload: &Workload, slack: &Law<f64>, shape: Address) -> Vec<Time>
         workload.arrivals[job as usize] + workload.longest(JobId(job)).scale(1.0 + slack)
     };
     (0..workload.arrivals.len() as u32).map(deadline).collect()
-}
-
-/// Reads the values of an `empirical` law from its file, one value a line; other laws stay as they are. What is
-/// wrong with the file is wrong with `key`, which names it.
-fn load_law<T: Quantity + FromStr>(
-    law: &mut Law<T>,
-    key: String,
-    traces: &Traces,
-) -> Result<(), WorkloadError> {
-    let Law::Empirical(empirical) = law else { return Ok(()) };
-    let Some(name) = empirical.file.as_ref().filter(|_| empirical.values.is_empty()) else { return Ok(()) };
-    match read_values(name, traces) {
-        Ok(values) => empirical.values = values,
-        Err(why) => return Err(WorkloadError::config(key, why)),
-    }
-    Ok(())
-}
-
-/// The values in a file, or what is wrong with it.
-fn read_values<T: Quantity + FromStr>(name: &Path, traces: &Traces) -> Result<Vec<T>, String> {
-    let file = traces.find(name).map_err(|error| error.to_string())?;
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut values = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let value = line.trim();
-        if value.is_empty() || value.starts_with('#') {
-            continue;
-        }
-        let parsed = value.parse::<T>().ok().filter(|parsed| parsed.refuse().is_none());
-        values.push(parsed.ok_or_else(|| {
-            let at = format!("{}:{}", file.display(), number + 1);
-            format!("{at}: `{value}` is not a value of this law; write one a line, such as \"10ms\" or 0.5")
-        })?);
-    }
-    if values.is_empty() {
-        return Err(format!("{}: holds no value; write one a line", file.display()));
-    }
-    Ok(values)
 }

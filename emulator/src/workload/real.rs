@@ -8,10 +8,11 @@ use volary_actors::catalog::Catalog;
 
 use super::describe::Reference;
 use super::*;
+use crate::files::Files;
 
 fn traces() -> Traces {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
-    Traces::beside(&beside)
+    Traces::beside(&Files::of_disk(), &beside)
 }
 
 /// The description of a trace, or nothing if it is not here.
@@ -55,8 +56,9 @@ fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
     let Some(real) = describe("yahoo/YH1_sub.tr.xz").and_then(|d| d.within_job) else { return };
     let spec =
         Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
-    let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &Traces::default())
-        .unwrap();
+    let like =
+        Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &Traces::new(Vec::new()))
+            .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("like.tr");
     std::fs::write(&file, lines(&like)).unwrap();

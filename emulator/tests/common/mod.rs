@@ -8,6 +8,7 @@ use std::path::Path;
 use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
+use volary::runtime::world::World;
 use volary::spec::error::Text;
 use volary::spec::{Experiment, Overrides};
 use volary::workload::{Traces, Workload};
@@ -26,18 +27,20 @@ pub fn run(text: &str) -> Vec<Measured> {
 
 /// Runs every point of a planned experiment under its seed.
 pub fn measured(experiment: &Experiment) -> Vec<Measured> {
+    let run = |world| measure("test", &world, &experiment.run, &Watch::default()).expect("the run ends");
+    worlds(experiment).map(run).collect()
+}
+
+/// The world of every point of an experiment under its seed.
+pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
     let traces = Traces::new(Vec::new());
-    experiment
-        .points
-        .iter()
-        .map(|point| {
-            let r = &point.resolved;
-            let seed = experiment.seed;
-            let workload = Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &traces)
-                .expect("the workload builds");
-            measure("test", point, seed, &experiment.run, &workload, &Watch::default()).expect("the run ends")
-        })
-        .collect()
+    experiment.points.iter().map(move |point| {
+        let r = &point.resolved;
+        let seed = experiment.seed;
+        let workload = Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &traces)
+            .expect("the workload builds");
+        World::new(point, seed, workload).expect("the world resolves")
+    })
 }
 
 /// A cluster of single-core nodes under a Poisson stream of jobs of exponential tasks of mean 1 s.

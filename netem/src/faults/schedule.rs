@@ -166,8 +166,9 @@ impl Faults {
         self.heals_at
     }
 
-    /// The first outage that begins after `after` and not later than `until`.
-    pub(crate) fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
+    /// The first outage that begins after `after` and not later than `until`: its beginning and end.
+    #[must_use]
+    pub fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
         let windows = self.outages.of(who);
         let next = windows.partition_point(|w| w.0 <= after);
         windows.get(next).copied().filter(|w| w.0 <= until)

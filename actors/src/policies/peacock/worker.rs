@@ -215,14 +215,14 @@ impl Node {
         }
     }
 
-    fn ended(&mut self, ended: CopyId, fx: &mut Effects<'_>) {
-        for slot in &mut self.slots {
-            if let Slot::Running { copy, from, .. } = *slot
-                && copy == ended
-            {
-                *slot = Slot::Idle;
-                fx.send(from, Launch::Completed { copy });
-            }
+    fn ended(&mut self, worker: ActorId, ended: CopyId, fx: &mut Effects<'_>) {
+        // By core, not by copy: whoever grants a task twice has it run twice.
+        if let Role::Worker { core, .. } = fx.layout().role(worker)
+            && let Slot::Running { copy, from, .. } = self.slots[core as usize]
+            && copy == ended
+        {
+            self.slots[core as usize] = Slot::Idle;
+            fx.send(from, Launch::Completed { copy });
         }
         self.settle(fx);
     }
@@ -291,7 +291,7 @@ impl Machine for Node {
                     self.settle(fx);
                 }
                 Message::Probe(probe) => self.probe(from, probe, fx),
-                Message::Core(Core::Ended { copy }) => self.ended(copy, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Tick(_)) => self.rotate(fx),

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
-use super::{anchor, cell_title, table, value};
+use super::{anchor, cell_title, fidelity, table, value};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::Unit;
@@ -46,14 +44,14 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     let mut charts = distributions(group, view);
     charts.push(core_time(group, view) + &messages(group, view));
     out.push_str(&cards(&charts));
+    out.push_str(&bands(group));
     out.push_str(&table::differences(group, view.policies));
     out.push_str(&timelines(group, view));
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
     out.push_str("</details>");
-    for (title, pick) in EXTRAS {
-        out.push_str(&extra(group, title, pick));
-    }
+    out.push_str(&staleness(group));
+    out.push_str(&fidelity::section(group, view.policies));
     out.push_str(&notes(group));
     out.push_str("</details>");
     out
@@ -83,6 +81,18 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
             SIZE,
         ),
     ]
+}
+
+/// What the pale bands of the distributions stand for, and what they leave out.
+fn bands(group: &CellGroup) -> String {
+    let fewest = group.policies.iter().map(|runs| runs.runs.len()).min().unwrap_or(0);
+    let text = if fewest > 1 {
+        "Bands: 95 % over replications, quantile by quantile."
+    } else {
+        "Bands: 95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these bands are \
+         too narrow; <code>--repeat 5</code> gives bands over replications, which are independent."
+    };
+    format!("<p class=\"hint\">{text}</p>")
 }
 
 fn curve<'a>(runs: &'a PolicyRuns, view: &View<'_>, sketch: fn(&CellRecord) -> &Sketch) -> Curve<'a> {
@@ -188,20 +198,12 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     )
 }
 
-/// An optional part of a summary that is shown as it comes.
-type Extra = fn(&Summary) -> Option<&Value>;
-
-/// Their headings.
-const EXTRAS: [(&str, Extra); 2] = [
-    ("Staleness of gossip", |s| s.staleness.as_ref()),
-    ("Fidelity: asked against achieved", |s| s.fidelity.as_ref()),
-];
-
-fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
+/// How old gossip was, of policies that gossip.
+fn staleness(group: &CellGroup) -> String {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let found: String = runs
         .filter_map(|run| {
-            let json = pick(&run.summary)?;
+            let json = run.summary.staleness.as_ref()?;
             let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
             Some(format!("<div class=\"card\"><h3 style=\"margin-top:0\">{name}</h3>{}</div>", value(json)))
         })
@@ -209,7 +211,9 @@ fn extra(group: &CellGroup, title: &str, pick: Extra) -> String {
     if found.is_empty() {
         return String::new();
     }
-    format!("<details class=\"more\"><summary>{title}</summary><div class=\"grid\">{found}</div></details>")
+    format!(
+        "<details class=\"more\"><summary>Staleness of gossip</summary><div class=\"grid\">{found}</div></details>"
+    )
 }
 
 /// Notes of all runs, each once, with the policies that made it.

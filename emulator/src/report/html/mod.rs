@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `overview` | verdicts, warnings, the sweep at a glance |
 //! | `cell` | one point of the sweep |
-//! | `table` | the tables of a cell |
+//! | `table`, `fidelity` | the tables of a cell |
 //! | `style` | style sheet and the few lines of script |
 
 mod cell;
+mod fidelity;
 mod overview;
 mod style;
 mod table;

@@ -1,12 +1,11 @@
 //! What stands above the cells: warnings, verdicts, and the sweep at a glance.
 
-use serde_json::Value;
-
 use super::{anchor, short_key, value};
 use crate::chart::heat::{Heat, Row, Shade};
 use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
+use crate::fidelity::Certificate;
 use crate::number;
 use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::not_finished;
@@ -16,6 +15,9 @@ use crate::stats::Interval;
 
 /// Charts over swept keys at most; more would hide the cells below.
 const SWEEP_CHARTS: usize = 12;
+
+/// Degraded runs that are named at most.
+const NAMED: usize = 8;
 
 /// What a reader must know before believing the numbers; nothing if there is nothing.
 pub(super) fn warnings(study: &Study) -> String {
@@ -43,9 +45,13 @@ pub(super) fn warnings(study: &Study) -> String {
             "{jobs} jobs in {runs} runs did not finish: percentiles are of finished jobs, and curves that stop short of 100 % show the rest."
         ));
     }
-    let degraded = study.records().filter(|record| is_degraded(&record.summary)).count();
-    if degraded > 0 {
-        lines.push(format!("{degraded} runs departed from what was asked; see their fidelity."));
+    let degraded = study.records().filter(|record| is_degraded(&record.summary));
+    let names: Vec<String> = degraded.map(|record| name(&record.summary)).collect();
+    if !names.is_empty() {
+        let (runs, more) = (names.len(), names.len().saturating_sub(NAMED));
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let named = escape(&names[..runs.min(NAMED)].join("; "));
+        lines.push(format!("{runs} runs did not do what was asked; see their fidelity: {named}{more}."));
     }
     if lines.is_empty() {
         return String::new();
@@ -56,10 +62,20 @@ pub(super) fn warnings(study: &Study) -> String {
     )
 }
 
-fn is_degraded(summary: &Summary) -> bool {
-    let verdict = summary.fidelity.as_ref().and_then(|fidelity| fidelity.get("degraded"));
-    verdict.is_some_and(|verdict| !matches!(verdict, Value::Null | Value::Bool(false)))
+/// A run in words.
+fn name(summary: &Summary) -> String {
+    let cell = cell_name(&summary.cell);
+    let comma = if cell.is_empty() { "" } else { ", " };
+    format!("{}{comma}{cell}, seed {}", summary.policy, summary.seed)
 }
+
+fn is_degraded(summary: &Summary) -> bool {
+    summary.fidelity.as_ref().is_some_and(Certificate::is_degraded)
+}
+
+/// Said beside a verdict that the replications do not settle.
+const WITHIN_NOISE: &str =
+    " <span class=\"hint\">within noise: other seeds could well give the other verdict; see --repeat</span>";
 
 /// The verdict box.
 pub(super) fn claims(claims: &[ClaimResult]) -> String {
@@ -79,8 +95,9 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
             Verdict::NotTested => ("warn", "?", "not tested"),
         };
         out.push_str(&format!(
-            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}</div>",
-            escape(&claim.says)
+            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}{}</div>",
+            escape(&claim.says),
+            if claim.is_within_noise() { WITHIN_NOISE } else { "" }
         ));
         if !claim.measured.is_empty() {
             let open = if claim.verdict == Verdict::Fails { " open" } else { "" };

@@ -72,7 +72,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
 }
 
 /// A row's beginning: the policy with its colour.
-fn row_start(runs: &PolicyRuns, policies: &[&str]) -> String {
+pub(super) fn row_start(runs: &PolicyRuns, policies: &[&str]) -> String {
     let i = policies.iter().position(|policy| *policy == runs.policy).unwrap_or(0);
     let (series, policy) = (theme::series(i), escape(&runs.policy));
     format!("<tr class=\"p{i}\"><th scope=\"row\" class=\"{series}\"><i class=\"swatch\"></i> {policy}</th>")

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
 use crate::record::manifest::Failure;
@@ -36,7 +37,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
         claim(
             "latin square is shortest at every quantile",
             Verdict::Holds,
-            json!({"left": 1.234_567, "right": 2.0}),
+            json!({"left": 1.234_567, "right": 2.0, "holds": true, "half_width": 0.9, "within_noise": true}),
         ),
         claim("random is shortest", Verdict::Fails, json!({"along": [["9ms", 5.0], ["12ms", 1.0]]})),
         claim("a policy that was not run", Verdict::NotTested, json!(null)),
@@ -69,12 +70,16 @@ fn many_cells_stay_small_and_whole() {
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
     assert!(page.contains("1 of 3 hold, 1 fail, 1 not tested"));
+    assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
     assert!(page.contains("✓ balance"));
     assert!(page.contains("9ms: 5.00; 12ms: 1.00") && page.contains("<dt>left</dt><dd>1.23</dd>"));
     assert!(page.contains("The slowest jobs") && page.contains("class=\"band\""));
     assert!(page.contains("core slowed down"));
+    assert!(page.contains("Bands: 95 % over replications") && !page.contains("too narrow"));
+    let alone = html(&study(&[0.5], 1, 500));
+    assert!(alone.contains("too narrow") && !alone.contains("95 % over replications"), "{alone}");
 }
 
 #[test]
@@ -94,7 +99,8 @@ fn all_text_is_escaped() {
     manifest.spec = json!({ evil: evil });
     manifest.hosts = Some(json!({ evil: evil }));
     let cell = [(evil.to_owned(), json!(evil))].into();
-    let failure = Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into() };
+    let failure =
+        Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
     let measured = [(evil.to_owned(), json!(evil))].into();
     let claim = ClaimResult { says: evil.into(), verdict: Verdict::Fails, measured };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record], vec![claim], vec![failure]));
@@ -108,15 +114,18 @@ fn what_went_wrong_is_said_first() {
     let mut study = study(&[0.5], 1, 100);
     study.missing = 3;
     study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
-    study.cells[0].policies[1].runs[0].summary.fidelity = Some(json!({"degraded": "CPU saturated"}));
+    study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificates::degraded());
     let page = html(&study);
     assert!(
         page.contains("3 of 8 runs are missing") && page.contains("7 jobs in 1 runs did not finish"),
         "{}",
         &page[..9_000]
     );
-    assert!(page.contains("1 runs departed") && page.contains("✗ do not"));
+    assert!(page.contains("1 runs did not do what was asked") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
+    assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
+    assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
+    assert_balanced(&page);
 }
 
 #[test]

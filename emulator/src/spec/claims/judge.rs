@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Check, Claim, Form, Metric, Side};
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
+use crate::stats::Interval;
 
 /// Judges claims. `cells` are those that were asked for: one without results leaves a claim untested, it does
 /// not make it hold.
@@ -25,6 +26,39 @@ struct Table<'a> {
 struct Finding {
     holds: Option<bool>,
     numbers: Value,
+}
+
+/// A cell of a trend.
+struct Along {
+    /// The swept value as a number, if it is one.
+    order: Option<f64>,
+    at: Value,
+    value: Option<f64>,
+    each: BTreeMap<u64, Option<f64>>,
+}
+
+impl Along {
+    /// Differences under the seeds that both were measured under.
+    fn minus(&self, other: &Self) -> Vec<Option<f64>> {
+        let pairs = self.each.iter().filter_map(|(seed, value)| Some((value, other.each.get(seed)?)));
+        pairs.map(|(a, b)| Some((*a)? - (*b)?)).collect()
+    }
+}
+
+/// Half-width of the 95 % interval of a mean over seeds.
+struct Noise(f64);
+
+impl Noise {
+    /// From the value under each seed; `None` with fewer than two seeds or where one has no value.
+    fn of(each: Vec<Option<f64>>) -> Option<Self> {
+        let values: Vec<f64> = each.into_iter().collect::<Option<_>>()?;
+        Interval::new(&values)?.half_width.map(Self)
+    }
+
+    /// Whether a mean of this size may be chance. What never varies is not.
+    fn covers(&self, mean: f64) -> bool {
+        self.0 > 0.0 && mean.abs() <= self.0
+    }
 }
 
 impl<'a> Table<'a> {
@@ -70,31 +104,49 @@ impl<'a> Table<'a> {
         match &check.form {
             Form::Compare { left, right, op } => {
                 distinct(&mut cells, &pinned(check));
+                let margin = |l: f64, r: f64| l - r;
                 let test = |l: f64, r: f64| op.holds(l, r);
-                cells.into_iter().map(|cell| self.compare(check, cell, left, right, &test)).collect()
+                cells
+                    .into_iter()
+                    .map(|cell| self.compare(check, cell, [left, right], &margin, &test))
+                    .collect()
             }
             Form::Within { left, right, percent } => {
                 distinct(&mut cells, &pinned(check));
-                let test = |l: f64, r: f64| (l - r).abs() <= percent / 100.0 * r.abs();
-                cells.into_iter().map(|cell| self.compare(check, cell, left, right, &test)).collect()
+                let margin = |l: f64, r: f64| percent / 100.0 * r.abs() - (l - r).abs();
+                let test = |l: f64, r: f64| margin(l, r) >= 0.0;
+                cells
+                    .into_iter()
+                    .map(|cell| self.compare(check, cell, [left, right], &margin, &test))
+                    .collect()
             }
             Form::Trend { side, rises, key } => self.trends(check, &cells, side, *rises, key),
         }
     }
 
+    /// `margin` is what the test looks at: its distance from zero, against how much it varies from seed to
+    /// seed, says whether other seeds could have given the other answer.
     fn compare(
         &self,
         check: &Check,
         cell: Cell,
-        left: &Side,
-        right: &Side,
+        [left, right]: [&Side; 2],
+        margin: &dyn Fn(f64, f64) -> f64,
         test: &dyn Fn(f64, f64) -> bool,
     ) -> (Cell, Finding) {
         let seeds = self.seeds(check, &cell);
-        let of = |metric: &Metric| self.mean(metric, &cell, &seeds);
-        let (left, right) = (left.value(&of), right.value(&of));
-        let holds = left.zip(right).map(|(l, r)| test(l, r));
-        let numbers = json!({ "left": left, "right": right, "holds": holds });
+        let at = |seeds: &BTreeSet<u64>| {
+            let of = |metric: &Metric| self.mean(metric, &cell, seeds);
+            left.value(&of).zip(right.value(&of))
+        };
+        let means = at(&seeds);
+        let holds = means.map(|(l, r)| test(l, r));
+        let mut numbers = json!({ "left": means.map(|m| m.0), "right": means.map(|m| m.1), "holds": holds });
+        let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| margin(l, r))).collect();
+        if let Some(((l, r), noise)) = means.zip(Noise::of(each)) {
+            numbers["half_width"] = json!(noise.0);
+            numbers["within_noise"] = json!(noise.covers(margin(l, r)));
+        }
         (cell, Finding { holds, numbers })
     }
 
@@ -116,27 +168,43 @@ impl<'a> Table<'a> {
                 None => lines.push((rest, vec![cell])),
             }
         }
-        let found = lines.into_iter().map(|(rest, line)| {
-            let mut points: Vec<(Option<f64>, Value, Option<f64>)> = line
-                .into_iter()
-                .map(|cell| {
-                    let seeds = self.seeds(check, cell);
-                    let value = side.value(&|metric| self.mean(metric, cell, &seeds));
-                    let at = cell.get(key).cloned().unwrap_or_default();
-                    (quantity(&at), at, value)
-                })
-                .collect();
-            // Values that are numbers or durations are put in order; others stay as written.
-            if points.iter().all(|(at, ..)| at.is_some()) {
-                points.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
-            }
-            let values: Option<Vec<f64>> = points.iter().map(|(.., value)| *value).collect();
-            let ordered = |pair: &[f64]| if rises { pair[0] <= pair[1] } else { pair[0] >= pair[1] };
-            let holds = values.filter(|v| v.len() > 1).map(|v| v.windows(2).all(ordered));
-            let along: Vec<Value> = points.into_iter().map(|(_, at, value)| json!([at, value])).collect();
-            (rest, Finding { holds, numbers: json!({ "along": along, "holds": holds }) })
-        });
-        found.collect()
+        lines.into_iter().map(|(rest, line)| (rest, self.trend(check, line, side, rises, key))).collect()
+    }
+
+    fn trend(&self, check: &Check, line: Vec<&Cell>, side: &Side, rises: bool, key: &str) -> Finding {
+        let mut points: Vec<Along> =
+            line.into_iter().map(|cell| self.along(check, cell, side, key)).collect();
+        // Values that are numbers or durations are put in order; others stay as written.
+        if points.iter().all(|point| point.order.is_some()) {
+            points.sort_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(std::cmp::Ordering::Equal));
+        }
+        let values: Option<Vec<f64>> = points.iter().map(|point| point.value).collect();
+        let step = |pair: [f64; 2]| if rises { pair[1] - pair[0] } else { pair[0] - pair[1] };
+        let steps = values.filter(|values| values.len() > 1);
+        let steps: Option<Vec<f64>> =
+            steps.map(|v| v.windows(2).map(|pair| step([pair[0], pair[1]])).collect());
+        let holds = steps.as_ref().map(|steps| steps.iter().all(|&step| step >= 0.0));
+        let shown: Vec<Value> = points.iter().map(|point| json!([point.at, point.value])).collect();
+        let mut numbers = json!({ "along": shown, "holds": holds });
+        let noise: Option<Vec<Noise>> =
+            points.windows(2).map(|pair| Noise::of(pair[1].minus(&pair[0]))).collect();
+        if let Some((steps, noise)) = steps.zip(noise) {
+            // What decides: any step if the trend holds, those against it if not.
+            let decides = |step: f64| holds == Some(true) || step < 0.0;
+            let unsure = |(&step, noise): (&f64, &Noise)| decides(step).then(|| noise.covers(step));
+            let mut unsure = steps.iter().zip(&noise).filter_map(unsure);
+            let within = if holds == Some(true) { unsure.any(|u| u) } else { unsure.all(|u| u) };
+            numbers["within_noise"] = json!(within);
+        }
+        Finding { holds, numbers }
+    }
+
+    fn along(&self, check: &Check, cell: &Cell, side: &Side, key: &str) -> Along {
+        let seeds = self.seeds(check, cell);
+        let value = |seeds: &BTreeSet<u64>| side.value(&|metric| self.mean(metric, cell, seeds));
+        let at = cell.get(key).cloned().unwrap_or_default();
+        let each = seeds.iter().map(|&seed| (seed, value(&[seed].into()))).collect();
+        Along { order: quantity(&at), at, value: value(&seeds), each }
     }
 
     /// Seeds that every metric of the check was measured under, so that means are over the same worlds.
@@ -209,115 +277,4 @@ fn name(check: &Check, cell: &Cell) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A line of results whose median response time is `p50`.
-    fn line(policy: &str, cell: &Value, seed: u64, p50: f64) -> Summary {
-        let zeros = |keys: &[&str]| keys.iter().map(|k| ((*k).to_owned(), json!(0))).collect::<Value>();
-        let mut response = zeros(&["mean", "std", "p50", "p90", "p95", "p99", "p999", "max"]);
-        response["p50"] = json!(p50);
-        let mut copies = zeros(&["started", "finished", "preempted", "lost"]);
-        copies["wasted_work_s"] = json!(0.0);
-        serde_json::from_value(json!({
-            "experiment": "e", "policy": policy, "cell": cell, "runtime": "virtual", "seed": seed,
-            "jobs": zeros(&["submitted", "finished", "failed", "unfinished"]),
-            "tasks": zeros(&["submitted", "finished"]), "copies": copies, "response_s": response,
-            "wait_s": zeros(&["mean", "p50", "p99"]), "slowdown": zeros(&["mean", "p50", "p99"]),
-            "makespan_s": 0.0, "utilization": 0.0,
-            "messages": { "total": 0, "dropped": 0, "recovery": 0, "by_kind": { "probe": 7 } },
-            "staleness": null, "fidelity": null,
-            "engine": { "events": 0, "order_hash": "", "cpu_s": 0.0, "wall_s": 0.0, "peak_rss_bytes": 0 }
-        }))
-        .unwrap()
-    }
-
-    fn cell(value: &Value) -> Cell {
-        serde_json::from_value(value.clone()).unwrap()
-    }
-
-    fn claim(when: &Value, check: &str) -> Claim {
-        Claim { says: "s".into(), when: cell(when), checks: vec![Check::parse(check).unwrap()] }
-    }
-
-    /// Two policies in four cells (k, l) under two seeds: a is 1 + k, b is 2 + k, noise that cancels.
-    fn world() -> (Vec<Cell>, Vec<Summary>) {
-        let (mut cells, mut lines) = (Vec::new(), Vec::new());
-        for k in [0, 1] {
-            for l in ["10ms", "9ms"] {
-                let here = json!({ "s.k": k, "s.l": l });
-                cells.push(cell(&here));
-                for (seed, noise) in [(1, -0.25), (2, 0.25)] {
-                    lines.push(line("a", &here, seed, 1.0 + f64::from(k) + noise));
-                    lines.push(line("b", &here, seed, 2.0 + f64::from(k) + noise));
-                }
-            }
-        }
-        (cells, lines)
-    }
-
-    fn verdict(when: &Value, check: &str) -> Verdict {
-        let (cells, lines) = world();
-        judge(&[claim(when, check)], &cells, &lines)[0].verdict
-    }
-
-    #[test]
-    fn comparisons_hold_or_fail_in_every_cell_they_apply_to() {
-        let all = json!({});
-        for (when, check, wanted) in [
-            (&all, "a.response_s.p50 < b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Fails),
-            (&json!({ "s.k": 0 }), "a.response_s.p50 < 0.6 * b.response_s.p50", Verdict::Holds),
-            (&json!({ "s.k": [0, 1] }), "b.response_s.p50 - a.response_s.p50 == 1s", Verdict::Holds),
-            (&json!({ "s.k": 7 }), "a.response_s.p50 < 9", Verdict::NotTested),
-            (&all, "a.response_s.p50 within 50% of b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 within 40% of b.response_s.p50", Verdict::Fails),
-            (&all, "a.response_s.p50[s.k=1] == b.response_s.p50[s.k=0]", Verdict::Holds),
-            (&all, "a.response_s.p50[s.k=0] < b.response_s.p50", Verdict::Holds),
-            (&all, "a.response_s.p50 / a.tasks.finished < 1", Verdict::NotTested),
-            (&all, "a.response_s.p50 rises with s.k", Verdict::Holds),
-            (&all, "a.response_s.p50 falls with s.k", Verdict::Fails),
-            (&all, "a.messages.by_kind.probe == 7", Verdict::Holds),
-            (&all, "a.messages.by_kind.claim == 7", Verdict::NotTested),
-            (&all, "c.response_s.p50 < 1", Verdict::NotTested),
-        ] {
-            assert_eq!(verdict(when, check), wanted, "{check} when {when}");
-        }
-    }
-
-    #[test]
-    fn a_cell_without_results_is_not_tested() {
-        let (cells, mut lines) = world();
-        lines.retain(|line| line.cell != cells[2] || line.policy != "b");
-        let claims = [claim(&json!({}), "a.response_s.p50 < b.response_s.p50")];
-        assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::NotTested);
-        // A failure elsewhere is still a failure.
-        let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
-        assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
-    }
-
-    #[test]
-    fn means_are_over_common_seeds() {
-        let (cells, mut lines) = world();
-        lines.retain(|line| line.policy == "b" || line.seed == 1);
-        let found = &judge(
-            &[claim(&json!({ "s.k": 0, "s.l": "9ms" }), "a.response_s.p50 < b.response_s.p50")],
-            &cells,
-            &lines,
-        )[0];
-        let numbers = found.measured.values().next().unwrap();
-        assert_eq!((&numbers["left"], &numbers["right"]), (&json!(0.75), &json!(1.75)));
-        assert_eq!(
-            found.measured.keys().next().unwrap(),
-            "a.response_s.p50 < b.response_s.p50 [s.k=0, s.l=\"9ms\"]"
-        );
-    }
-
-    #[test]
-    fn durations_are_put_in_order() {
-        let (cells, lines) = world();
-        let found =
-            &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
-        assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
-    }
-}
+mod tests;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::{Metric, ParseError};
+use crate::fidelity::Certificate;
 use crate::results::{
     Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Summary, TaskCounts,
 };
@@ -122,7 +123,7 @@ fn template() -> Value {
         utilization: 0.0,
         messages: Messages::default(),
         staleness: None,
-        fidelity: None,
+        fidelity: Some(Certificate::default()),
         engine: Engine::default(),
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();

@@ -16,6 +16,10 @@
 //! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric
 //! names the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` leaves out
 //! cells. Replications count by their mean over the seeds that every metric of the check was measured under.
+//!
+//! The verdict compares means. With two seeds or more, each comparison also says whether it is `within_noise`:
+//! whether zero lies in the 95 % interval of the difference, paired by seed, so that other seeds could have
+//! decided otherwise. Each comparison is looked at by itself: of twenty that are all chance, one will seem sure.
 
 mod judge;
 mod metric;

@@ -54,7 +54,7 @@ fn a_described_trace_can_be_empty_of_gaps() {
 
 /// What a generator makes, as a trace.
 fn generated(spec: &WorkloadSpec) -> Trace {
-    let workload = Workload::build(spec, &Service::default(), 77, 1, &Traces::default()).unwrap();
+    let workload = Workload::build(spec, &Service::default(), 77, 1, &Traces::new(Vec::new())).unwrap();
     let mut trace = Trace::new(Path::new("generated.tr"), Format::Tr);
     for job in (0..workload.jobs()).map(JobId) {
         let durations: Vec<f32> = (0..workload.tasks(job))

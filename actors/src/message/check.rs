@@ -1,0 +1,217 @@
+//! Whether a message from another process makes sense, before a machine is stepped with it.
+//!
+//! A frame that decodes can still name a job that does not exist, or come from somebody who cannot say such a
+//! thing. Machines index their tables with what they are told and assert what only a bug of their own could
+//! break, so whoever takes messages from a network asks here first. What is said may still be untrue: a result
+//! of a copy that never ran is believed, as it is from any node.
+
+use crate::base::{ActorId, JobId, TaskId};
+use crate::catalog::Catalog;
+use crate::layout::{Layout, Role};
+use crate::message::{Message, Row, Tasks};
+
+/// Who says something to whom, in a run where such actors and jobs exist.
+pub(crate) struct Envelope<'a> {
+    pub from: Role,
+    pub to: Role,
+    pub layout: &'a Layout,
+    pub catalog: &'a dyn Catalog,
+}
+
+impl Envelope<'_> {
+    /// From a scheduler to a node.
+    pub(crate) const fn downwards(&self) -> bool {
+        matches!((self.from, self.to), (Role::Scheduler(_), Role::Node(_)))
+    }
+
+    /// From a node to a scheduler.
+    pub(crate) const fn upwards(&self) -> bool {
+        matches!((self.from, self.to), (Role::Node(_), Role::Scheduler(_)))
+    }
+
+    /// From a node to a node.
+    pub(crate) const fn along(&self) -> bool {
+        matches!((self.from, self.to), (Role::Node(_), Role::Node(_)))
+    }
+
+    /// Whether the job exists and `client` is its home.
+    pub(crate) fn home(&self, job: JobId, client: u32) -> bool {
+        self.has_job(job) && self.catalog.job(job).client == client
+    }
+
+    pub(crate) fn has_task(&self, task: TaskId) -> bool {
+        self.has_job(task.job) && task.index < self.catalog.tasks(task.job)
+    }
+
+    pub(crate) fn has_row(&self, row: &Row) -> bool {
+        row.turn < row.len && self.has_range(row.job, row.base, u32::from(row.len))
+    }
+
+    pub(crate) fn has_tasks(&self, tasks: Tasks) -> bool {
+        self.has_range(tasks.job, tasks.base, tasks.len)
+    }
+
+    fn has_job(&self, job: JobId) -> bool {
+        job.0 < self.catalog.jobs()
+    }
+
+    fn has_range(&self, job: JobId, base: u32, len: u32) -> bool {
+        let end = base.checked_add(len);
+        len > 0 && self.has_job(job) && end.is_some_and(|end| end <= self.catalog.tasks(job))
+    }
+}
+
+impl Message {
+    /// Whether `from` may say this to `to` over a network, and everything it names exists in a run of this
+    /// layout and catalog. A message that comes back undelivered is held against the same two actors, its
+    /// sender first. Costs a few comparisons and one look at the job.
+    #[must_use]
+    pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
+        // Workers have no endpoint of their own: only their node speaks with them.
+        let known = |actor: ActorId| actor.0 < layout.endpoints();
+        from != to && known(from) && known(to) && {
+            let (from, to) = (layout.role(from), layout.role(to));
+            self.allowed(&Envelope { from, to, layout, catalog })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Span, Time};
+    use crate::message::{Core, Gang, Job, Launch, Probe, Ring, Visitor};
+    use crate::scripts::Jobs;
+
+    /// Two schedulers and two nodes of one and two cores; 1000 jobs of four tasks, all of client 0.
+    struct World(Layout);
+
+    impl World {
+        fn new() -> Self {
+            Self(Layout::new(2, 1, [1, 2]))
+        }
+
+        fn says(&self, from: ActorId, to: ActorId, msg: impl Into<Message>) -> bool {
+            msg.into().check(from, to, &self.0, &Jobs { tasks: 4 })
+        }
+
+        /// Allowed from `from` to `to`, and between no others that differ in kind.
+        fn only(&self, from: &[ActorId], to: &[ActorId], msg: impl Into<Message> + Copy) {
+            for a in (0..self.0.actors()).map(ActorId) {
+                for b in (0..self.0.actors()).map(ActorId) {
+                    let may = a != b && from.contains(&a) && to.contains(&b);
+                    assert_eq!(self.says(a, b, msg), may, "{:?} from {a} to {b}", msg.into());
+                }
+            }
+        }
+
+        fn schedulers(&self) -> [ActorId; 2] {
+            [0, 1].map(|i| self.0.scheduler(i))
+        }
+
+        fn nodes(&self) -> [ActorId; 2] {
+            [0, 1].map(|i| self.0.node(i))
+        }
+    }
+
+    /// A job that exists, and one that does not.
+    const JOB: JobId = JobId(999);
+    const NONE: JobId = JobId(1000);
+
+    fn row(base: u32, len: u16, turn: u16) -> Row {
+        Row { job: JOB, base, len, turn, attempt: u32::MAX }
+    }
+
+    #[test]
+    fn jobs_go_between_their_client_and_schedulers() {
+        let world = World::new();
+        world.only(&[world.0.client(0)], &world.schedulers(), Job::Submit { job: JOB, round: u32::MAX });
+        world.only(&world.schedulers(), &[world.0.client(0)], Job::Finished { job: JOB });
+        world.only(&[], &[], Job::Submit { job: NONE, round: 0 });
+        world.only(&[], &[], Job::Finished { job: NONE });
+    }
+
+    #[test]
+    fn launches_name_tasks_that_exist() {
+        let world = World::new();
+        let (up, down) = (world.schedulers(), world.nodes());
+        world.only(&up, &down, Launch::Row(row(0, 4, 3)));
+        world.only(&up, &down, Launch::Drop(Tasks { job: JOB, base: 1, len: 3, below: 0 }));
+        world.only(&down, &up, Launch::Completed { copy: JOB.task(3).copy(7) });
+        for bad in [row(0, 0, 0), row(0, 2, 2), row(0, 5, 0), row(4, 1, 0), row(u32::MAX, 2, 0)] {
+            world.only(&[], &[], Launch::Row(bad));
+            world.only(&[], &[], Probe::Grant { row: bad, group: 0 });
+        }
+        world.only(&[], &[], Launch::Row(Row { job: NONE, ..row(0, 1, 0) }));
+        for (job, base, len) in [(JOB, 0, 0), (JOB, 3, 2), (JOB, u32::MAX, u32::MAX), (NONE, 0, 1)] {
+            world.only(&[], &[], Launch::Drop(Tasks { job, base, len, below: 1 }));
+        }
+        world.only(&[], &[], Launch::Completed { copy: JOB.task(4).copy(0) });
+    }
+
+    #[test]
+    fn probes_name_groups_that_can_exist() {
+        let world = World::new();
+        let (up, down) = (world.schedulers(), world.nodes());
+        let (job, group, task) = (JOB, 3, JOB.task(3));
+        world.only(&up, &down, Probe::Reserve { job, group, count: 1 });
+        world.only(&up, &down, Probe::Grant { row: row(3, 1, 0), group });
+        world.only(&up, &down, Probe::Nothing { job, group });
+        world.only(&up, &down, Probe::Cancel { job, group });
+        world.only(&up, &down, Probe::Sample { task });
+        world.only(&down, &up, Probe::Claim { job, group });
+        world.only(&down, &up, Probe::Length { task, length: i32::MIN });
+        world.only(&[], &[], Probe::Reserve { job, group, count: 0 });
+        for (job, group) in [(JOB, 4), (NONE, 0)] {
+            let row = row(0, 1, 0);
+            let task = job.task(group);
+            world.only(&[], &[], Probe::Reserve { job, group, count: 1 });
+            world.only(&[], &[], Probe::Claim { job, group });
+            world.only(&[], &[], Probe::Grant { row, group: group + 4 });
+            world.only(&[], &[], Probe::Nothing { job, group });
+            world.only(&[], &[], Probe::Cancel { job, group });
+            world.only(&[], &[], Probe::Sample { task });
+            world.only(&[], &[], Probe::Length { task, length: 0 });
+        }
+    }
+
+    #[test]
+    fn visitors_come_from_their_scheduler_or_along_the_ring() {
+        let world = World::new();
+        let ([first, second], nodes) = (world.schedulers(), world.nodes());
+        let visitor =
+            Visitor { task: JOB.task(0), scheduler: 1, limit: u8::MAX, hops: u16::MAX, max_wait: Span(1) };
+        world.only(&[second, nodes[0], nodes[1]], &nodes, Ring::Visit(visitor));
+        world.only(&[], &[], Ring::Visit(Visitor { scheduler: 2, ..visitor }));
+        world.only(&[], &[], Ring::Visit(Visitor { task: JOB.task(4), ..visitor }));
+        let state = Ring::State { limit: u32::MAX, load: Span(u64::MAX), at: Time(u64::MAX) };
+        world.only(&[first, second, nodes[0], nodes[1]], &nodes, state);
+        let load = Ring::Load { report: u32::MAX, active: u32::MAX, work: Span(u64::MAX) };
+        world.only(&[first, second], &[first, second], load);
+    }
+
+    #[test]
+    fn slices_change_on_cores_that_exist() {
+        let world = World::new();
+        let (up, [one, two]) = (world.schedulers(), world.nodes());
+        let switch = |core, copy| Gang::Switch { core, copy, order: u32::MAX };
+        world.only(&up, &[one, two], switch(0, None));
+        world.only(&up, &[two], switch(1, Some(JOB.task(3).copy(0))));
+        world.only(&[], &[], switch(2, None));
+        world.only(&[], &[], switch(0, Some(JOB.task(4).copy(0))));
+    }
+
+    #[test]
+    fn nobody_orders_cores_about_from_elsewhere() {
+        let world = World::new();
+        let copy = JOB.task(0).copy(0);
+        for order in [Core::Run { copy }, Core::Stop { copy }, Core::Suspend { copy }, Core::Ended { copy }] {
+            world.only(&[], &[], order);
+        }
+        let none = ActorId(u32::MAX);
+        let submit = Job::Submit { job: JOB, round: 0 };
+        assert!(
+            !world.says(none, world.0.scheduler(0), submit) && !world.says(world.0.client(0), none, submit)
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! What the tests of whole systems share: jobs to run, and policies to run them.
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
+
+use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
+use volary_actors::catalog::{Catalog, JobSpec};
+use volary_actors::policies::{
+    FullRepetition, LatinSquare, Peacock, PeacockForm, PolicySpec, Sparrow, SparrowForm,
+};
+
+/// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
+pub struct Load {
+    pub jobs: u32,
+    pub tasks: u32,
+    schedulers: u32,
+    pub arrivals: Vec<Time>,
+}
+
+impl Load {
+    pub fn new(jobs: u32, tasks: u32, schedulers: u32, gap: f64) -> Self {
+        let mut now = 0.0;
+        let draw = |job: u32| -(1.0 - Address::new(5, Purpose::Arrival).at(u64::from(job)).unit()).ln();
+        let arrivals = (0..jobs)
+            .map(|job| {
+                now += gap * draw(job);
+                Time::ZERO + Span::from_secs_f64(now)
+            })
+            .collect();
+        Self { jobs, tasks, schedulers, arrivals }
+    }
+
+    /// The work of a copy.
+    pub fn work(&self, copy: CopyId) -> Span {
+        let at = Address::new(5, Purpose::Work).at(u64::from(copy.task.job.0)).at(u64::from(copy.task.index));
+        Span::from_secs_f64(-(1.0 - at.at(u64::from(copy.attempt)).unit()).ln())
+    }
+}
+
+impl Catalog for Load {
+    fn jobs(&self) -> u32 {
+        self.jobs
+    }
+    fn job(&self, job: JobId) -> JobSpec {
+        let arrival = self.arrivals[job.index()];
+        JobSpec { arrival, tasks: self.tasks, client: job.0 % self.schedulers, class: 0, deadline: None }
+    }
+    fn estimate(&self, _: TaskId) -> Span {
+        Span::from_secs(1)
+    }
+    fn job_estimate(&self, _: JobId) -> Span {
+        Span::from_secs(1)
+    }
+}
+
+/// Every registered policy, and the forms its defaults do not use.
+pub fn policies() -> Vec<PolicySpec> {
+    let mut all = PolicySpec::defaults();
+    all.extend([
+        PolicySpec::LatinSquare(LatinSquare { order: 5, preemption: true }),
+        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false }),
+        PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
+        PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
+        PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
+        PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
+        PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
+    ]);
+    all
+}

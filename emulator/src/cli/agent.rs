@@ -1,0 +1,89 @@
+//! `volary agent`
+
+use std::fs::{self, OpenOptions};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::Args;
+use volary_actors::base::Span;
+
+use super::print;
+use crate::runtime::hosts::agent::{Agent, Settings};
+use crate::runtime::real::ticks::Ticks;
+
+/// Take part in runs on several machines: wait for a controller and run what it says.
+///
+/// An agent talks only to those whose certificates the run's authority has signed, runs experiments and never
+/// commands, and ends on SIGTERM or Ctrl-C.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// Where to listen; port 0 takes a free one. Nothing else is listened to.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: SocketAddr,
+    /// The host's folder of those that `volary certs` made: ca.pem, cert.pem, key.pem.
+    #[arg(long, value_name = "DIR")]
+    identity: PathBuf,
+    /// Write the process id there, and remove it at the end.
+    #[arg(long, value_name = "FILE")]
+    pidfile: Option<PathBuf>,
+    /// Append the log there instead of writing it to stderr.
+    #[arg(long, value_name = "FILE")]
+    pub(super) log: Option<PathBuf>,
+    /// Forget a controller or host that has been silent for so long.
+    #[arg(long, value_name = "SPAN", default_value = "10s")]
+    lease: Span,
+    /// End after one controller has come and gone.
+    #[arg(long)]
+    once: bool,
+    /// Let this host's clock be ahead by so much, to see what a wrong clock does.
+    #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
+    clock_ahead: Span,
+    /// Let this host's clock run too fast by so many millionths.
+    #[arg(long, value_name = "PPM", default_value_t = 0.0, hide = true, allow_negative_numbers = true)]
+    clock_drift: f64,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let settings = Settings {
+        listen: options.listen,
+        identity: options.identity.clone(),
+        lease: options.lease,
+        once: options.once,
+        ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
+    };
+    let agent = Agent::new(&settings)?;
+    let pid = options.pidfile.as_deref().map(Pidfile::write).transpose()?;
+    print(&format!("{} listens on {}", agent.name(), agent.address()?))?;
+    agent.run()?;
+    drop(pid);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file with the process id, for as long as the process lives.
+struct Pidfile(PathBuf);
+
+impl Pidfile {
+    fn write(path: &Path) -> anyhow::Result<Self> {
+        fs::write(path, format!("{}\n", std::process::id()))
+            .with_context(|| format!("cannot write the pidfile {}", path.display()))?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        // It is gone already if somebody tidied up.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Opens the log file that `--log` names.
+pub(super) fn log_file(path: &Path) -> anyhow::Result<fs::File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write the log {}", path.display()))
+}

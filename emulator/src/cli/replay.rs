@@ -1,0 +1,123 @@
+//! `volary replay`
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::print;
+use crate::number;
+use crate::runtime::replay::{self, Difference, Divergence, Replayed};
+
+/// Step the actors of a run through the inputs it logged, and compare what they do and what comes out.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// A run directory, of a run with `run.record.inputs = true`.
+    run: PathBuf,
+    /// Only this cell; all that the log has if absent.
+    #[arg(long, value_name = "ID")]
+    cell: Option<String>,
+    /// Print one JSON object per cell.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut source = replay::run(&options.run)?;
+    let cells = options.cell.clone().map_or_else(|| source.cells(), |cell| vec![cell]);
+    let mut status = 0;
+    for cell in &cells {
+        match source.replay(cell) {
+            Ok(replayed) => {
+                let text = if options.json { serde_json::to_string(&replayed)? } else { text(&replayed) };
+                print(&text)?;
+                status = status.max(verdict(&replayed));
+            }
+            Err(replay::Error::Cell { cell, why }) => {
+                tracing::error!("cell {cell}: {why}");
+                status = 3;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if let Some(damage) = source.damage() {
+        tracing::error!("{damage}; what comes before that was replayed");
+        status = 3;
+    } else if source.is_cut() {
+        tracing::error!("the log ends within a frame: the run was killed, or the file was cut");
+        status = 3;
+    } else if cells.is_empty() {
+        tracing::error!("the log has no cell: nothing was run while it was written");
+        status = 3;
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// 1 where something differs, 3 where the log ends before the run did.
+fn verdict(replayed: &Replayed) -> u8 {
+    match (replayed.is_identical() && replayed.is_equal(), replayed.cut) {
+        (false, _) => 1,
+        (true, true) => 3,
+        (true, false) => 0,
+    }
+}
+
+fn text(replayed: &Replayed) -> String {
+    let Replayed { cell, policy, seed, shards, steps, .. } = replayed;
+    let mut text = format!("{policy}, seed {seed}, cell {cell}, {shards} shards\n  ");
+    let steps = number::count(*steps);
+    let _ = match (&replayed.divergence, replayed.cut) {
+        (Some(divergence), _) => write!(text, "{}", differs(divergence)),
+        (None, true) => write!(text, "{steps} steps replayed up to where the log ends, effects identical"),
+        (None, false) => write!(text, "{steps} steps replayed, effects identical"),
+    };
+    if replayed.measured.is_empty() {
+        if replayed.divergence.is_none() {
+            text.push_str("\n  the run has no result to compare with");
+        }
+    } else {
+        results(&replayed.measured, &mut text);
+    }
+    text
+}
+
+fn differs(divergence: &Divergence) -> String {
+    let Divergence { step, at_s, actor, role, input, effects_logged, effects } = divergence;
+    let mut text = format!(
+        "step {} differs, at {at_s:.9} s: actor {actor} ({role})\n    was told  {input}\n    \
+         answered  {effects_logged} effects, and now {}",
+        number::count(*step),
+        effects.len()
+    );
+    for effect in effects {
+        let _ = write!(text, "\n              {effect}");
+    }
+    text
+}
+
+/// What people look at first, and whatever differs.
+const SHOWN: [&str; 6] = [
+    "jobs.finished",
+    "response_s.mean",
+    "response_s.p50",
+    "response_s.p90",
+    "response_s.p99",
+    "response_s.max",
+];
+
+fn results(measured: &[Difference], text: &mut String) {
+    let _ = write!(text, "\n  {:<24} {:>22} {:>22}", "", "replayed", "recorded");
+    for line in measured.iter().filter(|line| SHOWN.contains(&line.what.as_str()) || !line.is_none()) {
+        let mark = if line.is_none() { "" } else { "  differs" };
+        let (replayed, recorded) = (plain(&line.replayed), plain(&line.recorded));
+        let _ = write!(text, "\n  {:<24} {replayed:>22} {recorded:>22}{mark}", line.what);
+    }
+    let equal = measured.iter().filter(|line| line.is_none()).count();
+    let _ = write!(text, "\n  {equal} of {} numbers of the summary are equal", measured.len());
+}
+
+fn plain(value: &Value) -> String {
+    if value.is_null() { "unmeasured".to_owned() } else { value.to_string() }
+}

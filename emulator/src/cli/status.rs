@@ -1,0 +1,32 @@
+//! `volary status`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{print, print_json};
+use crate::runtime::hosts;
+
+/// Ask the agents of a hosts file how they are.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The hosts file, as `volary certs` writes it.
+    #[arg(long, value_name = "FILE")]
+    hosts: PathBuf,
+    /// Print a JSON array instead of lines.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let states = hosts::status(&options.hosts)?;
+    if options.json {
+        print_json(&states)?;
+    } else {
+        let lines: Vec<_> = states.iter().map(ToString::to_string).collect();
+        print(&lines.join("\n"))?;
+    }
+    let well = states.iter().all(|state| state.error.is_none());
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(3) })
+}

@@ -1,0 +1,184 @@
+//! What a shard measures of its own departure from what was asked.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use volary_actors::base::Span;
+
+/// A histogram of spans, as it travels: counts by value in nanoseconds of emulated time, to three digits.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Buckets(Vec<(u64, u64)>);
+
+/// A distribution of spans: quantiles to three digits, whatever its size.
+#[derive(Clone, Debug)]
+pub struct Spread(Histogram<u64>);
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self(Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported")))
+    }
+}
+
+impl Spread {
+    /// Counts one span.
+    #[inline]
+    pub fn add(&mut self, span: Span) {
+        // Grows with what it is given; u64 nanoseconds hold any span.
+        let _ = self.0.record(span.0);
+    }
+
+    /// Adds what another shard measured.
+    pub fn merge(&mut self, buckets: &Buckets) {
+        for &(value, count) in &buckets.0 {
+            let _ = self.0.record_n(value, count);
+        }
+    }
+
+    /// The counts, to travel.
+    #[must_use]
+    pub fn buckets(&self) -> Buckets {
+        Buckets(self.0.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect())
+    }
+
+    /// How many spans were counted.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Whether none was counted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Their mean in emulated seconds; zero if there is none.
+    #[must_use]
+    pub fn mean_s(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.0.mean() * 1e-9 }
+    }
+
+    /// A quantile in emulated seconds; zero if there is none.
+    #[must_use]
+    pub fn quantile_s(&self, q: f64) -> f64 {
+        if self.is_empty() { 0.0 } else { self.0.value_at_quantile(q) as f64 * 1e-9 }
+    }
+
+    /// The longest in emulated seconds; zero if there is none.
+    #[must_use]
+    pub fn max_s(&self) -> f64 {
+        if self.is_empty() { 0.0 } else { self.0.max() as f64 * 1e-9 }
+    }
+
+    /// The share that is longer than a span.
+    #[must_use]
+    pub fn share_above(&self, span: Span) -> f64 {
+        if self.is_empty() {
+            return 0.0;
+        }
+        let up_to = self.0.count_between(0, span.0);
+        1.0 - up_to as f64 / self.len() as f64
+    }
+
+    /// The share of its most frequent value, to three digits; zero if there is none.
+    #[must_use]
+    pub fn most_frequent(&self) -> f64 {
+        let most = self.0.iter_recorded().map(|value| value.count_at_value()).max().unwrap_or(0);
+        most as f64 / self.len().max(1) as f64
+    }
+
+    /// The largest distance between the distribution functions of this and another one: the statistic of
+    /// Kolmogorov and Smirnov. Zero if one is empty.
+    #[must_use]
+    pub fn distance(&self, other: &Self) -> f64 {
+        if self.is_empty() || other.is_empty() {
+            return 0.0;
+        }
+        let steps = |spread: &Self, sign: f64| {
+            let weight = sign / spread.len() as f64;
+            let step = |v: hdrhistogram::iterators::IterationValue<u64>| {
+                (v.value_iterated_to(), weight * v.count_at_value() as f64)
+            };
+            spread.0.iter_recorded().map(step).collect::<Vec<_>>()
+        };
+        let mut all = steps(self, 1.0);
+        all.extend(steps(other, -1.0));
+        all.sort_unstable_by_key(|&(value, _)| value);
+        let (mut apart, mut most) = (0.0f64, 0.0f64);
+        for same in all.chunk_by(|a, b| a.0 == b.0) {
+            apart += same.iter().map(|(_, step)| step).sum::<f64>();
+            most = most.max(apart.abs());
+        }
+        most
+    }
+}
+
+macro_rules! gauge {
+    ($($(#[$doc:meta])* $field:ident,)*) => {
+        /// Departures of one shard, or of all together.
+        #[derive(Clone, Default, Debug)]
+        pub struct Gauge {
+            $($(#[$doc])* pub $field: Spread,)*
+        }
+
+        /// A [`Gauge`] as it travels.
+        #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+        pub struct Reading {
+            $($field: Buckets,)*
+        }
+
+        impl Gauge {
+            /// What it shows, to travel.
+            #[must_use]
+            pub fn reading(&self) -> Reading {
+                Reading { $($field: self.$field.buckets(),)* }
+            }
+
+            /// Adds what another shard measured.
+            pub fn merge(&mut self, reading: &Reading) {
+                $(self.$field.merge(&reading.$field);)*
+            }
+        }
+    };
+}
+
+gauge! {
+    /// How late messages were handed to their actors.
+    deliveries,
+    /// How late timers fired.
+    timers,
+    /// How late the ends of copies were noticed.
+    work,
+    /// How late messages came in from other shards, of those that were late already then.
+    arrivals,
+    /// Delays that messages were to have.
+    asked,
+    /// Delays that they had.
+    achieved,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn travels_and_adds_up() {
+        let mut one = Gauge::default();
+        (1..=1000).for_each(|us| one.deliveries.add(Span(us * 1000)));
+        let mut sum = Gauge::default();
+        sum.merge(&one.reading());
+        sum.merge(&one.reading());
+        assert_eq!(sum.deliveries.len(), 2000);
+        assert!((sum.deliveries.quantile_s(0.5) - 500e-6).abs() < 2e-6);
+        assert!((sum.deliveries.share_above(Span(900_000)) - 0.1).abs() < 0.002);
+        assert!(sum.timers.is_empty() && sum.timers.max_s() == 0.0);
+    }
+
+    #[test]
+    fn the_distance_is_that_of_kolmogorov_and_smirnov() {
+        let (mut a, mut b) = (Spread::default(), Spread::default());
+        (0..1000).for_each(|k| a.add(Span(k * 1000)));
+        (0..1000).for_each(|k| b.add(Span((k + 250) * 1000)));
+        assert!((a.distance(&b) - 0.25).abs() < 0.003, "{}", a.distance(&b));
+        assert!(a.distance(&a) < 1e-9 && a.distance(&Spread::default()) == 0.0);
+    }
+}

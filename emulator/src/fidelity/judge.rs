@@ -1,0 +1,193 @@
+//! The thresholds beyond which a run did not do what was asked, and the verdict.
+//!
+//! | what | at most | because |
+//! |---|---|---|
+//! | deliveries later than a tenth of the median delay | 1 % of them | a delay that is a tenth longer is another delay; one in a hundred stays out of every quantile up to p99 |
+//! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times are then made of copies |
+//! | mean delay above the mean that was asked | 5 % | the bar for response times |
+//! | distance between the laws of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
+//! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
+//! | core time of copies above what they were to take | 1 % | a loaded cluster makes ten times that out of it in queues |
+//! | busy processors of a host | 90 % | beyond it the next burst has nowhere to go |
+//! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
+//! | datagrams lost by the real network | a tenth of the asked loss | so none where none was asked: policies then do without repairs |
+//! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
+//!
+//! A share counts as above its threshold when its 95 % interval is: a short run with one late delivery is not
+//! called degraded for it.
+
+use super::certificate::{Certificate, Compared, Departure, Late, Reason, Standing};
+use super::vitals::HostVitals;
+use crate::number;
+use crate::stats::wilson;
+
+/// Part of the median delay from which on a delivery is late.
+pub const DELAY_PART: f64 = 0.1;
+/// Part of the median copy from which on a delivery is late where messages take no time.
+pub const ZERO_DELAY_PART: f64 = 0.01;
+/// Part of the median copy from which on a timer or the end of a copy is late.
+pub const TASK_PART: f64 = 0.05;
+/// Share of late events.
+pub const LATE_SHARE: f64 = 0.01;
+/// Excess of the mean delay.
+pub const MEAN_DELAY: f64 = 0.05;
+/// Distance between the laws of delays.
+pub const DISTANCE: f64 = 0.1;
+/// Excess of the core time of copies.
+pub const CORE_TIME: f64 = 0.01;
+/// Busy share of a host.
+pub const BUSY: f64 = 0.9;
+/// Stolen share of a host's processor time.
+pub const STEAL: f64 = 0.05;
+/// Real loss, as a part of the asked loss.
+pub const REAL_LOSS: f64 = 0.1;
+/// Wall time below which shares of processor time, which are counted in ticks of 10 ms, say nothing.
+const TICKS_S: f64 = 0.2;
+/// The slowest that a remedy suggests in one step, as a part of the present speed.
+const SLOWEST: f64 = 0.1;
+/// The fastest, as a part of the present speed.
+const LEAST_STEP: f64 = 0.9;
+
+/// What to do about a departure.
+enum Remedy {
+    /// Run at this part of the present speed.
+    Slower(f64),
+    /// Anything else.
+    Words(&'static str),
+}
+
+impl Certificate {
+    /// Finds the reasons and pronounces the verdict.
+    pub(super) fn judge(&mut self) {
+        let run = self.of_lateness().chain(self.of_delays()).chain(self.of_cores());
+        let hosts = self.hosts.iter().flat_map(|host| {
+            let name = |reason: Reason| Reason {
+                says: format!("{}: {}", host.name, reason.says),
+                host: Some(host.name.clone()),
+                ..reason
+            };
+            self.of_host(host).map(name)
+        });
+        self.reasons = run.chain(hosts).collect();
+        self.verdict = if self.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
+    }
+
+    fn reason(&self, what: Departure, numbers: (f64, f64), says: String, remedy: Remedy) -> Reason {
+        let (measured, threshold) = numbers;
+        let (speed, remedy) = match remedy {
+            Remedy::Words(words) => (None, words.to_owned()),
+            Remedy::Slower(part) => {
+                let speed = two_digits(self.speed * part.clamp(SLOWEST, LEAST_STEP));
+                (Some(speed), format!("--set run.speed={speed} or less, or more hosts"))
+            }
+        };
+        Reason { what, host: None, measured, threshold, says, remedy, speed }
+    }
+
+    fn of_lateness(&self) -> impl Iterator<Item = Reason> {
+        let of_copy = TASK_PART * self.median_copy_s;
+        let kinds = [
+            (Departure::LateDeliveries, "deliveries", self.lateness.deliveries, self.late_beyond_s),
+            (Departure::LateTimers, "timers", self.lateness.timers, of_copy),
+            (Departure::LateWork, "ends of copies", self.lateness.work, of_copy),
+        ];
+        let found = kinds.map(|(what, name, late, beyond)| self.late(what, name, late, beyond));
+        found.into_iter().flatten()
+    }
+
+    fn late(&self, what: Departure, name: &str, late: Late, beyond: f64) -> Option<Reason> {
+        let surely = wilson(late.late_share, late.count).0;
+        (beyond > 0.0 && surely > LATE_SHARE).then(|| {
+            let (share, p99) = (number::percent(late.late_share), number::seconds(late.p99_s));
+            let says = format!(
+                "{share} of {name} are more than {} late, 99 % of them up to {p99}",
+                number::seconds(beyond)
+            );
+            self.reason(what, (late.late_share, LATE_SHARE), says, Remedy::Slower(beyond / late.p99_s))
+        })
+    }
+
+    fn of_delays(&self) -> impl Iterator<Item = Reason> {
+        let delay = &self.network.delay;
+        let means = Compared { asked: delay.asked.mean_s, achieved: delay.achieved.mean_s };
+        let excess = means.excess();
+        let longer = (excess > MEAN_DELAY).then(|| {
+            let [asked, achieved] = [means.asked, means.achieved].map(number::seconds);
+            let says = format!("the mean delay is {achieved}, {asked} was asked");
+            self.reason(
+                Departure::LongerDelays,
+                (excess, MEAN_DELAY),
+                says,
+                Remedy::Slower(MEAN_DELAY / excess),
+            )
+        });
+        let distorted = delay.ks.filter(|&ks| ks > DISTANCE).map(|ks| {
+            let says = format!("the law of delays is {} from the one that was asked (KS)", number::short(ks));
+            self.reason(Departure::DistortedDelays, (ks, DISTANCE), says, Remedy::Slower(DISTANCE / ks))
+        });
+        longer.into_iter().chain(distorted)
+    }
+
+    fn of_cores(&self) -> impl Iterator<Item = Reason> {
+        let excess = self.core_s.excess();
+        let slow = (excess > CORE_TIME).then(|| {
+            let says =
+                format!("copies keep their cores {} longer than they were to", number::percent(excess));
+            self.reason(Departure::SlowCores, (excess, CORE_TIME), says, Remedy::Slower(CORE_TIME / excess))
+        });
+        slow.into_iter()
+    }
+
+    fn of_host(&self, host: &HostVitals) -> impl Iterator<Item = Reason> {
+        [self.busy(host), self.stolen(host), self.lost(host), self.clock(host)].into_iter().flatten()
+    }
+
+    fn busy(&self, host: &HostVitals) -> Option<Reason> {
+        let busy = host.busy();
+        (host.wall_s >= TICKS_S && busy > BUSY).then(|| {
+            let own = number::percent(host.cpu_share);
+            let says = format!("processors are {} busy, {own} with this run", number::percent(busy));
+            let mostly = host.cpu_share > 0.5 * busy;
+            let remedy =
+                if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop what else runs there") };
+            self.reason(Departure::BusyHost, (busy, BUSY), says, remedy)
+        })
+    }
+
+    fn stolen(&self, host: &HostVitals) -> Option<Reason> {
+        let steal = host.steal_share.filter(|&steal| host.wall_s >= TICKS_S && steal > STEAL)?;
+        let says = format!("the hypervisor kept {} of its processor time", number::percent(steal));
+        let remedy = Remedy::Words("run on processors of its own, or at a lower speed");
+        Some(self.reason(Departure::Steal, (steal, STEAL), says, remedy))
+    }
+
+    fn lost(&self, host: &HostVitals) -> Option<Reason> {
+        let most = REAL_LOSS * self.network.datagram.loss.asked.unwrap_or(0.0);
+        let lost = host.datagrams_lost as f64 / host.datagrams_sent.max(1) as f64;
+        let surely = if most > 0.0 { wilson(lost, host.datagrams_sent).0 } else { lost };
+        (surely > most).then(|| {
+            let count = number::count(host.datagrams_lost);
+            let says = format!("the real network lost {count} of its datagrams, {}", number::percent(lost));
+            let remedy = Remedy::Words("a lower speed, more hosts, or larger socket buffers");
+            self.reason(Departure::LostDatagrams, (lost, most), says, remedy)
+        })
+    }
+
+    fn clock(&self, host: &HostVitals) -> Option<Reason> {
+        let (bound, most) = (host.clock.bound_s * self.speed, self.late_beyond_s);
+        (most > 0.0 && bound > most).then(|| {
+            let says = format!("its clock is known to {} only", number::seconds(bound));
+            self.reason(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound))
+        })
+    }
+}
+
+/// A positive number rounded down to two significant digits.
+fn two_digits(value: f64) -> f64 {
+    let decimals = (1.0 - value.log10().floor()).max(0.0);
+    let scale = 10f64.powf(decimals);
+    (value * scale + 1e-9).floor() / scale
+}
+
+#[cfg(test)]
+mod tests;

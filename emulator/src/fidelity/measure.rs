@@ -1,0 +1,158 @@
+//! A certificate from what was measured.
+
+use volary_actors::base::Span;
+use volary_netem::{Cause, ClassStats, LinkClass, Loss, Network, Stats};
+
+use super::certificate::{
+    Certificate, ClassFidelity, Compared, DelaySummary, Delays, Late, Lateness, NetworkFidelity, Share,
+};
+use super::gauge::{Gauge, Spread};
+use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART};
+use super::vitals::HostVitals;
+
+/// Delays whose middle half lies within this part of their median count as constant.
+const CONSTANT: f64 = 0.2;
+/// A law with a value that is more frequent than this has steps.
+const STEP: f64 = 0.05;
+
+/// What a real run measured of itself.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// Emulated seconds per real second.
+    pub speed: f64,
+    /// Lateness and delays of all shards.
+    pub gauge: &'a Gauge,
+    /// What the emulated network did.
+    pub stats: &'a Stats,
+    /// What it was to do.
+    pub network: &'a Network,
+    /// And differently on some links.
+    pub classes: &'a [LinkClass],
+    /// Median run time of copies, s; zero if none ran.
+    pub median_copy_s: f64,
+    /// Core time spent on copies, s.
+    pub busy_s: f64,
+    /// One entry a process.
+    pub hosts: Vec<HostVitals>,
+}
+
+impl Evidence<'_> {
+    /// The certificate, with its verdict.
+    #[must_use]
+    pub fn certificate(self) -> Certificate {
+        let gauge = self.gauge;
+        let median_delay_s = gauge.asked.quantile_s(0.5);
+        let late_beyond_s = if median_delay_s > 0.0 {
+            DELAY_PART * median_delay_s
+        } else {
+            ZERO_DELAY_PART * self.median_copy_s
+        };
+        let of_copy = TASK_PART * self.median_copy_s;
+        let late_work_s = gauge.work.mean_s() * gauge.work.len() as f64;
+        let mut certificate = Certificate {
+            speed: self.speed,
+            median_delay_s,
+            median_copy_s: self.median_copy_s,
+            late_beyond_s,
+            lateness: Lateness {
+                deliveries: late(&gauge.deliveries, late_beyond_s),
+                timers: late(&gauge.timers, of_copy),
+                work: late(&gauge.work, of_copy),
+                arrivals: late(&gauge.arrivals, 0.0),
+            },
+            network: self.network_fidelity(),
+            core_s: Compared { asked: (self.busy_s - late_work_s).max(0.0), achieved: self.busy_s },
+            hosts: self.hosts,
+            ..Certificate::default()
+        };
+        certificate.judge();
+        certificate
+    }
+
+    fn network_fidelity(&self) -> NetworkFidelity {
+        let gauge = self.gauge;
+        let Stats { datagram, stream } = self.stats;
+        let loss = self.asked_loss();
+        let lost = self.hosts.iter().map(|host| host.datagrams_lost).sum();
+        let alike = |probability: f64| (probability == 0.0 || self.classes.len() <= 1).then_some(probability);
+        let heard = datagram.sent - datagram.lost[Cause::Congestion as usize];
+        let delivered = datagram.delivered + stream.delivered;
+        let waited = (datagram.queueing_ns + stream.queueing_ns) as f64 * 1e-9 / delivered.max(1) as f64;
+        NetworkFidelity {
+            delay: Delays {
+                asked: summary(&gauge.asked),
+                achieved: summary(&gauge.achieved),
+                ks: is_continuous(&gauge.asked).then(|| gauge.asked.distance(&gauge.achieved)),
+            },
+            datagram: ClassFidelity {
+                sent: datagram.sent,
+                loss: losses(datagram, loss, lost),
+                duplicate: share(
+                    alike(self.network.duplicate.get()),
+                    datagram.duplicated,
+                    datagram.delivered,
+                ),
+                reorder: share(alike(self.network.reorder.get()), datagram.reordered, heard),
+            },
+            stream: ClassFidelity {
+                sent: stream.sent,
+                loss: losses(stream, loss, 0),
+                ..ClassFidelity::default()
+            },
+            link_wait_s: (waited > 0.0)
+                .then(|| Compared { asked: waited, achieved: waited + gauge.deliveries.mean_s() }),
+        }
+    }
+
+    /// The mean loss of every link, if they are alike.
+    fn asked_loss(&self) -> Option<f64> {
+        let own = |class: &LinkClass| match class.loss {
+            Some(loss) => loss.mean(),
+            None if class.local => 0.0,
+            None => self.network.loss.mean(),
+        };
+        let mut losses = self.classes.iter().map(own);
+        let first = losses.next().unwrap_or_else(|| Loss::mean(&self.network.loss));
+        losses.all(|loss| loss == first).then_some(first)
+    }
+}
+
+/// Whether the distance of a law from another says how different they are: any lateness puts a constant, or a
+/// law that has steps, as far off as can be.
+fn is_continuous(delays: &Spread) -> bool {
+    let at = |q| delays.quantile_s(q);
+    at(0.75) - at(0.25) > CONSTANT * at(0.5) && delays.most_frequent() <= STEP
+}
+
+fn late(spread: &Spread, beyond_s: f64) -> Late {
+    Late {
+        count: spread.len(),
+        mean_s: spread.mean_s(),
+        p50_s: spread.quantile_s(0.5),
+        p99_s: spread.quantile_s(0.99),
+        max_s: spread.max_s(),
+        late_share: spread.share_above(Span::from_secs_f64(beyond_s)),
+    }
+}
+
+fn summary(spread: &Spread) -> DelaySummary {
+    DelaySummary {
+        count: spread.len(),
+        mean_s: spread.mean_s(),
+        p50_s: spread.quantile_s(0.5),
+        p99_s: spread.quantile_s(0.99),
+        max_s: spread.max_s(),
+    }
+}
+
+/// Transmissions that the loss law could take, and those that it or the real network took.
+fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Share {
+    // Faults and full buffers come before the loss law; a degraded link's own loss comes after it.
+    let first = [Cause::Congestion, Cause::Partition, Cause::Crash].map(|cause| stats.lost[cause as usize]);
+    let trials = (stats.sent + stats.retransmissions).saturating_sub(first.iter().sum());
+    share(asked, stats.lost[Cause::Loss as usize] + really, trials)
+}
+
+fn share(asked: Option<f64>, came_true: u64, trials: u64) -> Share {
+    Share { asked, achieved: (trials > 0).then(|| came_true as f64 / trials as f64), trials }
+}

@@ -1,0 +1,234 @@
+//! The one place where an experiment meets the disk: each file that it names is read here, and remembered.
+//!
+//! What was read can be packed and taken to a machine that has none of the files: there the same names are
+//! looked up in the pack and nowhere else, so a name that was not packed does not exist, whatever the disk holds.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use volary_actors::base::Law;
+
+/// Environment variable that lists folders with traces, separated by colons.
+const FOLDERS: &str = "VOLARY_TRACES";
+/// Longest text read whole, bytes: profiles, topologies, lists of values. A workload trace is streamed instead.
+pub const LONGEST_TEXT: u64 = 16 << 20;
+/// Most bytes that all packed files may have together.
+pub const LARGEST_PACK: u64 = 1 << 30;
+
+/// Files by the names under which they are asked for. Clones share what was read.
+#[derive(Clone, Debug)]
+pub struct Files(Arc<Store>);
+
+#[derive(Debug)]
+struct Store {
+    /// Whether the disk may be asked for what is not held.
+    disk: bool,
+    /// Where traces are looked for, besides the experiment's folder.
+    folders: Vec<PathBuf>,
+    held: Mutex<BTreeMap<PathBuf, Held>>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug)]
+enum Held {
+    /// Its bytes.
+    Whole(Arc<[u8]>),
+    /// That it was streamed from the disk, where it still is.
+    Streamed,
+}
+
+/// Files taken along, as [`Files::pack`] makes it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Pack {
+    /// Where traces are looked for, besides the experiment's folder.
+    pub folders: Vec<PathBuf>,
+    /// Name as it is asked for, to bytes.
+    pub files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Files {
+    /// Those of the disk; traces also in the folders of `VOLARY_TRACES`.
+    #[must_use]
+    pub fn of_disk() -> Self {
+        let listed = std::env::var_os(FOLDERS).unwrap_or_default();
+        let folders = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
+        Self::new(true, folders.collect(), BTreeMap::new())
+    }
+
+    /// Those of a pack and no others.
+    #[must_use]
+    pub fn of_pack(pack: Pack) -> Self {
+        let held = pack.files.into_iter().map(|(name, bytes)| (name, Held::Whole(bytes.into())));
+        Self::new(false, pack.folders, held.collect())
+    }
+
+    fn new(disk: bool, folders: Vec<PathBuf>, held: BTreeMap<PathBuf, Held>) -> Self {
+        Self(Arc::new(Store { disk, folders, held: Mutex::new(held) }))
+    }
+
+    /// Where traces are looked for, besides the experiment's folder.
+    #[must_use]
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.0.folders
+    }
+
+    /// Takes `bytes` for the content of `name` from now on.
+    pub fn hold(&self, name: &Path, bytes: &[u8]) {
+        self.remember(name, Held::Whole(bytes.into()));
+    }
+
+    /// The whole of a file, read now or before: all who ask see the same, even if it changes meanwhile.
+    ///
+    /// # Errors
+    /// When there is no such file, it cannot be read, or it is longer than [`LONGEST_TEXT`].
+    pub fn whole(&self, name: &Path) -> io::Result<Arc<[u8]>> {
+        let bytes = match self.known(name) {
+            Some(Held::Whole(bytes)) => bytes,
+            Some(Held::Streamed) | None => {
+                let mut bytes = Vec::new();
+                self.file(name)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;
+                bytes.into()
+            }
+        };
+        if bytes.len() as u64 > LONGEST_TEXT {
+            return Err(too_large(format!("it is longer than {} MiB", LONGEST_TEXT >> 20)));
+        }
+        self.remember(name, Held::Whole(Arc::clone(&bytes)));
+        Ok(bytes)
+    }
+
+    /// A file to be read from its start, of any length.
+    ///
+    /// # Errors
+    /// When there is no such file or it cannot be opened.
+    pub fn stream(&self, name: &Path) -> io::Result<Box<dyn Read>> {
+        if let Some(Held::Whole(bytes)) = self.known(name) {
+            return Ok(Box::new(Cursor::new(bytes)));
+        }
+        let file = self.file(name)?;
+        self.remember(name, Held::Streamed);
+        Ok(Box::new(file))
+    }
+
+    /// Whether there is a file of this name.
+    #[must_use]
+    pub fn has(&self, name: &Path) -> bool {
+        self.known(name).is_some() || (self.0.disk && name.is_file())
+    }
+
+    /// Whether there is a folder of this name, and what else is in it: for remedies.
+    #[must_use]
+    pub fn beside(&self, name: &Path) -> Option<Vec<String>> {
+        let folder = name.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        if !self.0.disk || !folder.is_dir() {
+            return None;
+        }
+        let entries = fs::read_dir(folder).into_iter().flatten();
+        Some(
+            entries
+                .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+                .collect(),
+        )
+    }
+
+    /// Everything that was asked for and is there, with what was streamed read once more.
+    ///
+    /// # Errors
+    /// The name of a file that cannot be read any more or whose name is not UTF-8, or with which the pack would
+    /// exceed [`LARGEST_PACK`].
+    pub fn pack(&self) -> Result<Pack, (PathBuf, io::Error)> {
+        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut pack = Pack { folders: self.0.folders.clone(), files: BTreeMap::new() };
+        let mut room = LARGEST_PACK;
+        for (name, held) in held {
+            if name.to_str().is_none() {
+                let why = io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8");
+                return Err((name, why));
+            }
+            let bytes = match held {
+                Held::Whole(bytes) => bytes.to_vec(),
+                Held::Streamed => {
+                    let mut bytes = Vec::new();
+                    match self.file(&name).and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
+                        Ok(_) => bytes,
+                        Err(why) => return Err((name, why)),
+                    }
+                }
+            };
+            match room.checked_sub(bytes.len() as u64) {
+                Some(left) => room = left,
+                None => {
+                    let why = format!("the files of the experiment exceed {} MiB", LARGEST_PACK >> 20);
+                    return Err((name, too_large(why)));
+                }
+            }
+            pack.files.insert(name, bytes);
+        }
+        Ok(pack)
+    }
+
+    fn file(&self, name: &Path) -> io::Result<File> {
+        if self.0.disk { File::open(name) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    fn known(&self, name: &Path) -> Option<Held> {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn remember(&self, name: &Path, held: Held) {
+        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), held);
+    }
+}
+
+fn too_large(why: String) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, why)
+}
+
+/// Whether a law names a file of values that nobody has read: it can be neither drawn nor averaged.
+#[must_use]
+pub fn is_unread<T>(law: &Law<T>) -> bool {
+    matches!(law, Law::Empirical(empirical) if empirical.values.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(files: &Files, name: &Path) -> String {
+        String::from_utf8(files.whole(name).unwrap().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_was_read_can_be_taken_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, c, large] = ["a", "b", "c", "large"].map(|name| folder.path().join(name));
+        for file in [&a, &b, &c] {
+            fs::write(file, file.file_name().unwrap().as_encoded_bytes()).unwrap();
+        }
+        fs::write(&large, vec![b' '; LONGEST_TEXT as usize + 1]).unwrap();
+        let files = Files::of_disk();
+        assert_eq!(text(&files, &a), "a");
+        fs::write(&a, "changed").unwrap();
+        assert_eq!(text(&files, &a), "a", "a file changed while it was used");
+        let mut streamed = String::new();
+        files.stream(&b).unwrap().read_to_string(&mut streamed).unwrap();
+        assert_eq!(streamed, "b");
+        assert!(files.has(&c), "c is there, though nobody read it");
+        assert_eq!(files.whole(&large).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        files.hold(Path::new("made"), b"up");
+
+        let pack = files.pack().unwrap();
+        assert_eq!(pack.files.len(), 3, "{:?}", pack.files.keys());
+        assert_eq!(pack.files[Path::new("made")], b"up");
+        let packed = Files::of_pack(pack);
+        assert_eq!((text(&packed, &a), text(&packed, &b)), ("a".to_owned(), "b".to_owned()));
+        // The disk has it; the pack does not, so it is not there.
+        assert!(!packed.has(&c) && packed.stream(&c).is_err() && packed.whole(&c).is_err());
+        assert_eq!(packed.whole(&c).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(packed.beside(&c).is_none(), "a pack must not list folders");
+    }
+}

@@ -1,0 +1,45 @@
+//! Digests and checksums.
+
+use flate2::Crc;
+use volary_actors::machine::Effect;
+use volary_actors::message::KINDS;
+
+use super::Digest;
+use crate::wire;
+
+/// CRC-32 of a frame.
+pub(super) fn checksum(section: u32, payload: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(&section.to_le_bytes());
+    crc.update(payload);
+    crc.sum()
+}
+
+/// Fingerprint of the message vocabulary: the encoding of a message is its place in it.
+pub(super) fn vocabulary() -> u32 {
+    let mut crc = Crc::new();
+    for (name, _) in KINDS {
+        crc.update(name.as_bytes());
+        crc.update(&[0]);
+    }
+    crc.sum()
+}
+
+/// Digests effects, in a buffer that it reuses.
+#[derive(Debug, Default)]
+pub struct Digester(Vec<u8>);
+
+impl Digester {
+    /// The digest of the effects of a step.
+    #[must_use]
+    pub fn digest(&mut self, effects: &[Effect]) -> Digest {
+        self.0.clear();
+        for effect in effects {
+            // Effects are plain numbers: they always have an encoding.
+            let _ = wire::append(effect, &mut self.0);
+        }
+        let mut crc = Crc::new();
+        crc.update(&self.0);
+        Digest { count: effects.len() as u32, crc: crc.sum().to_le_bytes() }
+    }
+}

@@ -1,0 +1,238 @@
+//! Reading: one pass finds the sections and checks every frame, then each section is read at its own pace.
+
+use std::collections::BTreeMap;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+
+use serde::de::DeserializeOwned;
+use volary_actors::base::{Span, Time};
+
+use super::check::{checksum, vocabulary};
+use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, failed, version_text};
+use crate::wire;
+
+/// Where a payload is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: u64,
+    length: u32,
+}
+
+/// A section of a log.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What it is of.
+    pub header: Header,
+    /// Which of the log's experiments it belongs to.
+    pub experiment: usize,
+    number: u32,
+    frames: Vec<Place>,
+}
+
+impl Found {
+    /// Its start.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let mut frames = self.frames.clone();
+        frames.reverse();
+        Cursor { frames, at: 0, payload: Vec::new(), used: 0, last: Time::ZERO }
+    }
+}
+
+/// How the last frame ends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Tail {
+    Whole,
+    /// The file ends within a frame.
+    Cut,
+    /// A frame is not what was written.
+    Damaged(String),
+}
+
+/// A log that is being read.
+#[derive(Debug)]
+pub struct Log<R> {
+    file: BufReader<R>,
+    experiments: Vec<Place>,
+    found: Vec<Found>,
+    /// Where the last whole frame ends.
+    end: u64,
+    tail: Tail,
+}
+
+impl<R: Read + Seek> Log<R> {
+    /// Finds the sections. What follows a frame that is cut or damaged is not looked at.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`], [`Error::Version`], or the file cannot be read.
+    pub fn new(file: R) -> Result<Self, Error> {
+        let mut file = BufReader::with_capacity(1 << 16, file);
+        let size = file.seek(SeekFrom::End(0)).map_err(failed("read"))?;
+        file.rewind().map_err(failed("read"))?;
+        let end = begin(&mut file, size)?;
+        let mut log = Self { file, experiments: Vec::new(), found: Vec::new(), end, tail: Tail::Whole };
+        let mut sections = BTreeMap::new();
+        let mut payload = Vec::new();
+        while log.end < size && log.tail == Tail::Whole {
+            log.scan(size, &mut sections, &mut payload).map_err(failed("read"))?;
+        }
+        Ok(log)
+    }
+
+    /// Takes in the next frame.
+    fn scan(
+        &mut self,
+        size: u64,
+        sections: &mut BTreeMap<u32, usize>,
+        payload: &mut Vec<u8>,
+    ) -> std::io::Result<()> {
+        let left = size - self.end;
+        if left < 12 {
+            self.tail = Tail::Cut;
+            return Ok(());
+        }
+        let [length, crc, number] = words(&mut self.file)?;
+        if left - 12 < u64::from(length) {
+            self.tail = Tail::Cut;
+            return Ok(());
+        }
+        payload.clear();
+        (&mut self.file).take(u64::from(length)).read_to_end(payload)?;
+        if checksum(number, payload) != crc {
+            self.tail = Tail::Damaged("a checksum does not match".to_owned());
+            return Ok(());
+        }
+        let place = Place { at: self.end + 12, length };
+        if number == EXPERIMENT {
+            self.experiments.push(place);
+        } else if let Some(&i) = sections.get(&number) {
+            self.found[i].frames.push(place);
+        } else {
+            let header = wire::take(payload).map(|(header, _)| header);
+            match (header, self.experiments.len().checked_sub(1)) {
+                (Ok(header), Some(experiment)) => {
+                    sections.insert(number, self.found.len());
+                    self.found.push(Found { header, experiment, number, frames: Vec::new() });
+                }
+                (Err(why), _) => {
+                    self.tail = Tail::Damaged(why.to_string());
+                    return Ok(());
+                }
+                (Ok(_), None) => {
+                    self.tail = Tail::Damaged("a section comes before its experiment".to_owned());
+                    return Ok(());
+                }
+            }
+        }
+        self.end = place.at + u64::from(length);
+        Ok(())
+    }
+
+    /// The sections, in the order in which they began.
+    #[must_use]
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// Whether the file ends within a frame, as a killed run leaves it.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.tail == Tail::Cut
+    }
+
+    /// What is wrong with the file, if it is not merely cut.
+    #[must_use]
+    pub fn damage(&self) -> Option<Error> {
+        match &self.tail {
+            Tail::Damaged(why) => Some(Error::Damaged { at: self.end, why: why.clone() }),
+            Tail::Whole | Tail::Cut => None,
+        }
+    }
+
+    /// Where the last whole frame ends.
+    pub(super) const fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// A number that no section has, and no attempt.
+    pub(super) fn next_section(&self) -> u32 {
+        let used = self.found.iter().map(|found| found.number.max(found.header.attempt));
+        used.max().unwrap_or(0).saturating_add(1)
+    }
+
+    /// One of the experiments.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn experiment<T: DeserializeOwned>(&mut self, index: usize) -> Result<T, Error> {
+        let place = self.experiments[index];
+        let mut payload = Vec::new();
+        self.load(place, &mut payload)?;
+        wire::take(&payload)
+            .map(|(experiment, _)| experiment)
+            .map_err(|why| Error::Damaged { at: place.at, why: why.to_string() })
+    }
+
+    /// The next entry of a section; `None` after the last.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or holds no entry there.
+    pub fn next(&mut self, cursor: &mut Cursor) -> Result<Option<Entry>, Error> {
+        while cursor.used == cursor.payload.len() {
+            let Some(place) = cursor.frames.pop() else { return Ok(None) };
+            self.load(place, &mut cursor.payload)?;
+            (cursor.at, cursor.used, cursor.last) = (place.at, 0, Time::ZERO);
+        }
+        let at = cursor.at + cursor.used as u64;
+        let (entry, used): (Entry, _) = wire::take(&cursor.payload[cursor.used..])
+            .map_err(|why| Error::Damaged { at, why: why.to_string() })?;
+        cursor.used += used;
+        cursor.last += Span(entry.at.0);
+        Ok(Some(Entry { at: cursor.last, ..entry }))
+    }
+
+    fn load(&mut self, place: Place, payload: &mut Vec<u8>) -> Result<(), Error> {
+        payload.clear();
+        self.file.seek(SeekFrom::Start(place.at)).map_err(failed("read"))?;
+        let read = (&mut self.file).take(u64::from(place.length)).read_to_end(payload);
+        read.map(|_| ()).map_err(failed("read"))
+    }
+}
+
+/// How far a section has been read.
+#[derive(Debug)]
+pub struct Cursor {
+    /// What is left, the next one at the end.
+    frames: Vec<Place>,
+    /// Where the payload is in the file.
+    at: u64,
+    payload: Vec<u8>,
+    used: usize,
+    last: Time,
+}
+
+/// Reads the beginning of a log, and says where its frames begin.
+fn begin(file: &mut impl Read, size: u64) -> Result<u64, Error> {
+    let mut magic = [0; MAGIC.len()];
+    if size < 16 {
+        return Err(Error::Foreign);
+    }
+    file.read_exact(&mut magic).map_err(failed("read"))?;
+    if magic != MAGIC {
+        return Err(Error::Foreign);
+    }
+    let [format, words] = words(file).map_err(failed("read"))?;
+    if (format, words) != (FORMAT, vocabulary()) {
+        return Err(Error::Version { found: version_text(format, words) });
+    }
+    Ok(16)
+}
+
+fn words<const N: usize>(file: &mut impl Read) -> std::io::Result<[u32; N]> {
+    let mut words = [0; N];
+    for word in &mut words {
+        let mut bytes = [0; 4];
+        file.read_exact(&mut bytes)?;
+        *word = u32::from_le_bytes(bytes);
+    }
+    Ok(words)
+}

@@ -1,0 +1,90 @@
+//! What certificates say, in words.
+
+use super::study::CellGroup;
+use crate::fidelity::Certificate;
+use crate::number;
+use crate::results::Summary;
+
+/// Under the table of a cell: a line if all its runs are faithful, else one for each that is not, with the
+/// remedy, and one for the rest. Nothing in virtual time.
+#[must_use]
+pub fn lines(group: &CellGroup) -> Vec<String> {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    let runs: Vec<_> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
+    let (bad, good): (Vec<_>, Vec<_>) =
+        runs.into_iter().partition(|(_, certificate)| certificate.is_degraded());
+    let several = bad.len() + good.len() > 1;
+    let mut lines: Vec<String> = bad.iter().flat_map(|(run, c)| degraded(run, c, several)).collect();
+    let good: Vec<&Certificate> = good.into_iter().map(|(_, certificate)| certificate).collect();
+    if !good.is_empty() {
+        let whose = if bad.is_empty() { "fidelity" } else { "fidelity of the others" };
+        lines.push(format!("{whose}: faithful ({})", worst(&good)));
+    }
+    lines
+}
+
+fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> Vec<String> {
+    let whose = if several { format!(" of {}, seed {}", run.policy, run.seed) } else { String::new() };
+    vec![
+        format!("fidelity{whose}: DEGRADED: {}", reasons(certificate)),
+        format!("  remedy: {}", certificate.remedies().join("; ")),
+    ]
+}
+
+/// Every reason, one after the other.
+#[must_use]
+pub fn reasons(certificate: &Certificate) -> String {
+    certificate.reasons.iter().map(|reason| reason.says.as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// The numbers behind a good verdict: the worst of each.
+fn worst(certificates: &[&Certificate]) -> String {
+    let most = |of: &dyn Fn(&Certificate) -> f64| certificates.iter().map(|c| of(c)).fold(0.0, f64::max);
+    let deliveries = number::seconds(most(&|c| c.lateness.deliveries.p99_s));
+    let late = number::seconds(certificates.iter().map(|c| c.late_beyond_s).fold(f64::INFINITY, f64::min));
+    let work = number::seconds(most(&|c| c.lateness.work.p99_s));
+    let busy = number::percent(most(&|c| c.hosts.iter().map(|host| host.busy()).fold(0.0, f64::max)));
+    let timer = most(&|c| c.timer_p99_s().unwrap_or(0.0));
+    let timer = if timer > 0.0 {
+        format!("; a bare timer of this machine: {}", number::seconds(timer))
+    } else {
+        String::new()
+    };
+    format!(
+        "99 % of deliveries within {deliveries}, {late} would be late; of copies' ends within {work}{timer}; processors {busy} busy"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fidelity::fixture;
+    use crate::record::cell::CellRecord;
+    use crate::record::fixture::measured;
+    use crate::report::study::PolicyRuns;
+
+    fn group(certificates: &[Option<Certificate>]) -> CellGroup {
+        let runs = certificates.iter().zip(["a", "b"]).map(|(certificate, policy)| {
+            let mut run = CellRecord::new(policy, &measured(policy, &[], 1, 1.0, 10));
+            run.summary.fidelity.clone_from(certificate);
+            PolicyRuns { policy: policy.to_owned(), runs: vec![run] }
+        });
+        CellGroup { cell: crate::results::Cell::new(), policies: runs.collect() }
+    }
+
+    #[test]
+    fn says_the_verdict_and_what_to_do() {
+        assert_eq!(lines(&group(&[None, None])), [] as [&str; 0], "virtual time has none");
+        let good = lines(&group(&[Some(fixture::faithful()), Some(fixture::faithful())]));
+        assert_eq!(good.len(), 1);
+        assert!(good[0].starts_with("fidelity: faithful (99 % of deliveries within 69"), "{good:?}");
+        assert!(good[0].contains("a bare timer of this machine: 80.0\u{202f}µs"), "{good:?}");
+        let mixed = lines(&group(&[Some(fixture::faithful()), Some(fixture::degraded())]));
+        assert_eq!(mixed.len(), 3);
+        assert!(mixed[0].starts_with("fidelity of b, seed 1: DEGRADED: "), "{mixed:?}");
+        assert!(mixed[1].starts_with("  remedy: --set run.speed="), "{mixed:?}");
+        assert!(mixed[2].starts_with("fidelity of the others: faithful ("), "{mixed:?}");
+        let alone = lines(&group(&[Some(fixture::degraded())]));
+        assert!(alone.len() == 2 && alone[0].starts_with("fidelity: DEGRADED: "), "{alone:?}");
+    }
+}

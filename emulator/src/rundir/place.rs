@@ -1,0 +1,72 @@
+//! Where results go if nobody says: `runs/<experiment>`, with a number where that is taken.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::load_manifest;
+
+/// A folder below `runs` that nothing is in yet.
+#[must_use]
+pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
+    let name = folder_name(experiment);
+    let numbered = (2..).map(|n| runs.join(format!("{name}-{n}")));
+    std::iter::once(runs.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
+}
+
+/// The folder below `runs` with the latest run of an experiment: what `--resume` goes on with. Of runs that
+/// started in the same second it is that with the highest number.
+#[must_use]
+pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
+    let name = folder_name(experiment);
+    let number = |path: &Path| -> Option<u32> {
+        match path.file_name()?.to_str()?.strip_prefix(name.as_str())? {
+            "" => Some(1),
+            rest => rest.strip_prefix('-')?.parse().ok(),
+        }
+    };
+    let folders = fs::read_dir(runs).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let ours = folders.filter_map(|path| {
+        let number = number(&path)?;
+        // Names of experiments may differ in what a folder's name does not show.
+        let manifest = load_manifest(&path).ok().filter(|manifest| manifest.experiment == experiment)?;
+        Some((manifest.started, number, path))
+    });
+    ours.max().map(|(.., path)| path)
+}
+
+fn folder_name(experiment: &str) -> String {
+    experiment.replace(['/', '\\'], "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::manifest;
+    use crate::rundir::RunDir;
+
+    #[test]
+    fn the_latest_run_is_found_and_a_new_one_disturbs_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path();
+        let run = |name: &str, experiment: &str, started: &str| {
+            let mut manifest = manifest(&[]);
+            (manifest.experiment, manifest.started) = (experiment.into(), started.into());
+            RunDir::create(&runs.join(name), manifest).unwrap();
+        };
+        assert_eq!((latest(runs, "a/b"), fresh(runs, "a/b")), (None, runs.join("a-b")));
+        run("a-b", "a/b", "2024-01-01T00:00:00Z");
+        assert_eq!((latest(runs, "a/b"), fresh(runs, "a/b")), (Some(runs.join("a-b")), runs.join("a-b-2")));
+        run("a-b-2", "a/b", "2024-01-02T00:00:00Z");
+        run("a-b-10", "a/b", "2024-01-02T00:00:00Z");
+        run("a-b-3", "a/b", "2024-01-01T00:00:00Z");
+        run("a-b-11", "a-b", "2024-02-01T00:00:00Z");
+        run("a-b-late", "a/b", "2024-02-01T00:00:00Z");
+        run("a-bc", "a/b", "2024-02-01T00:00:00Z");
+        fs::create_dir(runs.join("a-b-12")).unwrap();
+        assert_eq!(
+            (latest(runs, "a/b"), fresh(runs, "a/b")),
+            (Some(runs.join("a-b-10")), runs.join("a-b-4"))
+        );
+        assert_eq!(latest(runs, "a-b"), Some(runs.join("a-b-11")));
+    }
+}

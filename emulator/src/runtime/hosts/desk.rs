@@ -1,0 +1,207 @@
+//! What the tasks of an agent share during a unit, and how its shard speaks to the others.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use tokio::sync::{Notify, mpsc};
+use volary_actors::base::{Class, Time};
+
+use super::protocol::Word;
+use crate::fidelity::vitals::ClockError;
+use crate::parcel::{Observation, Parcel};
+use crate::runtime::real::clock::Clock;
+use crate::runtime::real::drive::{Inbox, Post};
+use crate::runtime::real::ticks::Ticks;
+use crate::runtime::world::World;
+use crate::transport::Link;
+use crate::transport::clock::{OffsetEstimator, Sample};
+use crate::transport::link::{LinkStats, SendError};
+
+/// Reports on their way to the controller at most; a shard that has more to say waits.
+pub(super) const WORDS: usize = 64;
+/// Bytes that may wait for one other host; with half of it the shard waits.
+pub(super) const QUEUE: usize = 8 << 20;
+/// Samples of the controller's clock that are looked at.
+const SAMPLES: usize = 64;
+/// How much faster one machine's clock may run than another's, in parts per million.
+const DRIFT_PPM: f64 = 250.0;
+
+/// What the tasks of a unit share.
+pub(super) struct Desk {
+    pub(super) inbox: Inbox,
+    pub(super) stop: Cell<bool>,
+    /// How far the slowest host has come.
+    pub(super) slowest: Cell<Time>,
+    /// The controller's start signal, on its clock.
+    pub(super) start: Cell<Option<i64>>,
+    /// Rung when `start` or `stop` is set.
+    pub(super) bell: Notify,
+    ticks: Ticks,
+    estimator: RefCell<OffsetEstimator>,
+    answers: Cell<u32>,
+    /// The largest error bound during the run, ns.
+    worst: Cell<i64>,
+}
+
+impl Desk {
+    pub(super) fn new(ticks: Ticks) -> Self {
+        Self {
+            inbox: Inbox::default(),
+            stop: Cell::new(false),
+            slowest: Cell::new(Time::ZERO),
+            start: Cell::new(None),
+            bell: Notify::new(),
+            ticks,
+            estimator: RefCell::new(OffsetEstimator::new(SAMPLES, DRIFT_PPM)),
+            answers: Cell::new(0),
+            worst: Cell::new(0),
+        }
+    }
+
+    /// Ends the unit, wherever it is.
+    pub(super) fn halt(&self) {
+        self.stop.set(true);
+        self.bell.notify_waiters();
+        self.inbox.wake();
+    }
+
+    /// The controller has said when to begin.
+    pub(super) fn begin(&self, at: i64) {
+        self.start.set(Some(at));
+        self.bell.notify_waiters();
+    }
+
+    /// Waits for the word to begin.
+    pub(super) async fn begun(&self) {
+        self.until(|| self.start.get().is_some()).await;
+    }
+
+    /// Waits for the end of the unit.
+    pub(super) async fn halted(&self) {
+        self.until(|| self.stop.get()).await;
+    }
+
+    /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
+    pub(super) async fn known(&self, pings: u32) -> i64 {
+        self.until(|| self.answers.get() >= pings).await;
+        self.offset().map_or(0, |(_, bound)| bound)
+    }
+
+    async fn until(&self, done: impl Fn() -> bool) {
+        loop {
+            let bell = self.bell.notified();
+            if done() {
+                return;
+            }
+            bell.await;
+        }
+    }
+
+    /// The controller answered a ping.
+    pub(super) fn pong(&self, sent: i64, here: i64) {
+        let whole = |ns: i64| ns.max(0).cast_unsigned();
+        let sample = Sample { sent: whole(sent), remote: whole(here), received: whole(self.ticks.now()) };
+        if self.estimator.borrow_mut().add(sample) {
+            self.answers.set(self.answers.get() + 1);
+            self.bell.notify_waiters();
+        }
+    }
+
+    /// How far this clock is ahead of the controller's, and how wrong that can be, ns; `None` before the first
+    /// answer.
+    fn offset(&self) -> Option<(i64, i64)> {
+        let offset = self.estimator.borrow().at(self.ticks.now().max(0).cast_unsigned())?;
+        Some((-offset.offset, offset.bound.cast_signed()))
+    }
+
+    /// Sets the clock by what is known of the controller's.
+    pub(super) fn adjust(&self, clock: &Clock) {
+        if let (Some(start), Some((ahead, bound))) = (self.start.get(), self.offset()) {
+            clock.set_start(start + ahead);
+            self.worst.set(self.worst.get().max(bound));
+        }
+    }
+
+    /// What is known of the clock at the end of a run: the bound is the largest of the run.
+    pub(super) fn clock_error(&self) -> ClockError {
+        let (ahead, bound) = self.offset().unwrap_or_default();
+        ClockError {
+            offset_s: ahead as f64 * 1e-9,
+            bound_s: bound.max(self.worst.get()) as f64 * 1e-9,
+            drift_ppm: self.estimator.borrow().drift().map_or(0.0, |drift| -drift.ppm),
+        }
+    }
+}
+
+/// The [`Post`] of a shard on a host.
+pub(super) struct Office {
+    desk: Rc<Desk>,
+    /// Links to the other hosts, by shard; none to itself.
+    links: Vec<Option<Link>>,
+    words: mpsc::Sender<Word>,
+    /// Reports that the channel had no room for.
+    waiting: Vec<Observation>,
+    mine: Time,
+}
+
+impl Office {
+    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<Link>>, words: mpsc::Sender<Word>) -> Self {
+        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO }
+    }
+
+    /// What all links counted.
+    pub(super) fn links(&self) -> LinkStats {
+        let mut sum = LinkStats::default();
+        for stats in self.links.iter().flatten().map(Link::stats) {
+            sum.datagram_sent += stats.datagram_sent;
+            sum.datagram_dropped += stats.datagram_dropped;
+            sum.datagrams_lost += stats.datagrams_lost;
+        }
+        sum
+    }
+}
+
+impl Post for Office {
+    fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
+        match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
+            // They stay where they are, and the shard waits.
+            Some(Err(SendError::Full { .. })) => {}
+            // A host that is gone is told of elsewhere.
+            Some(Ok(()) | Err(SendError::Ended(_))) | None => parcels.clear(),
+        }
+    }
+
+    fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.waiting.extend(notes);
+        if let Ok(room) = self.words.try_reserve() {
+            let notes = std::mem::take(&mut self.waiting);
+            room.send(Word::Notes { notes, mark, progress: self.mine });
+        }
+    }
+
+    fn progress(&mut self, mine: Time) -> Time {
+        self.mine = mine;
+        self.desk.slowest.get()
+    }
+
+    fn stopped(&self) -> bool {
+        self.desk.stop.get()
+    }
+
+    fn congested(&self) -> bool {
+        !self.waiting.is_empty() && self.words.capacity() == 0
+            || self.links.iter().flatten().any(|link| link.waiting() > QUEUE / 2)
+    }
+}
+
+/// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
+pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+    let layout = world.layout();
+    let Parcel { from, to, msg, .. } = parcel;
+    if from.0 >= layout.actors() || to.0 >= layout.actors() {
+        return false;
+    }
+    let home = |actor| homes[layout.endpoint(actor).index()];
+    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
+    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
+}

@@ -1,0 +1,450 @@
+//! The controller's side: takes the hosts, gives them the experiment, runs unit after unit, collects.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use volary_actors::base::{Endpoint as Place, Time};
+
+use super::protocol::{Assignment, End, Member, Order, Word};
+use super::spawn::Spawned;
+use super::{Fleet, HostsError, timing};
+use crate::fidelity::gauge::Gauge;
+use crate::results::Measured;
+use crate::runtime::closing::{Closing, Real, Tally};
+use crate::runtime::pool::Watch;
+use crate::runtime::real::keeper::{Keeper, Over};
+use crate::runtime::real::place::place;
+use crate::runtime::real::ticks::Ticks;
+use crate::runtime::world::World;
+use crate::runtime::{UnitError, cost};
+use crate::spec::{Bundle, Experiment, RunSection, RuntimeKind};
+use crate::transport::control::Incoming;
+use crate::transport::{Control, Hosts, Identity, Transport};
+use crate::wire::LARGEST_FRAME;
+
+/// How long a host may be silent.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long hosts may take to plan and build.
+const BUILDING: Duration = Duration::from_secs(600);
+/// How long hosts may take for their last word.
+const CLOSING: Duration = Duration::from_secs(15);
+/// From the decision to start until the start.
+const LEAD: Duration = Duration::from_millis(100);
+/// How often hosts learn how far the slowest is.
+const ROUND: Duration = Duration::from_millis(20);
+/// What was heard and not yet attended to, at most.
+const HEARD: usize = 256;
+
+/// Hosts that have planned the experiment and wait for units.
+#[derive(Debug)]
+pub struct Session {
+    party: Party,
+    runtime: Runtime,
+    _spawned: Option<Spawned>,
+}
+
+/// The hosts as the controller sees them.
+#[derive(Debug)]
+struct Party {
+    transport: Transport,
+    members: Vec<Member>,
+    hosts: Vec<Host>,
+    heard: mpsc::Receiver<(usize, Heard)>,
+    ticks: Ticks,
+    /// Tells units of this session from those of any other.
+    run: u64,
+}
+
+#[derive(Debug)]
+struct Host {
+    orders: mpsc::Sender<Order>,
+    tasks: [JoinHandle<()>; 2],
+    /// Why it is gone, if it is.
+    lost: Option<String>,
+}
+
+/// What came from a host.
+#[derive(Debug)]
+enum Heard {
+    Word(Word),
+    Gone(String),
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Hosts are free at once, and need not wait for our silence.
+        self.runtime.block_on(self.party.transport.close("the controller is done"));
+    }
+}
+
+impl Session {
+    /// Takes every host of a fleet and has it plan the experiment.
+    ///
+    /// # Errors
+    /// Names the host that cannot be reached, is busy, or is of another version.
+    pub fn open(fleet: &Fleet, experiment: &Experiment) -> Result<Self, HostsError> {
+        let (spawned, file) = match fleet {
+            Fleet::Hosts(path) => (None, path.clone()),
+            Fleet::Spawn(count) => {
+                let spawned = Spawned::start(*count)?;
+                let file = spawned.hosts_file();
+                (Some(spawned), file)
+            }
+        };
+        let file = Hosts::load(&file)?;
+        let bundle = experiment.bundle()?;
+        // A thread of its own for the network: it must answer while books are kept and worlds are built.
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
+        let party = runtime.block_on(Party::gather(&file, bundle))?;
+        Ok(Self { party, runtime, _spawned: spawned })
+    }
+
+    /// The names of the hosts, in order of shards.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.party.members.iter().map(|member| member.name.as_str())
+    }
+
+    /// Runs one unit on the hosts.
+    ///
+    /// # Errors
+    /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
+    /// [`UnitError::Broken`] when a host was lost in mid-run, with what had been measured.
+    ///
+    /// # Panics
+    /// On a bug in a policy: a job that finishes twice, books that do not close.
+    pub fn measure(
+        &mut self,
+        name: &str,
+        world: &World,
+        point: usize,
+        run: &RunSection,
+        watch: &Watch,
+    ) -> Result<Measured, UnitError> {
+        let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
+        let ran = self.runtime.block_on(self.party.unit(world, point, run, watch))?;
+        let Ran { keeper, over, ends, broken } = ran;
+        if over == Over::Interrupted {
+            return Err(UnitError::Interrupted);
+        }
+        let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
+        let ended = ends.iter().flatten();
+        ended.clone().for_each(|end| {
+            tally.add(&end.tally);
+            gauge.merge(&end.reading);
+        });
+        let hosts: Vec<_> = ended.map(|end| end.vitals.clone()).collect();
+        let (books, now) = keeper.close();
+        let closing = Closing {
+            experiment: name,
+            world,
+            run,
+            runtime: RuntimeKind::Hosts,
+            tally: &tally,
+            cpu_s: cost::process_cpu_s() - cpu + hosts.iter().map(|host| host.cpu_s).sum::<f64>(),
+            wall_s: clock.elapsed().as_secs_f64(),
+            peak_rss_bytes: hosts
+                .iter()
+                .map(|host| host.peak_rss_bytes)
+                .fold(cost::peak_rss_bytes(), u64::max),
+            real: Some(Real { gauge: &gauge, hosts }),
+        };
+        let measured = closing.measured(books, now)?;
+        match broken {
+            Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
+            None => Ok(measured),
+        }
+    }
+}
+
+/// A unit that is over.
+struct Ran<'a> {
+    keeper: Keeper<'a>,
+    over: Over,
+    /// The last words of the hosts, by shard.
+    ends: Vec<Option<Box<End>>>,
+    /// Why it could not go on.
+    broken: Option<String>,
+}
+
+impl Party {
+    async fn gather(file: &Hosts, bundle: Bundle) -> Result<Self, HostsError> {
+        let identity = Identity::load(&file.controller(), SystemTime::now())?;
+        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(SILENCE))?;
+        let (hear, heard) = mpsc::channel(HEARD);
+        let ticks = Ticks::new();
+        let (members, hosts) = (Vec::new(), Vec::new());
+        let mut party = Self { transport, members, hosts, heard, ticks, run: run_number() };
+        let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
+        for (i, host) in file.hosts.iter().enumerate() {
+            let member =
+                Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
+            let taken = Host::take(i, &member, &party.transport, ticks, &hear).await?;
+            taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
+            party.hosts.push(taken);
+            party.members.push(member);
+        }
+        let planned = |word: &Word| matches!(word, Word::Loaded);
+        party
+            .all(0, "plan the experiment", planned, &Watch::default())
+            .await
+            .map_err(|(host, why)| HostsError::Host { host, why })?;
+        Ok(party)
+    }
+
+    /// Waits until every host has said a certain thing. The error names the host that did not.
+    async fn all(
+        &mut self,
+        run: u64,
+        what: &str,
+        done: impl Fn(&Word) -> bool,
+        watch: &Watch,
+    ) -> Result<(), (String, String)> {
+        let mut left = vec![true; self.hosts.len()];
+        let late = Instant::now() + BUILDING;
+        while let Some(slowest) = left.iter().position(|left| *left) {
+            let name = |i: usize| self.members[i].name.clone();
+            if Instant::now() > late {
+                return Err((name(slowest), format!("took longer than {} s to {what}", BUILDING.as_secs())));
+            }
+            if watch.stopped() {
+                return Err((name(slowest), "interrupted".to_owned()));
+            }
+            match timeout(ROUND, self.heard.recv()).await {
+                Err(_) => {}
+                Ok(None) => return Err((name(slowest), "is gone".to_owned())),
+                Ok(Some((i, Heard::Word(word)))) if done(&word) => left[i] = false,
+                Ok(Some((i, Heard::Word(Word::Refused { run: of, why })))) if of == run || of == 0 => {
+                    return Err((name(i), why));
+                }
+                Ok(Some((i, Heard::Gone(why)))) => return Err((name(i), format!("is gone: {why}"))),
+                // Left over from a unit that was called off.
+                Ok(Some((_, Heard::Word(_)))) => {}
+            }
+        }
+        Ok(())
+    }
+
+    async fn unit<'a>(
+        &mut self,
+        world: &'a World,
+        point: usize,
+        run: &RunSection,
+        watch: &Watch,
+    ) -> Result<Ran<'a>, UnitError> {
+        self.run += 1;
+        let id = world.point().id_under(world.seed(), run);
+        for (me, host) in self.hosts.iter().enumerate() {
+            let assignment = Assignment {
+                run: self.run,
+                point: point as u32,
+                seed: world.seed(),
+                id: id.clone(),
+                members: self.members.clone(),
+                me: me as u16,
+            };
+            host.tell(Order::Prepare(Box::new(assignment))).await;
+        }
+        let this = self.run;
+        let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
+        if let Err((host, why)) = self.all(self.run, "prepare a run", ready, watch).await {
+            self.order(&Order::Stop).await;
+            return Err(if watch.stopped() {
+                UnitError::Interrupted
+            } else {
+                UnitError::Refused(format!("host {host}: {why}"))
+            });
+        }
+        self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
+        let heals_at = world.faults()?.heals_at();
+        let mut ran = Ran {
+            keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
+            over: Over::Interrupted,
+            ends: self.hosts.iter().map(|_| None).collect(),
+            broken: None,
+        };
+        let doomed = self.doomed(world)?;
+        ran.over = self.attend(&mut ran, &doomed, watch).await;
+        self.order(&Order::Stop).await;
+        self.collect(&mut ran).await;
+        Ok(ran)
+    }
+
+    /// From when on every actor of a host is down for good, by the experiment's own faults.
+    fn doomed(&self, world: &World) -> Result<Vec<Option<Time>>, UnitError> {
+        let weights: Vec<f64> = self.members.iter().map(|member| member.weight).collect();
+        let homes = place(world.layout(), &weights);
+        let faults = world.faults()?;
+        let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); self.hosts.len()];
+        for (endpoint, home) in homes.into_iter().enumerate() {
+            let gone =
+                faults.crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
+            let host = &mut doomed[home as usize];
+            *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
+        }
+        Ok(doomed)
+    }
+
+    /// Keeps the books until the run is over.
+    async fn attend(&mut self, ran: &mut Ran<'_>, doomed: &[Option<Time>], watch: &Watch) -> Over {
+        let mut progress = vec![Time::ZERO; self.hosts.len()];
+        let mut round = tokio::time::interval(ROUND);
+        loop {
+            let heard = tokio::select! {
+                heard = self.heard.recv() => heard,
+                _ = round.tick() => {
+                    let slowest = progress.iter().copied().min().unwrap_or(Time::MAX);
+                    self.order(&Order::Progress { slowest }).await;
+                    if let Some(over) = ran.keeper.over(watch) {
+                        return over;
+                    }
+                    continue;
+                }
+            };
+            let lost = match heard {
+                Some((i, Heard::Word(Word::Notes { notes, mark, progress: at }))) => {
+                    ran.keeper.report(i, notes, mark);
+                    progress[i] = at;
+                    None
+                }
+                Some((i, Heard::Word(Word::Lost { peer, why }))) => {
+                    Some((self.index(&peer), format!("{} lost it: {why}", self.members[i].name)))
+                }
+                Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why))) => {
+                    self.hosts[i].lost = Some(why.clone());
+                    Some((Some(i), why))
+                }
+                Some((_, Heard::Word(_))) => None,
+                None => Some((None, "no host is left".to_owned())),
+            };
+            let Some((host, why)) = lost else { continue };
+            let asked_for = host.and_then(|i| doomed[i]).is_some_and(|at| ran.keeper.complete() >= at);
+            match host {
+                Some(i) if asked_for => {
+                    self.hosts[i].lost.get_or_insert(why);
+                    ran.keeper.end(i);
+                    progress[i] = Time::MAX;
+                }
+                Some(_) | None => {
+                    let name = host.map_or("the hosts", |i| self.members[i].name.as_str());
+                    ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+                    return Over::Broken;
+                }
+            }
+        }
+    }
+
+    /// Waits for the last word of every host that is there.
+    async fn collect(&mut self, ran: &mut Ran<'_>) {
+        let late = tokio::time::Instant::now() + CLOSING;
+        let missing = |party: &Self, ran: &Ran<'_>| {
+            party.hosts.iter().zip(&ran.ends).position(|(host, end)| host.lost.is_none() && end.is_none())
+        };
+        while let Some(slowest) = missing(self, ran) {
+            match tokio::time::timeout_at(late, self.heard.recv()).await {
+                Ok(Some((i, Heard::Word(Word::End(end))))) => {
+                    ran.keeper.end(i);
+                    ran.ends[i] = Some(end);
+                }
+                Ok(Some((i, Heard::Word(Word::Notes { notes, mark, .. })))) => {
+                    ran.keeper.report(i, notes, mark)
+                }
+                Ok(Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why)))) => {
+                    self.hosts[i].lost = Some(why)
+                }
+                Ok(Some((_, Heard::Word(_)))) => {}
+                Ok(None) | Err(_) => {
+                    let name = self.members[slowest].name.clone();
+                    self.hosts[slowest].lost = Some("no last word".to_owned());
+                    ran.broken.get_or_insert_with(|| format!("host {name} did not report in the end"));
+                }
+            }
+        }
+    }
+
+    fn index(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.name == name)
+    }
+
+    async fn order(&self, order: &Order) {
+        for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
+            host.tell(order.clone()).await;
+        }
+    }
+}
+
+impl Host {
+    /// Connects to a host and begins to listen to it.
+    async fn take(
+        i: usize,
+        member: &Member,
+        transport: &Transport,
+        ticks: Ticks,
+        hear: &mpsc::Sender<(usize, Heard)>,
+    ) -> Result<Self, HostsError> {
+        let peer = transport.connect(&member.name, member.address).await?;
+        let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        let Control { outgoing: mut sender, incoming: receiver } = control;
+        let (orders, mut outgoing) = mpsc::channel(64);
+        let gone = hear.clone();
+        let write = tokio::spawn(async move {
+            while let Some(order) = outgoing.recv().await {
+                if let Err(error) = sender.send(&order).await {
+                    let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
+                    return;
+                }
+            }
+        });
+        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, hear.clone()));
+        Ok(Self { orders, tasks: [write, read], lost: None })
+    }
+
+    async fn tell(&self, order: Order) {
+        // If it is gone, whoever listens to it will notice.
+        let _ = self.orders.send(order).await;
+    }
+}
+
+/// Hands on what a host says. Pings are answered here and now.
+async fn listen(
+    i: usize,
+    mut receiver: Incoming<Word>,
+    orders: mpsc::Sender<Order>,
+    ticks: Ticks,
+    hear: mpsc::Sender<(usize, Heard)>,
+) {
+    loop {
+        let heard = match receiver.receive().await {
+            Ok(Word::Ping { sent }) => {
+                let pong = Order::Pong { sent, here: ticks.now() };
+                // One that cannot be sent at once would come too late to say anything.
+                let _ = orders.try_send(pong);
+                continue;
+            }
+            Ok(word) => Heard::Word(word),
+            Err(error) => {
+                let _ = hear.send((i, Heard::Gone(error.to_string()))).await;
+                return;
+            }
+        };
+        if hear.send((i, heard)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A number that no other session has: the time, mixed with the process.
+fn run_number() -> u64 {
+    let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
+}

@@ -1,0 +1,83 @@
+//! Real time on many machines: a controller, an agent on each host, QUIC between them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | [`agent`] | the daemon on each host |
+//! | `session` | what an agent does for a controller |
+//! | `desk` | what the tasks of an agent share |
+//! | [`protocol`] | what controller and agents say to each other |
+//! | `spawn` | agents on this machine, to try it in one command |
+//! | [`status`](fn@status) | how agents are |
+
+pub mod agent;
+mod desk;
+pub mod fleet;
+pub mod protocol;
+mod session;
+mod spawn;
+mod status;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use status::{State, status};
+
+use crate::spec::SpecError;
+use crate::transport::endpoint::{BindError, ConnectError};
+use crate::transport::identity::IdentityError;
+use crate::transport::{self, Options};
+
+/// The machines of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fleet {
+    /// Those of a hosts file, each with an agent that listens.
+    Hosts(PathBuf),
+    /// So many agents on this machine, started for the run and ended with it.
+    Spawn(u16),
+}
+
+/// Why hosts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HostsError {
+    /// The hosts file.
+    #[error(transparent)]
+    File(#[from] transport::hosts::HostsError),
+    /// An identity.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// A socket.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// A connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The experiment cannot be packed.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The system refuses something.
+    #[error("{0}")]
+    System(io::Error),
+    /// A host does not do what it should.
+    #[error("host {host}: {why}")]
+    Host {
+        /// Its name.
+        host: String,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+}
+
+impl HostsError {
+    /// Whether the files that the user gave are to blame, and not the hosts.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_))
+    }
+}
+
+/// Limits of a socket whose peers may be silent for so long.
+fn timing(silence: Duration) -> Options {
+    Options { idle: silence, keep_alive: silence / 5, ..Options::default() }
+}

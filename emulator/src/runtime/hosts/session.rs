@@ -1,0 +1,273 @@
+//! What an agent does for a controller: plans its experiment and runs its units.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+
+use super::agent::House;
+use super::desk::{Desk, Office, QUEUE, WORDS, sensible};
+use super::protocol::{Assignment, End, Order, Purpose, Word};
+use crate::fidelity::vitals::HostVitals;
+use crate::parcel::Parcel;
+use crate::runtime::closing::Tally;
+use crate::runtime::real::clock::Clock;
+use crate::runtime::real::drive::drive;
+use crate::runtime::real::place::place;
+use crate::runtime::real::ticks::Ticks;
+use crate::runtime::real::vitals::Vitals;
+use crate::runtime::real::watcher::Watcher;
+use crate::runtime::world::World;
+use crate::shard::{Placement, Shard};
+use crate::spec::{Bundle, Experiment};
+use crate::transport::control::{Incoming, Outgoing};
+use crate::transport::link::What;
+use crate::transport::{Arrival, Connection, Control, Link};
+
+/// Time for the links of a run to stand and for clocks to be read.
+const SETUP: Duration = Duration::from_secs(20);
+/// Pings before a run, and the time between two of them.
+const PINGS: u32 = 40;
+const PING_FAST: Duration = Duration::from_millis(3);
+/// Batches of parcels that came and were not looked at yet, at most.
+const ARRIVALS: usize = 64;
+/// Between two pings in mid-run.
+const PING_SLOW: Duration = Duration::from_millis(200);
+
+/// Tasks that end with whoever spawned them.
+#[derive(Default)]
+struct Crew(Vec<JoinHandle<()>>);
+
+impl Crew {
+    fn add(&mut self, task: impl Future<Output = ()> + 'static) {
+        self.0.push(spawn_local(task));
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Serves a controller, which came with an experiment, until it goes.
+pub(super) async fn session(
+    house: &Rc<House>,
+    control: Control<Word, Order>,
+    bundle: Bundle,
+) -> Result<(), String> {
+    let Control { outgoing: sender, incoming: receiver } = control;
+    let (words, outgoing) = mpsc::channel(WORDS);
+    let (order, mut orders) = mpsc::channel(4);
+    let mut crew = Crew::default();
+    crew.add(write(sender, outgoing));
+    crew.add(read(receiver, order, house.ticks));
+    let experiment = match plan(bundle).await {
+        Ok(experiment) => Arc::new(experiment),
+        Err(why) => {
+            let _ = words.send(Word::Refused { run: 0, why: why.clone() }).await;
+            return Err(why);
+        }
+    };
+    let mut word = Word::Loaded;
+    loop {
+        if words.send(word).await.is_err() {
+            return Err("the controller does not listen any more".to_owned());
+        }
+        let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
+        let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
+        let ran = unit.run(Arc::clone(&experiment), assignment).await;
+        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::End);
+    }
+}
+
+async fn write(mut sender: Outgoing<Word>, mut outgoing: mpsc::Receiver<Word>) {
+    while let Some(word) = outgoing.recv().await {
+        if let Err(error) = sender.send(&word).await {
+            tracing::warn!("the controller cannot be reached: {error}");
+            return;
+        }
+    }
+}
+
+/// Hands on what the controller says. When it is gone, so is what it started.
+async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc<Desk>)>, ticks: Ticks) {
+    // What is said of a unit is for the latest.
+    let mut desk = Rc::new(Desk::new(ticks));
+    loop {
+        match receiver.receive().await {
+            Ok(Order::Pong { sent, here }) => desk.pong(sent, here),
+            Ok(Order::Progress { slowest }) => desk.slowest.set(slowest),
+            Ok(Order::Start { at }) => desk.begin(at),
+            Ok(Order::Stop) => desk.halt(),
+            Ok(Order::Prepare(assignment)) => {
+                desk = Rc::new(Desk::new(ticks));
+                if units.send((*assignment, Rc::clone(&desk))).await.is_err() {
+                    return;
+                }
+            }
+            // Said once, at the beginning.
+            Ok(Order::Load { .. } | Order::Status) => {}
+            Err(error) => {
+                tracing::info!("the controller has gone: {error}");
+                desk.halt();
+                return;
+            }
+        }
+    }
+}
+
+async fn plan(bundle: Bundle) -> Result<Experiment, String> {
+    let planned = spawn_blocking(move || Experiment::from_bundle(&bundle)).await;
+    planned.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// One unit on this host.
+struct Unit<'a> {
+    house: &'a Rc<House>,
+    desk: Rc<Desk>,
+    words: mpsc::Sender<Word>,
+}
+
+impl Unit<'_> {
+    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<End>, String> {
+        let speed = experiment.run.speed;
+        let world = build(experiment, &task).await?;
+        let mut crew = Crew::default();
+        crew.add(ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
+        let ready = async {
+            let links = self.links(&task).await?;
+            let bound = self.desk.known(PINGS).await;
+            Ok::<_, String>((links, bound))
+        };
+        let (links, bound) = tokio::select! {
+            ready = tokio::time::timeout(SETUP, ready) => {
+                ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())??
+            }
+            () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
+        };
+        let weights: Vec<f64> = task.members.iter().map(|member| member.weight).collect();
+        let homes: Arc<[u16]> = place(world.layout(), &weights).into();
+        let world = Arc::new(world);
+        let (came, arrivals) = mpsc::channel(ARRIVALS);
+        let start = |(from, connection): (usize, Option<Connection>)| {
+            let (world, homes, me, host) = (Arc::clone(&world), Arc::clone(&homes), task.me, from as u16);
+            let check = move |parcel: &Parcel| sensible(&world, &homes, me, host, parcel);
+            Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
+        };
+        let links = links.into_iter().enumerate().map(start).collect();
+        let names = task.members.iter().map(|member| member.name.clone()).collect();
+        crew.add(receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
+        let placement = Placement::new(&homes, task.me, task.members.len() as u16);
+        let parts = world.parts(placement).map_err(|error| error.to_string())?;
+        let mut shard = Shard::new(parts, Watcher::default());
+        self.words
+            .send(Word::Ready { run: task.run, bound })
+            .await
+            .map_err(|_| "the controller is gone".to_owned())?;
+        tokio::select! {
+            () = self.desk.begun() => {}
+            () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
+        }
+        let vitals = Vitals::begin(&task.members[task.me as usize].name);
+        let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
+        self.desk.adjust(&clock);
+        crew.add(keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
+        let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone());
+        drive(&mut shard, &clock, &self.desk.inbox, &mut office).await.map_err(|error| error.to_string())?;
+        let stats = office.links();
+        Ok(Box::new(End {
+            tally: Tally::of(&shard),
+            reading: shard.observer.gauge.reading(),
+            vitals: HostVitals {
+                datagrams_sent: stats.datagram_sent,
+                datagrams_lost: stats.datagram_dropped + stats.datagrams_lost,
+                parcels_late: shard.observer.gauge.arrivals.len(),
+                clock: self.desk.clock_error(),
+                ..vitals.end()
+            },
+        }))
+    }
+
+    /// A connection to every other host: those after us in the list we call, those before us call us.
+    async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
+        let mut links = Vec::new();
+        for (i, member) in task.members.iter().enumerate() {
+            links.push(match i.cmp(&(task.me as usize)) {
+                Ordering::Equal => None,
+                Ordering::Less => Some(self.house.link_from(task.run, &member.name).await),
+                Ordering::Greater => {
+                    let peer = self.house.transport.connect(&member.name, member.address).await;
+                    let peer = peer.map_err(|error| error.to_string())?;
+                    let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, 64);
+                    control.send(&Purpose { run: task.run }).await.map_err(|error| error.to_string())?;
+                    Some(peer.connection)
+                }
+            });
+        }
+        Ok(links)
+    }
+}
+
+/// Builds this host's part of the world, the same as the controller's.
+async fn build(experiment: Arc<Experiment>, task: &Assignment) -> Result<World, String> {
+    let (point, seed) = (task.point as usize, task.seed);
+    if point >= experiment.points.len() || task.me as usize >= task.members.len() {
+        return Err("the assignment names a point or a host that does not exist".to_owned());
+    }
+    let id = experiment.points[point].id_under(seed, &experiment.run);
+    if id != task.id {
+        return Err(format!(
+            "this host has {id} for what the controller calls {}: other versions of volary?",
+            task.id
+        ));
+    }
+    let build = move || World::of(&experiment, point, seed, &experiment.traces());
+    let built = spawn_blocking(build).await;
+    built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// Asks the controller for the time: often at first, then now and then.
+async fn ping(desk: Rc<Desk>, words: mpsc::Sender<Word>, ticks: Ticks) {
+    let mut count = 0;
+    loop {
+        // A queue before the controller would make the answer worthless.
+        if let Ok(room) = words.try_reserve() {
+            room.send(Word::Ping { sent: ticks.now() });
+        }
+        count += 1;
+        tokio::time::sleep(if count < PINGS { PING_FAST } else { PING_SLOW }).await;
+        if desk.stop.get() {
+            return;
+        }
+    }
+}
+
+async fn keep_time(desk: Rc<Desk>, clock: Rc<Clock>) {
+    loop {
+        tokio::time::sleep(PING_SLOW).await;
+        desk.adjust(&clock);
+    }
+}
+
+/// Takes in what other hosts send.
+async fn receive(
+    mut arrivals: mpsc::Receiver<Arrival>,
+    names: Vec<String>,
+    desk: Rc<Desk>,
+    words: mpsc::Sender<Word>,
+) {
+    while let Some(Arrival { link, what }) = arrivals.recv().await {
+        match what {
+            What::Parcels(parcels) => desk.inbox.put(parcels),
+            What::Ended(end) if !desk.stop.get() => {
+                // Nobody to tell if the controller is gone too.
+                let _ = words.send(Word::Lost { peer: names[link].clone(), why: end.to_string() }).await;
+            }
+            What::Ended(_) => {}
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Agents on this machine, started for one run: to try hosts in one command.
+
+use std::io::{BufRead, BufReader};
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::SystemTime;
+
+use super::HostsError;
+use crate::transport::issue::{Order, issue};
+
+/// Agents of ours; they end when this is dropped, and when this process dies.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    folder: PathBuf,
+    agents: Vec<Child>,
+}
+
+impl Spawned {
+    /// Starts so many agents on loopback, with identities that nobody keeps.
+    pub(super) fn start(count: u16) -> Result<Self, HostsError> {
+        let folder = std::env::temp_dir().join(format!("volary-{}", std::process::id()));
+        let mut spawned = Self { folder, agents: Vec::new() };
+        let names: Vec<_> = (1..=count).map(|i| format!("local{i}")).collect();
+        // Ports are known only once agents listen; until then the file names others.
+        let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
+        let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
+        issue(&spawned.folder, &Order { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
+        let mut lines = String::new();
+        for name in &names {
+            let address = spawned.agent(name)?;
+            lines.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n\n"));
+        }
+        std::fs::write(spawned.hosts_file(), lines).map_err(HostsError::System)?;
+        Ok(spawned)
+    }
+
+    /// The hosts file of these agents.
+    pub(super) fn hosts_file(&self) -> PathBuf {
+        self.folder.join("hosts.toml")
+    }
+
+    /// Starts one; says where it listens.
+    fn agent(&mut self, name: &str) -> Result<String, HostsError> {
+        let program = std::env::current_exe().map_err(HostsError::System)?;
+        let mut child = Command::new(program)
+            .args(["agent", "--once", "--listen", "127.0.0.1:0", "--identity"])
+            .arg(self.folder.join(name))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(HostsError::System)?;
+        let out = child.stdout.take();
+        self.agents.push(child);
+        let mut line = String::new();
+        if let Some(out) = out {
+            BufReader::new(out).read_line(&mut line).map_err(HostsError::System)?;
+        }
+        let address = line.trim().rsplit(' ').next().filter(|address| address.contains(':'));
+        address.map(str::to_owned).ok_or_else(|| HostsError::Host {
+            host: name.to_owned(),
+            why: "the agent did not start; its log is above".to_owned(),
+        })
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            // An agent that has ended already cannot be killed, and need not be.
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+        remove(&self.folder);
+    }
+}
+
+fn remove(folder: &Path) {
+    if let Err(error) = std::fs::remove_dir_all(folder) {
+        tracing::warn!("cannot remove {}: {error}", folder.display());
+    }
+}

@@ -1,0 +1,128 @@
+//! Who keeps the books of a real run: shards report, the keeper merges and folds, and says when it is over.
+
+use std::time::{Duration, Instant};
+
+use volary_actors::base::{Span, Time};
+
+use super::merge::Merge;
+use crate::parcel::{Observation, Seen};
+use crate::record::fold::{Books, Recorder};
+use crate::runtime::pool::Watch;
+use crate::runtime::world::World;
+
+/// Why a run is over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Over {
+    /// Every job has ended.
+    Finished,
+    /// The emulated time that was asked for has passed.
+    Until,
+    /// Nothing has happened for long, and nothing is left to happen.
+    Stalled,
+    /// Somebody wants it to stop.
+    Interrupted,
+    /// It cannot go on.
+    Broken,
+}
+
+/// Real time without anything happening after which the user is told.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The books of a run, and what shards have reported for them.
+#[derive(Debug)]
+pub struct Keeper<'a> {
+    recorder: Recorder<'a>,
+    merge: Merge,
+    until: Option<Time>,
+    heals_at: Time,
+    /// The time of the last entry.
+    now: Time,
+    told: u64,
+    /// When something last happened, in real time.
+    busy: Instant,
+    warned: bool,
+}
+
+impl<'a> Keeper<'a> {
+    /// Empty books for so many shards.
+    #[must_use]
+    pub fn new(recorder: Recorder<'a>, shards: usize, until: Option<Span>, heals_at: Time) -> Self {
+        Self {
+            recorder,
+            merge: Merge::new(shards),
+            until: until.map(|span| Time::ZERO + span),
+            heals_at,
+            now: Time::ZERO,
+            told: 0,
+            busy: Instant::now(),
+            warned: false,
+        }
+    }
+
+    /// Takes in a report: observations in order of time, and the time before which no more will come.
+    pub fn report(&mut self, shard: usize, notes: impl IntoIterator<Item = Observation>, mark: Time) {
+        self.merge.push(shard, notes, mark);
+        self.fold();
+    }
+
+    /// A shard will report nothing any more.
+    pub fn end(&mut self, shard: usize) {
+        self.merge.end(shard);
+        self.fold();
+    }
+
+    fn fold(&mut self) {
+        while !self.recorder.all_finished()
+            && let Some(Observation { at, what }) = self.merge.pop()
+        {
+            if self.until.is_some_and(|until| at > until) {
+                return;
+            }
+            // Clocks of two hosts can differ by less than a message takes; books need one order.
+            self.now = self.now.max(at);
+            self.busy = Instant::now();
+            match what {
+                Seen::Note(who, note) => self.recorder.note(self.now, who, note),
+                Seen::Crashed(core) => self.recorder.crashed(self.now, core),
+            }
+        }
+    }
+
+    /// The emulated time up to which every shard has reported.
+    #[must_use]
+    pub fn complete(&self) -> Time {
+        self.merge.complete()
+    }
+
+    /// Whether the run is over, and why. Moves the progress bar.
+    pub fn over(&mut self, watch: &Watch) -> Option<Over> {
+        let finished = self.recorder.finished_jobs();
+        watch.bar.inc(finished - self.told);
+        self.told = finished;
+        let complete = self.merge.complete();
+        if self.recorder.all_finished() {
+            return Some(Over::Finished);
+        }
+        if watch.stopped() {
+            return Some(Over::Interrupted);
+        }
+        if self.until.is_some_and(|until| complete > until) {
+            return Some(Over::Until);
+        }
+        let quiet = !self.recorder.is_active() && complete > self.heals_at && complete != Time::MAX;
+        if quiet && complete.since(self.recorder.last_progress()) > World::STALLED {
+            return Some(Over::Stalled);
+        }
+        if quiet && self.busy.elapsed() > PATIENCE && !self.warned {
+            self.warned = true;
+            tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", PATIENCE.as_secs());
+        }
+        None
+    }
+
+    /// Closes the books at the time of the last entry, and says which that is.
+    #[must_use]
+    pub fn close(self) -> (Books, Time) {
+        (self.recorder.close(self.now), self.now)
+    }
+}

@@ -1,0 +1,23 @@
+//! Real time: what the runtimes `local` and `hosts` share.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`ticks`] | the monotonic clock, and wrong ones for tests |
+//! | [`clock`] | emulated time read off a real clock |
+//! | [`alarm`] | a timer better than a millisecond |
+//! | [`drive`] | the loop of a shard |
+//! | [`watcher`] | what a shard reports |
+//! | [`merge`] | one stream of observations out of several |
+//! | [`vitals`] | processors, memory and bare timers of a process |
+//! | [`keeper`] | books kept from reports, and when a run is over |
+//! | [`place`] | which actors live on which shard |
+
+pub mod alarm;
+pub mod clock;
+pub mod drive;
+pub mod keeper;
+pub mod merge;
+pub mod place;
+pub mod ticks;
+pub mod vitals;
+pub mod watcher;

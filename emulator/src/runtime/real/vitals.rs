@@ -1,0 +1,194 @@
+//! Watches over a process while it takes part in a run: processors, memory, and what a bare timer achieves.
+
+use std::fs;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::alarm::Alarm;
+use crate::fidelity::gauge::Spread;
+use crate::fidelity::vitals::{HostVitals, TimerProbe};
+use crate::runtime::cost;
+use volary_actors::base::Span;
+
+/// How long the bare timer sleeps: long enough to cost nothing.
+const NAP: Duration = Duration::from_millis(3);
+
+/// Vitals of this process from [`begin`](Self::begin) to [`end`](Self::end).
+#[derive(Debug)]
+pub struct Vitals {
+    name: String,
+    began: Instant,
+    cpu_s: f64,
+    machine: Option<Ticks>,
+    switches: u64,
+    stop: Arc<AtomicBool>,
+    timer: Option<JoinHandle<Spread>>,
+}
+
+impl Vitals {
+    /// Begins to watch, at the start of a run.
+    #[must_use]
+    pub fn begin(name: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        // Without this thread the certificate lacks a comparison; nothing else depends on it.
+        let timer = std::thread::Builder::new().name("timer".into()).spawn(move || bare_timer(&told)).ok();
+        Self {
+            name: name.to_owned(),
+            began: Instant::now(),
+            cpu_s: cost::process_cpu_s(),
+            machine: Ticks::now(),
+            switches: switches(),
+            stop,
+            timer,
+        }
+    }
+
+    /// Ends; to be called while the threads that did the work are still there to be asked. What the network and
+    /// the clock did is for others to fill in.
+    #[must_use]
+    pub fn end(mut self) -> HostVitals {
+        let wall_s = self.began.elapsed().as_secs_f64();
+        let cpu_s = cost::process_cpu_s() - self.cpu_s;
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
+        let machine = Ticks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
+        let switches = switches().saturating_sub(self.switches);
+        self.stop.store(true, Ordering::Relaxed);
+        let timer = self.timer.take().and_then(|thread| thread.join().ok());
+        HostVitals {
+            name: std::mem::take(&mut self.name),
+            wall_s,
+            cpu_s,
+            cores,
+            cpu_share: cpu_s / (wall_s * f64::from(cores)),
+            machine_share: machine.as_ref().and_then(Ticks::busy_share),
+            steal_share: machine.as_ref().and_then(Ticks::steal_share),
+            peak_rss_bytes: cost::peak_rss_bytes(),
+            involuntary_switches: switches,
+            timer: timer.as_ref().and_then(probe),
+            ..HostVitals::default()
+        }
+    }
+}
+
+impl Drop for Vitals {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Sleeps again and again until told to stop; how late it woke.
+fn bare_timer(stop: &AtomicBool) -> Spread {
+    let mut late = Spread::default();
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return late };
+    runtime.block_on(async {
+        let Ok(alarm) = Alarm::new() else { return };
+        while !stop.load(Ordering::Relaxed) {
+            let asleep = Instant::now();
+            if alarm.sleep(NAP).await.is_err() {
+                return;
+            }
+            late.add(Span(asleep.elapsed().saturating_sub(NAP).as_nanos() as u64));
+        }
+    });
+    late
+}
+
+fn probe(late: &Spread) -> Option<TimerProbe> {
+    (!late.is_empty()).then(|| TimerProbe {
+        count: late.len(),
+        p50_s: late.quantile_s(0.5),
+        p99_s: late.quantile_s(0.99),
+        max_s: late.max_s(),
+    })
+}
+
+/// Processor time of the whole machine since it booted, in ticks, as the first line of `/proc/stat` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Ticks {
+    /// Of processes that do not yield, and of the kernel.
+    busy: u64,
+    /// That the hypervisor kept.
+    steal: u64,
+    /// In all.
+    total: u64,
+}
+
+impl Ticks {
+    /// What the system says; nothing where there is no such file.
+    fn now() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`: guests are part of user and nice.
+    fn parse(text: &str) -> Option<Self> {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [user, _nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
+        let total = ticks[..8].iter().sum();
+        Some(Self { busy: user + system + irq + softirq + steal, steal, total })
+    }
+
+    const fn since(&self, then: &Self) -> Self {
+        Self {
+            busy: self.busy.saturating_sub(then.busy),
+            steal: self.steal.saturating_sub(then.steal),
+            total: self.total.saturating_sub(then.total),
+        }
+    }
+
+    fn busy_share(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.busy as f64 / self.total as f64)
+    }
+
+    fn steal_share(&self) -> Option<f64> {
+        (self.total > 0).then(|| self.steal as f64 / self.total as f64)
+    }
+}
+
+/// Involuntary context switches of the threads that are there now; 0 where the system does not say.
+fn switches() -> u64 {
+    let Ok(threads) = fs::read_dir("/proc/self/task") else { return 0 };
+    let of = |folder: fs::DirEntry| {
+        let status = fs::read_to_string(folder.path().join("status")).ok()?;
+        let count = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
+        count.trim().parse::<u64>().ok()
+    };
+    threads.flatten().filter_map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_linux_says_of_its_processors() {
+        let then = Ticks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
+        let now = Ticks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
+        let between = now.since(&then);
+        assert_eq!(between, Ticks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
+        assert_eq!(between.steal_share(), Some(4.0 / 196.0));
+        assert_eq!(now.since(&now).busy_share(), None, "no tick has passed");
+        assert_eq!(Ticks::parse("intr 1 2"), None);
+        assert_eq!(Ticks::parse("cpu  1 2"), None);
+    }
+
+    #[test]
+    fn a_process_that_works_is_seen_to() {
+        let vitals = Vitals::begin("here");
+        let (mut spins, began) = (0u64, cost::thread_cpu_s());
+        while cost::thread_cpu_s() - began < 0.05 {
+            spins = std::hint::black_box(spins + 1);
+        }
+        let seen = vitals.end();
+        assert_eq!(seen.name, "here");
+        assert!(seen.cpu_s >= 0.05 && seen.wall_s >= 0.05 && seen.cores >= 1, "{seen:?}");
+        assert!(seen.cpu_share > 0.0 && seen.peak_rss_bytes > 0, "{seen:?}");
+        let timer = seen.timer.unwrap();
+        assert!(timer.count > 0 && timer.p50_s <= timer.p99_s && timer.p99_s <= timer.max_s, "{timer:?}");
+        assert_eq!((seen.datagrams_lost, seen.clock.bound_s), (0, 0.0));
+    }
+}

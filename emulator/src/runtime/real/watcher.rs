@@ -1,0 +1,73 @@
+//! What a shard of a real run reports: its observations, and how late it was.
+
+use volary_actors::base::{ActorId, Span, Time};
+use volary_actors::machine::{Effect, Input, Note};
+
+use crate::fidelity::gauge::Gauge;
+use crate::parcel::{Observation, Seen};
+use crate::record::inputs::{Section, What};
+use crate::shard::{Due, Observer};
+
+/// Collects what the shard observes until it is sent off.
+#[derive(Debug, Default)]
+pub struct Watcher {
+    /// Observations since the last report, in order of time.
+    pub notes: Vec<Observation>,
+    /// How late things were.
+    pub gauge: Gauge,
+    /// Where inputs are logged, if they are.
+    pub inputs: Option<Section>,
+}
+
+impl Watcher {
+    /// The shard ends at `now`: nothing that it does from here on is logged.
+    pub fn end(&mut self, now: Time) {
+        if let Some(mut section) = self.inputs.take() {
+            section.put(now, What::End);
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.notes.push(Observation { at: now, what: Seen::Note(who, note) });
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.notes.push(Observation { at: now, what: Seen::Crashed(core) });
+        if let Some(section) = &mut self.inputs {
+            section.crashed(now, core);
+        }
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        if let Some(section) = &mut self.inputs {
+            section.stepped(now, who, input, effects);
+        }
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        if let Some(section) = &mut self.inputs {
+            section.restarted(now, who, epoch);
+        }
+    }
+
+    fn due(&mut self, what: Due, late: Span) {
+        match what {
+            Due::Delivery { asked } => {
+                self.gauge.deliveries.add(late);
+                self.gauge.asked.add(asked);
+                self.gauge.achieved.add(asked + late);
+            }
+            Due::Timer => self.gauge.timers.add(late),
+            Due::Work => self.gauge.work.add(late),
+        }
+    }
+
+    fn received(&mut self, late: Span) {
+        if late != Span::ZERO {
+            self.gauge.arrivals.add(late);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! The books of a replay, and how they compare with those of the run.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use volary_actors::base::{ActorId, Time};
+use volary_actors::machine::Effect;
+
+use crate::parcel::{Observation, Seen};
+use crate::record::fold::{Books, Recorder};
+use crate::results::Summary;
+use crate::runtime::UnitError;
+use crate::runtime::real::keeper::Keeper;
+use crate::runtime::world::World;
+use crate::spec::{RunSection, RuntimeKind};
+
+/// Keeps books as the run did: in virtual time as things happened, in real time from the reports of shards.
+pub(super) enum Ledger<'a> {
+    Virtual { recorder: Box<Recorder<'a>>, now: Time },
+    Real(Box<Keeper<'a>>),
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(world: &'a World, run: &RunSection, shards: u16) -> Result<Self, UnitError> {
+        let recorder = world.recorder(run);
+        Ok(match run.runtime {
+            RuntimeKind::Virtual => Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO },
+            RuntimeKind::Local | RuntimeKind::Hosts => {
+                let heals_at = world.faults()?.heals_at();
+                Self::Real(Box::new(Keeper::new(recorder, shards as usize, run.until, heals_at)))
+            }
+        })
+    }
+
+    pub(super) fn notes(&mut self, shard: u16, at: Time, who: ActorId, effects: &[Effect]) {
+        let notes = effects.iter().filter_map(|effect| match effect {
+            Effect::Note(note) => Some(*note),
+            Effect::Send { .. } | Effect::Arm { .. } | Effect::Run { .. } | Effect::Halt { .. } => None,
+        });
+        match self {
+            Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),
+            Self::Real(keeper) => {
+                let seen = |note| Observation { at, what: Seen::Note(who, note) };
+                keeper.report(shard as usize, notes.map(seen), at);
+            }
+        }
+    }
+
+    pub(super) fn crashed(&mut self, shard: u16, at: Time, core: u32) {
+        match self {
+            Self::Virtual { recorder, .. } => recorder.crashed(at, core),
+            Self::Real(keeper) => {
+                keeper.report(shard as usize, [Observation { at, what: Seen::Crashed(core) }], at);
+            }
+        }
+    }
+
+    /// A shard ended.
+    pub(super) fn end(&mut self, shard: u16, at: Time) {
+        match self {
+            Self::Virtual { now, .. } => *now = at,
+            Self::Real(keeper) => keeper.end(shard as usize),
+        }
+    }
+
+    pub(super) fn close(self) -> Books {
+        match self {
+            Self::Virtual { recorder, now } => recorder.close(now),
+            Self::Real(keeper) => keeper.close().0,
+        }
+    }
+}
+
+/// One thing that both runs measured.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Difference {
+    /// A key of the summary.
+    pub what: String,
+    /// As the replay measured it; `null` if there was nothing to measure.
+    pub replayed: Value,
+    /// As the run did.
+    pub recorded: Value,
+}
+
+impl Difference {
+    /// Whether they are the same.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.replayed == self.recorded
+    }
+}
+
+/// All that a summary takes from the books, number by number.
+pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
+    let replayed = json!({
+        "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,
+        "wait_s": books.wait, "slowdown": books.slowdown, "makespan_s": books.makespan,
+        "utilization": books.utilization,
+    });
+    let recorded = serde_json::to_value(recorded).unwrap_or_default();
+    let mut all = Vec::new();
+    for (key, value) in replayed.as_object().into_iter().flatten() {
+        let recorded = recorded.get(key).cloned().unwrap_or_default();
+        match value.as_object() {
+            Some(parts) => all.extend(parts.iter().map(|(part, value)| Difference {
+                what: format!("{key}.{part}"),
+                replayed: value.clone(),
+                recorded: recorded.get(part).cloned().unwrap_or_default(),
+            })),
+            None => all.push(Difference { what: key.clone(), replayed: value.clone(), recorded }),
+        }
+    }
+    all
+}

@@ -1,0 +1,87 @@
+//! The machines of a run, without a shard around them.
+
+use volary_actors::base::{ActorId, Rng, Time};
+use volary_actors::layout::Role;
+use volary_actors::machine::{Effect, Effects, Input, Machine};
+
+use super::{Divergence, divergence};
+use crate::record::inputs::{Digest, Digester, Entry, What};
+use crate::runtime::UnitError;
+use crate::runtime::world::World;
+use crate::shard::{Parts, Placement};
+
+/// Every machine that was stepped, with its random stream.
+pub(super) struct Cast<'a> {
+    parts: Parts<'a>,
+    actors: Vec<Option<(Box<dyn Machine>, Rng)>>,
+    effects: Vec<Effect>,
+    digester: Digester,
+    steps: u64,
+}
+
+impl<'a> Cast<'a> {
+    pub(super) fn new(world: &'a World) -> Result<Self, UnitError> {
+        let actors = (0..world.layout().actors()).map(|_| None).collect();
+        let parts = world.parts(Placement::ALONE)?;
+        Ok(Self { parts, actors, effects: Vec::new(), digester: Digester::default(), steps: 0 })
+    }
+
+    /// Why an entry cannot be of this world.
+    pub(super) fn check(&self, entry: &Entry) -> Result<(), String> {
+        let layout = self.parts.layout;
+        let (what, id, most) = match entry.what {
+            What::Step { who, .. } => ("actor", who.0, layout.actors()),
+            What::Restarted { who, .. } => ("endpoint", who.0, layout.endpoints()),
+            What::Crashed(core) => ("core", core, layout.workers()),
+            What::End => return Ok(()),
+        };
+        if id < most {
+            return Ok(());
+        }
+        Err(format!("the log is damaged: it names {what} {id}, of {most} that there are"))
+    }
+
+    /// Steps an actor; says so if it answers something else than what was logged.
+    pub(super) fn step(
+        &mut self,
+        at: Time,
+        who: ActorId,
+        input: Input,
+        logged: Digest,
+    ) -> Option<Divergence> {
+        let Parts { workload, layout, seed, .. } = self.parts;
+        let fresh = || (self.parts.machine(who), Rng::new(seed, who.0, 0));
+        let (machine, rng) = self.actors[who.index()].get_or_insert_with(fresh);
+        self.effects.clear();
+        machine.step(input, &mut Effects::new(at, who, rng, &mut self.effects, workload, layout));
+        self.steps += 1;
+        let same = self.digester.digest(&self.effects) == logged;
+        (!same).then(|| {
+            let role = format!("{:?}", layout.role(who));
+            divergence(self.steps, at, (who, role), input, logged, &self.effects)
+        })
+    }
+
+    /// An endpoint comes back, empty: as the shard does it, a node's workers are new and go on in their streams.
+    pub(super) fn restart(&mut self, who: ActorId, epoch: u32) {
+        let layout = self.parts.layout;
+        self.actors[who.index()] = Some((self.parts.machine(who), Rng::new(self.parts.seed, who.0, epoch)));
+        let Role::Node(node) = layout.role(who) else { return };
+        for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
+            let fresh = self.parts.machine(worker);
+            if let Some((machine, _)) = &mut self.actors[worker.index()] {
+                *machine = fresh;
+            }
+        }
+    }
+
+    /// What the last step did.
+    pub(super) fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    /// How many steps there were.
+    pub(super) const fn steps(&self) -> u64 {
+        self.steps
+    }
+}

@@ -1,0 +1,182 @@
+//! From a run directory to the worlds that its log is of.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use super::{Replayed, replay};
+use crate::record::inputs::{self, FILE, Found, Log};
+use crate::results::Summary;
+use crate::rundir;
+use crate::runtime::pool::panic_text;
+use crate::runtime::world::World;
+use crate::spec::{Bundle, Experiment, Point, SpecError};
+
+/// Why a run could not be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run directory cannot be read.
+    #[error(transparent)]
+    RunDir(#[from] rundir::Error),
+    /// It has no log.
+    #[error("{} has no {FILE}; run again with --set run.record.inputs=true", .0.display())]
+    NoLog(PathBuf),
+    /// The log cannot be read.
+    #[error("{}: {source}", path.display())]
+    Log {
+        /// The run directory.
+        path: PathBuf,
+        /// Why.
+        source: inputs::Error,
+    },
+    /// There is no such cell in it.
+    #[error("{FILE} has no cell {asked}; it has {there}")]
+    NoCell {
+        /// What was asked for.
+        asked: String,
+        /// What there is.
+        there: String,
+    },
+    /// The log is not of this run.
+    #[error(
+        "{FILE} has cell {cell} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
+         experiment was planned by another version of volary",
+        path.display()
+    )]
+    OtherExperiment {
+        /// The run directory.
+        path: PathBuf,
+        /// The cell.
+        cell: String,
+        /// Its policy.
+        policy: String,
+        /// Its seed.
+        seed: u64,
+    },
+    /// The experiment in the log cannot be planned.
+    #[error("the experiment in {FILE} cannot be planned by this version of volary: {0}")]
+    Plan(SpecError),
+    /// The cell cannot be replayed.
+    #[error("cell {cell}: {why}")]
+    Cell {
+        /// The cell.
+        cell: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A run directory with its log, and the experiment that is planned anew from it.
+pub struct Source<R> {
+    path: PathBuf,
+    log: Log<R>,
+    cells: Vec<String>,
+    recorded: Vec<(String, Summary)>,
+    /// The experiment planned last.
+    planned: Option<(usize, Experiment)>,
+}
+
+/// Opens a run directory for replay.
+///
+/// # Errors
+/// When it is none, or has no log that this version can read.
+pub fn run(path: &Path) -> Result<Source<File>, Error> {
+    let manifest = rundir::load_manifest(path)?;
+    let name = path.join(FILE);
+    if !name.exists() {
+        return Err(Error::NoLog(path.to_owned()));
+    }
+    let of_log = |source| Error::Log { path: path.to_owned(), source };
+    let file = File::open(&name).map_err(|source| of_log(inputs::Error::Io { doing: "open", source }))?;
+    let log = Log::new(file).map_err(of_log)?;
+    let records = rundir::load_records(path)?;
+    let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
+    Ok(Source { path: path.to_owned(), log, cells: manifest.cells, recorded, planned: None })
+}
+
+impl<R: Read + Seek> Source<R> {
+    /// Ids of the cells that the log has, in the order in which they began. Where a run was resumed under
+    /// another plan, those of the last plan; all if none is of it.
+    #[must_use]
+    pub fn cells(&self) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for found in self.log.found() {
+            if !cells.contains(&found.header.cell) {
+                cells.push(found.header.cell.clone());
+            }
+        }
+        if cells.iter().any(|cell| self.cells.contains(cell)) {
+            cells.retain(|cell| self.cells.contains(cell));
+        }
+        cells
+    }
+
+    /// Whether the file ends within a frame, as a killed run leaves it.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.log.is_cut()
+    }
+
+    /// What is wrong with the file, if it is not merely cut.
+    #[must_use]
+    pub fn damage(&self) -> Option<inputs::Error> {
+        self.log.damage()
+    }
+
+    /// Replays the last attempt at a cell.
+    ///
+    /// # Errors
+    /// [`Error::NoCell`], [`Error::OtherExperiment`], [`Error::Plan`], [`Error::Cell`].
+    pub fn replay(&mut self, cell: &str) -> Result<Replayed, Error> {
+        let sections = self.sections(cell)?;
+        let path = self.path.clone();
+        let header = sections[0].header.clone();
+        let other = || Error::OtherExperiment {
+            path,
+            cell: cell.to_owned(),
+            policy: header.policy.clone(),
+            seed: header.seed,
+        };
+        if !self.cells.iter().any(|id| id == cell) {
+            return Err(other());
+        }
+        let experiment = self.plan(sections[0].experiment)?;
+        let seed = header.seed;
+        let of_cell = |point: &Point| point.id_under(seed, &experiment.run) == cell;
+        let Some(point) = experiment.points.iter().position(of_cell) else { return Err(other()) };
+        let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
+        let world = World::of(&experiment, point, seed, &experiment.traces())
+            .map_err(|error| refused(error.to_string()))?;
+        let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
+        let (run, log) = (experiment.run.clone(), &mut self.log);
+        // The run that is replayed may have been stopped by a bug, and then so is its replay.
+        catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
+            .map_err(|panic| refused(panic_text(panic.as_ref())))?
+            .map_err(|error| refused(error.to_string()))
+    }
+
+    /// The sections of the last attempt at a cell.
+    fn sections(&self, cell: &str) -> Result<Vec<Found>, Error> {
+        let of_cell = self.log.found().iter().filter(|found| found.header.cell == cell);
+        let last = of_cell.clone().map(|found| found.header.attempt).max();
+        let sections: Vec<_> = of_cell.filter(|found| Some(found.header.attempt) == last).cloned().collect();
+        if sections.is_empty() {
+            return Err(Error::NoCell { asked: cell.to_owned(), there: self.cells().join(", ") });
+        }
+        Ok(sections)
+    }
+
+    fn plan(&mut self, index: usize) -> Result<Experiment, Error> {
+        if let Some((planned, experiment)) = &self.planned
+            && *planned == index
+        {
+            return Ok(experiment.clone());
+        }
+        let read = self.log.experiment::<Bundle>(index);
+        let bundle = read.map_err(|source| Error::Log { path: self.path.clone(), source })?;
+        let experiment = Experiment::from_bundle(&bundle).map_err(Error::Plan)?;
+        self.planned = Some((index, experiment.clone()));
+        Ok(experiment)
+    }
+}

@@ -1,0 +1,148 @@
+//! One point of an experiment under one seed: everything that shards are built from.
+
+use volary_actors::base::{Endpoint, Span};
+use volary_actors::layout::Layout;
+use volary_netem::{Fabric, Faults};
+
+use super::UnitError;
+use crate::cores::{Cores, Pause, Pauses};
+use crate::record::fold::{Limits, Recorder};
+use crate::shard::{Parts, Placement};
+use crate::spec::{Experiment, Machines, Point, RunSection};
+use crate::workload::{Traces, Workload};
+
+/// The world that all shards of a run share.
+#[derive(Debug)]
+pub struct World {
+    point: Point,
+    seed: u64,
+    machines: Machines,
+    workload: Workload,
+}
+
+impl World {
+    /// Builds the jobs of a point of an experiment and resolves it under a seed.
+    ///
+    /// # Errors
+    /// [`UnitError::Refused`] for what only shows under this seed, and for traces that cannot be read.
+    pub fn of(experiment: &Experiment, point: usize, seed: u64, traces: &Traces) -> Result<Self, UnitError> {
+        let point = &experiment.points[point];
+        let resolved = &point.resolved;
+        let schedulers = resolved.cluster.schedulers;
+        let workload = Workload::build(&resolved.workload, &resolved.service, seed, schedulers, traces)
+            .map_err(|error| UnitError::Refused(error.to_string()))?;
+        Self::new(point, seed, workload)
+    }
+
+    /// Resolves a point under a seed.
+    ///
+    /// # Errors
+    /// [`UnitError::Refused`] for what only shows under this seed.
+    pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, UnitError> {
+        point.resolved.cluster.check(seed).map_err(UnitError::Refused)?;
+        Ok(Self { machines: point.resolved.cluster.machines(0, seed), point: point.clone(), seed, workload })
+    }
+
+    /// What a shard that owns a part of the actors is built from.
+    ///
+    /// # Errors
+    /// [`UnitError::Refused`] for a network or faults that this cluster cannot have.
+    pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, UnitError> {
+        let resolved = &self.point.resolved;
+        let layout = &self.machines.layout;
+        let faults = self.faults()?;
+        let pauses = (0..layout.endpoints()).any(|endpoint| !faults.pauses(Endpoint(endpoint)).is_empty());
+        let cores = self.cores(&faults);
+        let fabric = Fabric::new(
+            &resolved.network,
+            self.machines.links.clone(),
+            layout.endpoints(),
+            2 * layout.schedulers(),
+            faults,
+            self.seed,
+        )
+        .map_err(|error| UnitError::Refused(error.to_string()))?;
+        Ok(Parts {
+            layout,
+            workload: &self.workload,
+            policy: &self.point.policy,
+            seed: self.seed,
+            lossy: fabric.loses_datagrams(),
+            pauses,
+            peer_timeout: resolved.network.peer_timeout,
+            fabric,
+            cores,
+            placement,
+        })
+    }
+
+    /// The fault schedule.
+    ///
+    /// # Errors
+    /// [`UnitError::Refused`] for faults that aim at nobody.
+    pub fn faults(&self) -> Result<Faults, UnitError> {
+        let faults = &self.point.resolved.network.fault;
+        Faults::resolve(faults, &self.machines.groups, self.layout().endpoints())
+            .map_err(|error| UnitError::Refused(error.to_string()))
+    }
+
+    fn cores(&self, faults: &Faults) -> Cores {
+        let layout = self.layout();
+        let pauses = (0..layout.nodes()).flat_map(|node| {
+            let windows = faults.pauses(Endpoint(layout.node(node).0));
+            windows.iter().map(move |&(from, until)| Pause { node, from, until })
+        });
+        let interference = self.point.resolved.interference.as_ref();
+        Cores::new(interference, self.machines.cores.clone(), Pauses::new(pauses), self.seed)
+    }
+
+    /// Empty books for this world.
+    #[must_use]
+    pub fn recorder(&self, run: &RunSection) -> Recorder<'_> {
+        Recorder::new(self.layout(), &self.workload, limits(run))
+    }
+
+    /// Who is who.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.machines.layout
+    }
+
+    /// The machines.
+    #[must_use]
+    pub const fn machines(&self) -> &Machines {
+        &self.machines
+    }
+
+    /// The jobs.
+    #[must_use]
+    pub const fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The point it is made of.
+    #[must_use]
+    pub const fn point(&self) -> &Point {
+        &self.point
+    }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// How long nothing may happen before the jobs that are open are given up as unfinished: longer than any
+    /// repair takes, in emulated time.
+    pub const STALLED: Span = Span::from_secs(24 * 3600);
+}
+
+const fn limits(run: &RunSection) -> Limits {
+    Limits {
+        copies: 200_000,
+        one_in: run.record.tasks_one_in,
+        timeline_cores: run.record.timeline_cores,
+        timeline: run.record.timeline,
+        timeline_copies: 20_000,
+    }
+}

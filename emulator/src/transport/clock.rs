@@ -1,0 +1,220 @@
+//! The offset of another machine's clock, from round trips.
+//!
+//! The remote clock was read at some moment between asking and hearing the answer, so the offset lies within
+//! half a round trip of the middle, however unequal the two ways are (Cristian, 1989). The best sample of a window
+//! counts; what clocks may have drifted apart since then is added to the bound. No clock is read here.
+
+use std::collections::VecDeque;
+
+/// One round trip; all in nanoseconds of the clock that is named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// Local clock when the question left.
+    pub sent: u64,
+    /// Remote clock between its arrival and the answer's departure.
+    pub remote: u64,
+    /// Local clock when the answer came.
+    pub received: u64,
+}
+
+/// What is known of the remote clock at a moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Offset {
+    /// Remote clock less local clock, nanoseconds.
+    pub offset: i64,
+    /// The true offset is within this of `offset`, nanoseconds.
+    pub bound: u64,
+}
+
+/// How fast the remote clock gains on the local one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Drift {
+    /// Parts per million; positive where the remote clock is faster.
+    pub ppm: f64,
+    /// The true drift, averaged over the window, is within this of `ppm`.
+    pub bound: f64,
+}
+
+/// Follows the offset of one remote clock.
+#[derive(Clone, Debug)]
+pub struct OffsetEstimator {
+    window: VecDeque<Sample>,
+    size: usize,
+    drift_ppm: f64,
+}
+
+impl OffsetEstimator {
+    /// Remembers the last `size` samples (at least 2) and takes it that the clocks drift apart by at most
+    /// `drift_ppm` parts per million: 2 × 500 where both may be slewed by NTP, about 200 where not.
+    #[must_use]
+    pub fn new(size: usize, drift_ppm: f64) -> Self {
+        let size = size.max(2);
+        Self { window: VecDeque::with_capacity(size), size, drift_ppm: drift_ppm.max(0.0) }
+    }
+
+    /// Adds a sample; false where it cannot be one, because its answer came before its question or before the
+    /// previous sample's.
+    pub fn add(&mut self, sample: Sample) -> bool {
+        let previous = self.window.back().map_or(0, |last| last.received);
+        if sample.received < sample.sent || sample.received < previous {
+            return false;
+        }
+        if self.window.len() == self.size {
+            self.window.pop_front();
+        }
+        self.window.push_back(sample);
+        true
+    }
+
+    /// The offset at local time `now`, by the sample that bounds it best; `None` before the first.
+    #[must_use]
+    pub fn at(&self, now: u64) -> Option<Offset> {
+        let best = self.window.iter().min_by_key(|sample| self.bound(sample, now))?;
+        Some(Offset { offset: best.middle(), bound: self.bound(best, now) })
+    }
+
+    /// The drift between the best samples of the window's older and newer half; `None` where there are none or
+    /// they are of one moment.
+    #[must_use]
+    pub fn drift(&self) -> Option<Drift> {
+        let half = self.window.len() / 2;
+        let best =
+            |samples: &mut dyn Iterator<Item = &Sample>| samples.min_by_key(|s| s.round_trip()).copied();
+        let old = best(&mut self.window.iter().take(half))?;
+        let new = best(&mut self.window.iter().skip(half))?;
+        // The reading of either may have been anywhere within its round trip.
+        let apart = new.local() as f64 - old.local() as f64;
+        let doubt = (old.round_trip() as f64 + new.round_trip() as f64) / 2.0 + 2.0; // 2: whole nanoseconds
+        if apart <= doubt {
+            return None;
+        }
+        let ppm = (new.middle() as f64 - old.middle() as f64) / apart * 1e6;
+        Some(Drift { ppm, bound: doubt / (apart - doubt) * (1e6 + ppm.abs()) })
+    }
+
+    /// How far the middle of a sample can be from the offset at `now`, rounded up.
+    fn bound(&self, sample: &Sample, now: u64) -> u64 {
+        // The clock may have been read as early as the question left, or, looking back, as late as the answer came.
+        let age = now.saturating_sub(sample.sent).max(sample.received.saturating_sub(now));
+        let drifted = (age as f64 * self.drift_ppm * 1e-6).ceil() as u64;
+        (sample.round_trip().div_ceil(2) + 1).saturating_add(drifted)
+    }
+}
+
+impl Sample {
+    fn round_trip(&self) -> u64 {
+        self.received - self.sent
+    }
+
+    /// Local clock in the middle of the round trip.
+    fn local(&self) -> u64 {
+        self.sent + self.round_trip() / 2
+    }
+
+    /// Remote less local clock there.
+    fn middle(&self) -> i64 {
+        self.remote.wrapping_sub(self.local()).cast_signed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn knows_nothing_before_the_first_sample() {
+        let mut clock = OffsetEstimator::new(8, 200.0);
+        assert_eq!((clock.at(5), clock.drift()), (None, None));
+        assert!(clock.add(Sample { sent: 1000, remote: 51_100, received: 1200 }));
+        assert_eq!(clock.at(1200), Some(Offset { offset: 50_000, bound: 102 }));
+        assert_eq!(clock.drift(), None);
+    }
+
+    #[test]
+    fn refuses_samples_out_of_time() {
+        let mut clock = OffsetEstimator::new(8, 200.0);
+        assert!(!clock.add(Sample { sent: 10, remote: 0, received: 9 }));
+        assert!(clock.add(Sample { sent: 10, remote: 0, received: 20 }));
+        assert!(!clock.add(Sample { sent: 5, remote: 0, received: 19 }));
+    }
+
+    #[test]
+    fn one_slow_answer_does_not_move_it() {
+        let mut clock = OffsetEstimator::new(8, 100.0);
+        for i in 0..4 {
+            clock.add(Sample { sent: i * S, remote: 7 * S + i * S + 50_000, received: i * S + 100_000 });
+        }
+        let before = clock.at(4 * S).unwrap();
+        // Half a second on the way back.
+        clock.add(Sample { sent: 4 * S, remote: 11 * S + 50_000, received: 4 * S + S / 2 });
+        let after = clock.at(4 * S + S / 2).unwrap();
+        assert_eq!((before.offset, after.offset), ((7 * S).cast_signed(), (7 * S).cast_signed()));
+        assert!(after.bound < 300_000, "{after:?}");
+    }
+
+    #[test]
+    fn a_negative_offset_is_negative() {
+        let mut clock = OffsetEstimator::new(2, 0.0);
+        clock.add(Sample { sent: 5 * S, remote: 10, received: 5 * S + 20 });
+        assert_eq!(clock.at(5 * S).unwrap().offset, -(5 * S).cast_signed());
+    }
+
+    /// A clock that starts at `offset` and gains `ppm`, read after `there` of a trip of `there + back`.
+    fn trip(offset: i64, ppm: f64, sent: u64, there: u64, back: u64) -> Sample {
+        let read = sent + there;
+        Sample { sent, remote: read.wrapping_add_signed(truth(offset, ppm, read)), received: read + back }
+    }
+
+    fn truth(offset: i64, ppm: f64, local: u64) -> i64 {
+        offset + (local as f64 * ppm * 1e-6).round() as i64
+    }
+
+    proptest! {
+        /// Ways of unequal length, outliers of up to a second, clocks that drift: the truth is within the bound
+        /// at every moment, and so is the drift.
+        #[test]
+        fn the_truth_is_always_within_the_bound(
+            offset in -1_000_000_000_000_i64..1_000_000_000_000,
+            ppm in -200.0..200.0_f64,
+            size in 2_usize..20,
+            trips in proptest::collection::vec(
+                (0_u64..S, prop_oneof![4 => 0_u64..200_000, 1 => 0_u64..S], prop_oneof![4 => 0_u64..200_000, 1 => 0_u64..S]),
+                1..60,
+            ),
+            later in 0_u64..10 * S,
+        ) {
+            let mut clock = OffsetEstimator::new(size, 200.0);
+            let mut now = 2_000 * S;
+            for (pause, there, back) in trips {
+                let sample = trip(offset, ppm, now + pause, there, back);
+                now = sample.received;
+                prop_assert!(clock.add(sample));
+                for at in [now, now + later] {
+                    let found = clock.at(at).unwrap();
+                    let error = found.offset.abs_diff(truth(offset, ppm, at));
+                    prop_assert!(error <= found.bound, "off by {error} at {at}: {found:?}");
+                }
+                if let Some(found) = clock.drift() {
+                    prop_assert!((found.ppm - ppm).abs() <= found.bound, "{found:?}, truth {ppm}");
+                }
+            }
+        }
+
+        /// With steady short trips the bound is close to half of one.
+        #[test]
+        fn the_bound_is_tight_on_a_quiet_path(there in 1_000_u64..50_000, back in 1_000_u64..50_000) {
+            let mut clock = OffsetEstimator::new(16, 100.0);
+            let mut now = S;
+            for _ in 0..32 {
+                clock.add(trip(77, 50.0, now, there, back));
+                now += S / 10;
+            }
+            let found = clock.at(now).unwrap();
+            prop_assert!(found.bound <= u64::midpoint(there, back) + 10_100, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One connection: who is at its other end, and why it ended.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use quinn::{ConnectionError, ReadError, SendStream, TransportErrorCode, VarInt, WriteError};
+use thiserror::Error;
+
+use super::frames::FrameReader;
+use super::identity::Role;
+use crate::wire::WireError;
+
+/// A peer that proved who it is and said a proper hello.
+#[derive(Debug)]
+pub struct Peer {
+    /// Who it is.
+    pub who: Who,
+    /// The connection, for a [`Link`](super::Link) and to end it.
+    pub connection: Connection,
+    /// The stream of the hellos, for a [`Control`](super::Control).
+    pub streams: Streams,
+}
+
+/// Who is at the other end: name and role are its certificate's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Who {
+    /// Its name, `controller` for the controller.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Where it is.
+    pub address: SocketAddr,
+}
+
+/// The two directions of the control stream.
+#[derive(Debug)]
+pub struct Streams {
+    pub(super) send: SendStream,
+    pub(super) receive: FrameReader,
+}
+
+/// A handle on a connection. The connection closes when the last handle, link and control is dropped.
+#[derive(Clone, Debug)]
+pub struct Connection(pub(super) quinn::Connection);
+
+/// What a closing side tells the other, beside words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Close {
+    /// All was done.
+    Done = 0,
+    /// The peer is not on the list.
+    Unlisted = 1,
+    /// The hello did not fit.
+    Hello = 2,
+    /// A frame broke the protocol.
+    Protocol = 3,
+    /// This side failed.
+    Failed = 4,
+}
+
+/// Why a connection ended.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum End {
+    /// This side closed it.
+    #[error("closed here")]
+    Here,
+    /// The peer closed it, all being done.
+    #[error("the peer is done")]
+    Done,
+    /// The peer closed it, and says why.
+    #[error("the peer closed: {0}")]
+    Peer(String),
+    /// Nothing was heard for the idle time.
+    #[error("the peer fell silent")]
+    Silent,
+    /// The peer broke the protocol.
+    #[error("the peer sent {0}")]
+    Protocol(#[from] WireError),
+    /// The peer ended a stream that lasts as long as the connection.
+    #[error("the peer ended its stream")]
+    Stream,
+    /// The connection could not be made or kept: certificates, or QUIC itself.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl Connection {
+    /// Ends it; the peer reads `words`.
+    pub fn close(&self, code: Close, words: &str) {
+        self.0.close(VarInt::from_u32(code as u32), words.as_bytes());
+    }
+
+    /// Waits until it ends.
+    pub async fn ended(&self) -> End {
+        self.0.closed().await.into()
+    }
+
+    /// The current estimate of the path's round trip.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.0.rtt()
+    }
+
+    /// Ends it because of what the peer did, and gives that reason back.
+    pub(super) fn fail(&self, end: End) -> End {
+        if let End::Protocol(error) = &end {
+            self.close(Close::Protocol, &format!("you sent {error}"));
+        }
+        end
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.address)
+    }
+}
+
+impl From<ConnectionError> for End {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::LocallyClosed => Self::Here,
+            ConnectionError::TimedOut | ConnectionError::Reset => Self::Silent,
+            ConnectionError::ApplicationClosed(close) if close.error_code == VarInt::from_u32(0) => {
+                Self::Done
+            }
+            ConnectionError::ApplicationClosed(close) => {
+                Self::Peer(String::from_utf8_lossy(&close.reason).into_owned())
+            }
+            ConnectionError::ConnectionClosed(ref close) => Self::Broken(explain(close.error_code, &error)),
+            ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
+            ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
+                Self::Broken(error.to_string())
+            }
+        }
+    }
+}
+
+/// What a failed handshake means for whoever set up the hosts. QUIC carries TLS alerts as 0x100 + alert (RFC 9001,
+/// section 4.8).
+fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
+    let hint = match u64::from(code).checked_sub(0x100) {
+        Some(45) => "a certificate expired: issue new identities with `volary certs`",
+        Some(42 | 46 | 48) => {
+            "one side's certificate is not of the other's run: copy identities of one `volary certs`"
+        }
+        Some(116) => "one side showed no certificate",
+        Some(120) => "the other side is not volary, or another version",
+        Some(_) => "the handshake failed",
+        None => return error.to_string(),
+    };
+    format!("{hint} ({error})")
+}
+
+impl From<ReadError> for End {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::ConnectionLost(error) => error.into(),
+            ReadError::Reset(_) | ReadError::ClosedStream => Self::Stream,
+            ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for End {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::ConnectionLost(error) => error.into(),
+            WriteError::Stopped(_) | WriteError::ClosedStream => Self::Stream,
+            WriteError::ZeroRttRejected => Self::Broken(error.to_string()),
+        }
+    }
+}

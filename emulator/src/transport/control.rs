@@ -1,0 +1,101 @@
+//! Typed frames both ways: what controller and agent say to each other, beside the parcels.
+
+use std::marker::PhantomData;
+
+use quinn::SendStream;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::connection::{Connection, End, Streams};
+use super::frames::FrameReader;
+use crate::wire;
+
+/// The control stream of a connection: sends `S`, receives `R`. Its two halves can go separate ways.
+#[derive(Debug)]
+pub struct Control<S, R> {
+    /// What goes out.
+    pub outgoing: Outgoing<S>,
+    /// What comes in.
+    pub incoming: Incoming<R>,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct Outgoing<S> {
+    connection: Connection,
+    stream: SendStream,
+    limit: usize,
+    buffer: Vec<u8>,
+    sends: PhantomData<fn(S)>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct Incoming<R> {
+    connection: Connection,
+    frames: FrameReader,
+    receives: PhantomData<fn() -> R>,
+}
+
+impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
+    /// Speaks over `streams` of `connection` in frames of at most `limit` bytes either way, which is at most
+    /// [`LARGEST_FRAME`](wire::LARGEST_FRAME).
+    #[must_use]
+    pub fn new(connection: &Connection, streams: Streams, limit: usize) -> Self {
+        let Streams { send, receive } = streams;
+        // What controls goes before parcels; on a stream of a lost connection this has no effect.
+        let _ = send.set_priority(1);
+        let connection = connection.clone();
+        Self {
+            outgoing: Outgoing {
+                connection: connection.clone(),
+                stream: send,
+                limit,
+                buffer: Vec::new(),
+                sends: PhantomData,
+            },
+            incoming: Incoming { connection, frames: receive.limited(limit), receives: PhantomData },
+        }
+    }
+
+    /// See [`Outgoing::send`].
+    pub async fn send(&mut self, frame: &S) -> Result<(), End> {
+        self.outgoing.send(frame).await
+    }
+
+    /// See [`Incoming::receive`].
+    pub async fn receive(&mut self) -> Result<R, End> {
+        self.incoming.receive().await
+    }
+}
+
+impl<S: Serialize> Outgoing<S> {
+    /// Sends a frame; waits while the peer does not read. A frame over the limit is an error that leaves the
+    /// connection as it was. Do not cancel it: half a frame may be under way.
+    pub async fn send(&mut self, frame: &S) -> Result<(), End> {
+        wire::encode(frame, self.limit, &mut self.buffer)
+            .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
+        let sent = self.stream.write_all(&self.buffer).await;
+        self.buffer.clear();
+        self.buffer.shrink_to(wire::PARCEL_FRAME);
+        Ok(sent?)
+    }
+
+    /// Ends the connection, all being done.
+    pub fn done(self) {
+        self.connection.close(super::connection::Close::Done, "done");
+    }
+}
+
+impl<R: DeserializeOwned> Incoming<R> {
+    /// The next frame. May be cancelled: nothing is lost. A peer that sends what is no frame loses its
+    /// connection.
+    pub async fn receive(&mut self) -> Result<R, End> {
+        let received = match self.frames.next().await {
+            Ok(Some(frame)) => wire::decode(frame).map_err(End::Protocol),
+            Ok(None) => Err(End::Stream),
+            Err(end) => Err(end),
+        };
+        received.map_err(|end| self.connection.fail(end))
+    }
+}

@@ -1,0 +1,380 @@
+//! The socket: connects to hosts by name, accepts who is on the list, refuses everybody else.
+//!
+//! Both sides show certificates of the run's authority (TLS 1.3). Whoever connects first proves that its address
+//! is its own (QUIC retry), so that strangers cost no memory; after that the number of handshakes and of
+//! connections is bounded, each handshake has its time, and what is refused is counted.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use quinn::{Incoming, TokioRuntime, VarInt};
+use thiserror::Error;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::connection::{Close, Connection, End, Peer, Who};
+use super::hello::{Hello, HelloError};
+use super::identity::{CONTROLLER, Identity, Subject};
+use super::lock;
+use super::tls::{self, TlsError};
+
+/// Limits and times of a socket.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The most connections at once.
+    pub connections: usize,
+    /// The most handshakes at once.
+    pub handshakes: usize,
+    /// How long a handshake and the hellos may take together.
+    pub patience: Duration,
+    /// A peer that is not heard for this long is gone.
+    pub idle: Duration,
+    /// How often a quiet connection shows that it lives; well below `idle`.
+    pub keep_alive: Duration,
+    /// The most unread bytes a peer may have sent on one stream, and on all of them.
+    pub window: u32,
+    /// Bytes of datagrams that wait to be sent, or to be read.
+    pub datagrams: usize,
+    /// Bytes asked of the system for each of the socket's two buffers.
+    pub socket_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            connections: 1024,
+            handshakes: 64,
+            patience: Duration::from_secs(5),
+            idle: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(2),
+            window: 4 << 20,
+            datagrams: 1 << 20,
+            socket_buffer: 4 << 20,
+        }
+    }
+}
+
+/// Sizes of a socket's buffers in bytes, as the system gave them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Buffers {
+    /// For what arrives.
+    pub receive: usize,
+    /// For what leaves.
+    pub send: usize,
+}
+
+/// Why no socket could be opened.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The system refused.
+    #[error("cannot listen on {address}: {error}")]
+    Socket {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The identity cannot be used.
+    #[error("cannot use the identity of {name}: {error}")]
+    Identity {
+        /// Whose.
+        name: String,
+        /// Why.
+        error: TlsError,
+    },
+}
+
+/// Why a host cannot be talked to.
+#[derive(Debug, Error)]
+#[error("host {name} at {address}: {why}")]
+pub struct ConnectError {
+    /// Which host.
+    pub name: String,
+    /// Where.
+    pub address: SocketAddr,
+    /// Why not.
+    pub why: String,
+}
+
+/// Connections that were refused since the socket was opened.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Refusals {
+    /// Because there were too many connections or handshakes.
+    pub full: u64,
+    /// Because the handshake failed: no certificate, or not one of this run's authority, or expired.
+    pub handshake: u64,
+    /// Because the peer is not on the list.
+    pub unlisted: u64,
+    /// Because what it said first was not a proper hello.
+    pub hello: u64,
+    /// The last few in words, oldest first.
+    pub recent: VecDeque<String>,
+}
+
+/// A socket with an identity.
+#[derive(Debug)]
+pub struct Transport {
+    quic: quinn::Endpoint,
+    desk: Arc<Desk>,
+    buffers: Buffers,
+}
+
+/// Peers that were accepted.
+#[derive(Debug)]
+pub struct Accepted(mpsc::Receiver<Peer>);
+
+/// What every handshake needs.
+#[derive(Debug)]
+struct Desk {
+    hello: Hello,
+    options: Options,
+    listed: Mutex<BTreeSet<String>>,
+    refusals: Mutex<Refusals>,
+    handshakes: Arc<Semaphore>,
+}
+
+impl Transport {
+    /// Listens on `address` only, and can connect from there. Only the controller is on the list at first. Needs
+    /// a tokio runtime.
+    pub fn listen(
+        identity: &Identity,
+        address: SocketAddr,
+        options: &Options,
+    ) -> Result<(Self, Accepted), BindError> {
+        let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
+        let transport = Self::open(identity, address, options, Some(server))?;
+        let (accepted, peers) = mpsc::channel(16);
+        tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        Ok((transport, Accepted(peers)))
+    }
+
+    /// Connects from `address` (port 0: any) and accepts nobody. Needs a tokio runtime.
+    pub fn connector(identity: &Identity, address: SocketAddr, options: &Options) -> Result<Self, BindError> {
+        Self::open(identity, address, options, None)
+    }
+
+    fn open(
+        identity: &Identity,
+        address: SocketAddr,
+        options: &Options,
+        server: Option<quinn::ServerConfig>,
+    ) -> Result<Self, BindError> {
+        let refused = |error| BindError::Socket { address, error };
+        let client = tls::client(identity, options).map_err(|e| unusable(identity, e))?;
+        let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
+        let config = quinn::EndpointConfig::default();
+        let mut quic =
+            quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
+        quic.set_default_client_config(client);
+        let desk = Desk {
+            hello: Hello::of(&identity.subject),
+            options: options.clone(),
+            listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
+            refusals: Mutex::default(),
+            handshakes: Arc::new(Semaphore::new(options.handshakes)),
+        };
+        Ok(Self { quic, desk: Arc::new(desk), buffers })
+    }
+
+    /// Connects to the host of that name, and to nobody else who may be at that address.
+    pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
+        let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
+        let patience = self.desk.options.patience;
+        timeout(patience, self.desk.call(&self.quic, name, address))
+            .await
+            .map_err(|_| failed(format!("no answer within {patience:?}: does `volary agent` run there?")))?
+            .map_err(|error| failed(error.to_string()))
+    }
+
+    /// Who may connect from now on, beside the controller; connections that are there stay.
+    pub fn admit(&self, names: impl IntoIterator<Item = String>) {
+        let mut listed: BTreeSet<_> = names.into_iter().collect();
+        listed.insert(CONTROLLER.to_owned());
+        *lock(&self.desk.listed) = listed;
+    }
+
+    /// What was refused so far.
+    #[must_use]
+    pub fn refusals(&self) -> Refusals {
+        lock(&self.desk.refusals).clone()
+    }
+
+    /// Sizes of the socket's buffers.
+    #[must_use]
+    pub fn buffers(&self) -> Buffers {
+        self.buffers
+    }
+
+    /// Where the socket is.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.quic.local_addr()
+    }
+
+    /// Ends all connections with these words, and waits until the peers were told.
+    pub async fn close(&self, words: &str) {
+        self.quic.close(VarInt::from_u32(Close::Done as u32), words.as_bytes());
+        self.quic.wait_idle().await;
+    }
+}
+
+impl Accepted {
+    /// The next peer; `None` once the socket is closed.
+    pub async fn next(&mut self) -> Option<Peer> {
+        self.0.recv().await
+    }
+}
+
+/// Looks at everyone who knocks, without waiting for any.
+async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<Peer>) {
+    while let Some(incoming) = quic.accept().await {
+        if !incoming.remote_address_validated() {
+            // Fails only for who was told to retry already.
+            let _ = incoming.retry();
+            continue;
+        }
+        let address = incoming.remote_address();
+        let room = quic.open_connections() < desk.options.connections;
+        let Some(slot) = Arc::clone(&desk.handshakes).try_acquire_owned().ok().filter(|_| room) else {
+            desk.refuse(address, &Refusal::Full);
+            incoming.refuse();
+            continue;
+        };
+        let (desk, accepted) = (Arc::clone(&desk), accepted.clone());
+        tokio::spawn(async move {
+            let patience = desk.options.patience;
+            let late = || Err(Refusal::Hello(HelloError::End(End::Silent)));
+            match timeout(patience, desk.receive(incoming)).await.unwrap_or_else(|_| late()) {
+                // Nobody left to take it means that all is over.
+                Ok(peer) => drop(accepted.send(peer).await),
+                Err(refusal) => desk.refuse(address, &refusal),
+            }
+            drop(slot);
+        });
+    }
+}
+
+/// Why somebody was turned away.
+#[derive(Debug, Error)]
+enum Refusal {
+    #[error("too many connections")]
+    Full,
+    #[error("{0}")]
+    Handshake(End),
+    #[error("{0} is not on this run's list")]
+    Unlisted(String),
+    #[error("{0}")]
+    Hello(#[from] HelloError),
+}
+
+impl Desk {
+    /// Takes somebody in who connects to us.
+    async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
+        let connection = incoming.await.map_err(|error| Refusal::Handshake(error.into()))?;
+        let connection = Connection(connection);
+        let subject = subject(&connection).map_err(Refusal::Handshake)?;
+        if !lock(&self.listed).contains(&subject.name) {
+            connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
+            return Err(Refusal::Unlisted(subject.name));
+        }
+        let talk = async {
+            let (send, receive) = connection.0.accept_bi().await.map_err(End::from)?;
+            let (theirs, mut streams) = Hello::hear(send, receive).await?;
+            // Answered in any case, so that either side can say what does not fit.
+            self.hello.say(&mut streams.send).await?;
+            theirs.check(&self.hello, &subject)?;
+            Ok(streams)
+        };
+        let streams = talk.await.map_err(|error| Refusal::Hello(told(&connection, error)))?;
+        Ok(peer(connection, subject, streams))
+    }
+
+    /// Connects to somebody.
+    async fn call(
+        &self,
+        quic: &quinn::Endpoint,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<Peer, HelloError> {
+        let broken = |error: quinn::ConnectError| End::Broken(error.to_string());
+        let connection = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
+        let connection = Connection(connection);
+        let subject = subject(&connection)?;
+        let talk = async {
+            let (mut send, receive) = connection.0.open_bi().await.map_err(End::from)?;
+            self.hello.say(&mut send).await?;
+            let (theirs, streams) = Hello::hear(send, receive).await?;
+            theirs.check(&self.hello, &subject)?;
+            Ok(streams)
+        };
+        let streams = talk.await.map_err(|error| told(&connection, error))?;
+        Ok(peer(connection, subject, streams))
+    }
+
+    fn refuse(&self, address: SocketAddr, refusal: &Refusal) {
+        const RECENT: usize = 16;
+        let mut refusals = lock(&self.refusals);
+        *match refusal {
+            Refusal::Full => &mut refusals.full,
+            Refusal::Handshake(_) => &mut refusals.handshake,
+            Refusal::Unlisted(_) => &mut refusals.unlisted,
+            Refusal::Hello(_) => &mut refusals.hello,
+        } += 1;
+        let words = format!("refused {address}: {refusal}");
+        tracing::debug!("{words}"); // anyone can cause these: counted, and shown when asked for
+        if refusals.recent.len() == RECENT {
+            refusals.recent.pop_front();
+        }
+        refusals.recent.push_back(words);
+    }
+}
+
+/// Ends a connection whose hello failed; the peer reads why.
+fn told(connection: &Connection, error: HelloError) -> HelloError {
+    if !matches!(error, HelloError::End(End::Peer(_) | End::Silent | End::Here)) {
+        connection.close(Close::Hello, &error.to_string());
+    }
+    error
+}
+
+fn peer(connection: Connection, subject: Subject, streams: super::connection::Streams) -> Peer {
+    let address = connection.0.remote_address();
+    Peer { who: Who { name: subject.name, role: subject.role, address }, connection, streams }
+}
+
+/// Whom the peer's certificate names; it was verified in the handshake.
+fn subject(connection: &Connection) -> Result<Subject, End> {
+    tls::leaf(&connection.0)
+        .ok_or_else(|| "the peer showed no certificate".to_owned())
+        .and_then(|leaf| Subject::of(&leaf))
+        .map_err(|why| {
+            connection.close(Close::Unlisted, &why);
+            End::Broken(why)
+        })
+}
+
+/// A bound UDP socket with large buffers: the default ones lose a share of unpaced datagrams.
+fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    // The system gives what it allows; what that is gets reported.
+    socket.set_recv_buffer_size(bytes)?;
+    socket.set_send_buffer_size(bytes)?;
+    socket.bind(&address.into())?;
+    // Linux counts its own overhead, as much again.
+    let buffers = Buffers { receive: socket.recv_buffer_size()? / 2, send: socket.send_buffer_size()? / 2 };
+    if buffers.receive < bytes || buffers.send < bytes {
+        tracing::info!(
+            "UDP buffers of {} and {} bytes instead of {bytes}: raise net.core.rmem_max and wmem_max",
+            buffers.receive,
+            buffers.send
+        );
+    }
+    Ok((socket.into(), buffers))
+}
+
+fn unusable(identity: &Identity, error: TlsError) -> BindError {
+    BindError::Identity { name: identity.subject.name.clone(), error }
+}

@@ -1,0 +1,85 @@
+//! The first words on a connection: who speaks, and which volary it is.
+//!
+//! The connecting side opens the control stream and speaks first. The version of the protocol is the frame's
+//! own (see [`wire`](crate::wire)); name and role must be those of the certificate.
+
+use quinn::{RecvStream, SendStream};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::connection::{End, Streams};
+use super::frames::FrameReader;
+use super::identity::{Role, Subject};
+use crate::wire;
+
+/// What each side says first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Hello {
+    /// Version of volary, as text: both sides must run the same machines.
+    pub(super) engine: String,
+    /// What the speaker is.
+    pub(super) role: Role,
+    /// Its name.
+    pub(super) name: String,
+}
+
+/// Why a hello was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub(super) enum HelloError {
+    /// The other side runs another version.
+    #[error("{name} runs volary {theirs} and this is volary {ours}: install the same version on all hosts")]
+    Engine {
+        /// Who.
+        name: String,
+        /// What it runs.
+        theirs: String,
+        /// What runs here.
+        ours: String,
+    },
+    /// It says it is somebody else than its certificate says.
+    #[error("{certified} says it is {said}")]
+    Impostor {
+        /// Name in its certificate.
+        certified: String,
+        /// Name and role in its hello.
+        said: String,
+    },
+    /// The connection ended, or what came was no hello.
+    #[error(transparent)]
+    End(#[from] End),
+}
+
+/// A hello is a name and a version.
+const MOST: usize = 1024;
+
+impl Hello {
+    /// What `subject` says with this version of volary.
+    pub(super) fn of(subject: &Subject) -> Self {
+        Self { engine: env!("CARGO_PKG_VERSION").to_owned(), role: subject.role, name: subject.name.clone() }
+    }
+
+    /// Whether one can talk to who says this, having shown a certificate for `subject`.
+    pub(super) fn check(&self, ours: &Self, subject: &Subject) -> Result<(), HelloError> {
+        if (&self.name, self.role) != (&subject.name, subject.role) {
+            let (certified, said) = (subject.name.clone(), format!("{} ({:?})", self.name, self.role));
+            return Err(HelloError::Impostor { certified, said });
+        }
+        if self.engine != ours.engine {
+            let (theirs, ours) = (self.engine.clone(), ours.engine.clone());
+            return Err(HelloError::Engine { name: self.name.clone(), theirs, ours });
+        }
+        Ok(())
+    }
+
+    pub(super) async fn say(&self, send: &mut SendStream) -> Result<(), End> {
+        let mut bytes = Vec::new();
+        wire::encode(self, MOST, &mut bytes)?;
+        Ok(send.write_all(&bytes).await?)
+    }
+
+    pub(super) async fn hear(send: SendStream, receive: RecvStream) -> Result<(Self, Streams), End> {
+        let mut receive = FrameReader::new(receive, MOST);
+        let hello = wire::decode(receive.next().await?.ok_or(End::Stream)?)?;
+        Ok((hello, Streams { send, receive }))
+    }
+}

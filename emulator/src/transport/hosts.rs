@@ -1,0 +1,136 @@
+//! The hosts file: which machines a run may use, and where their agents listen.
+//!
+//! ```toml
+//! identities = "."             # folder with one identity per host, beside this file unless said otherwise
+//! [[host]]
+//! name = "h1"
+//! address = "10.77.0.2:4433"
+//! weight = 2                   # share of the nodes, relative to the other hosts; 1 unless said otherwise
+//! ```
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use super::identity::{CONTROLLER, Role, check_name};
+
+/// A hosts file.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hosts {
+    /// Folder of the identities; once loaded, from where the program runs.
+    #[serde(default = "here")]
+    pub identities: PathBuf,
+    /// The hosts, in the file's order.
+    #[serde(rename = "host")]
+    pub hosts: Vec<Host>,
+}
+
+/// One machine.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its name, as in its certificate.
+    pub name: String,
+    /// Where its agent listens.
+    pub address: SocketAddr,
+    /// Its share of the nodes, relative to the others.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+/// Why a hosts file cannot be used.
+#[derive(Debug, Error)]
+pub enum HostsError {
+    /// It cannot be read.
+    #[error("cannot read {}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It is no hosts file; the text names line and key.
+    #[error("{}: {why}", path.display())]
+    Bad {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Host {
+    /// A host of weight 1.
+    #[must_use]
+    pub fn new(name: String, address: SocketAddr) -> Self {
+        Self { name, address, weight: one() }
+    }
+}
+
+impl Hosts {
+    /// Reads a hosts file.
+    pub fn load(path: &Path) -> Result<Self, HostsError> {
+        let text =
+            fs::read_to_string(path).map_err(|error| HostsError::Io { path: path.to_owned(), error })?;
+        let bad = |why: String| HostsError::Bad { path: path.to_owned(), why: why.trim_end().to_owned() };
+        let mut hosts: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
+        hosts.check().map_err(bad)?;
+        hosts.identities = path.with_file_name("").join(&hosts.identities);
+        Ok(hosts)
+    }
+
+    /// Folder of the controller's identity.
+    #[must_use]
+    pub fn controller(&self) -> PathBuf {
+        self.identities.join(CONTROLLER)
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.hosts.is_empty() {
+            return Err("host: name at least one".to_owned());
+        }
+        let (mut names, mut addresses) = (BTreeSet::new(), BTreeSet::new());
+        for (i, host) in self.hosts.iter().enumerate() {
+            let Host { name, address, weight } = host;
+            check_name(name, Role::Host).map_err(|why| format!("host {}: name: {why}", i + 1))?;
+            if !names.insert(name) {
+                return Err(format!("host {}: name: there are two `{name}`", i + 1));
+            }
+            if address.port() == 0 || address.ip().is_unspecified() || address.ip().is_multicast() {
+                return Err(format!("host {name}: address: nobody can be reached at {address}"));
+            }
+            if !addresses.insert(address) {
+                return Err(format!("host {name}: address: another host is at {address}"));
+            }
+            if !(1..=1_000_000).contains(weight) {
+                return Err(format!("host {name}: weight: {weight} is not 1 to 1000000"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The hosts as they stand in a file.
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        for (i, host) in self.hosts.iter().enumerate() {
+            let gap = if i == 0 { "" } else { "\n" };
+            let _ = write!(text, "{gap}[[host]]\nname = \"{}\"\naddress = \"{}\"\n", host.name, host.address);
+        }
+        text
+    }
+}
+
+fn here() -> PathBuf {
+    ".".into()
+}
+
+fn one() -> u32 {
+    1
+}

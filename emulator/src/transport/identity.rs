@@ -1,0 +1,248 @@
+//! Who a machine is: a certificate of the run's own authority, and its key.
+//!
+//! The only DNS name in a certificate is the host's name; the controller's is [`CONTROLLER_NAME`], which no host
+//! can have. A folder holds `ca.pem`, `cert.pem` and `key.pem`, as [`issue`](super::issue) leaves them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use chrono::{DateTime, Utc};
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// The DNS name in the controller's certificate.
+pub const CONTROLLER_NAME: &str = "controller.volary";
+/// The controller's name and folder.
+pub const CONTROLLER: &str = "controller";
+
+/// What an identity is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Role {
+    /// It starts runs and keeps their books.
+    Controller,
+    /// It runs an agent.
+    Host,
+}
+
+/// Certificate, key and authority of one machine.
+#[derive(Debug)]
+pub struct Identity {
+    /// Whom the certificate names.
+    pub subject: Subject,
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) roots: Arc<RootCertStore>,
+}
+
+/// What a certificate says of its holder.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Subject {
+    /// Name of the host, `controller` for the controller.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// From when it is valid.
+    pub from: SystemTime,
+    /// Until when it is valid.
+    pub until: SystemTime,
+}
+
+/// Why an identity cannot be used, or made.
+#[derive(Debug, Error)]
+pub enum IdentityError {
+    /// A file is not there.
+    #[error("no {}: make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host", .0.display())]
+    Missing(PathBuf),
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// Others can read the key.
+    #[error("{}: mode {mode:04o} lets others use this key: chmod 600 it, or issue new identities if others could", path.display())]
+    Exposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It is too late.
+    #[error("{}: expired on {since} UTC: issue new identities with `volary certs`", path.display())]
+    Expired {
+        /// The certificate.
+        path: PathBuf,
+        /// Since when.
+        since: String,
+    },
+    /// It is too early.
+    #[error("{}: valid from {from} UTC on: is this machine's clock right?", path.display())]
+    Early {
+        /// The certificate.
+        path: PathBuf,
+        /// From when.
+        from: String,
+    },
+    /// The contents are not what they should be.
+    #[error("{}: {why}", path.display())]
+    Bad {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// Something is there that would be lost.
+    #[error("{} exists and is not overwritten: {remedy}", path.display())]
+    Exists {
+        /// What is there.
+        path: PathBuf,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Order(String),
+}
+
+impl Identity {
+    /// Loads the identity in `folder` and judges it as its peers will, at time `now`.
+    pub fn load(folder: &Path, now: SystemTime) -> Result<Self, IdentityError> {
+        let key_path = folder.join("key.pem");
+        let key = read(&key_path)?;
+        let mode = fs::metadata(&key_path).map_err(io_error(&key_path))?.permissions().mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(IdentityError::Exposed { path: key_path, mode });
+        }
+        let key =
+            PrivateKeyDer::from_pem_slice(&key).map_err(|e| bad(&key_path, format!("no key in it ({e})")))?;
+        let cert_path = folder.join("cert.pem");
+        let chain = certificates(&cert_path)?;
+        let ca_path = folder.join("ca.pem");
+        let mut roots = RootCertStore::empty();
+        for root in certificates(&ca_path)? {
+            roots.add(root).map_err(|error| bad(&ca_path, error))?;
+        }
+        let roots = Arc::new(roots);
+        let leaf = chain.first().ok_or_else(|| bad(&cert_path, "no certificate in it"))?;
+        let subject = Subject::of(leaf).map_err(|why| bad(&cert_path, why))?;
+        subject.check(&cert_path, now)?;
+        verify(leaf, &roots, now).map_err(|error| {
+            bad(
+                &cert_path,
+                format!("not of the authority in {} ({error}): copy the whole folder", ca_path.display()),
+            )
+        })?;
+        Ok(Self { subject, chain, key, roots })
+    }
+}
+
+impl Subject {
+    /// Reads a certificate; nothing is verified here.
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
+        let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+        let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
+        let Some([GeneralName::DNSName(name)]) = names.map(|names| &names.value.general_names[..]) else {
+            return Err("it does not name one host".to_owned());
+        };
+        let (name, role) = match *name {
+            CONTROLLER_NAME => (CONTROLLER, Role::Controller),
+            name => (name, Role::Host),
+        };
+        check_name(name, role)?;
+        let at = |stamp: i64| SystemTime::UNIX_EPOCH + Duration::from_secs(stamp.max(0).unsigned_abs());
+        let validity = parsed.validity();
+        let (from, until) = (at(validity.not_before.timestamp()), at(validity.not_after.timestamp()));
+        Ok(Self { name: name.to_owned(), role, from, until })
+    }
+
+    fn check(&self, path: &Path, now: SystemTime) -> Result<(), IdentityError> {
+        let path = path.to_owned();
+        if now < self.from {
+            return Err(IdentityError::Early { path, from: written(self.from) });
+        }
+        if now > self.until {
+            return Err(IdentityError::Expired { path, since: written(self.until) });
+        }
+        Ok(())
+    }
+
+    /// The DNS name of this subject's certificate.
+    pub(super) fn dns(&self) -> &str {
+        match self.role {
+            Role::Controller => CONTROLLER_NAME,
+            Role::Host => &self.name,
+        }
+    }
+}
+
+/// Host names are DNS names in small letters, are folders, and cannot be taken for the controller's.
+pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
+    let label = |label: &str| {
+        let ends = !label.starts_with('-') && !label.ends_with('-');
+        let letters = label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        (1..=63).contains(&label.len()) && ends && letters
+    };
+    // A name that ends in a number would be taken for an address.
+    let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
+    if name.len() > 253 || number || !name.split('.').all(label) {
+        return Err(format!("`{name}` is no host name: use small letters, digits, `-` and `.`, such as h1"));
+    }
+    let reserved = name == CONTROLLER || name.ends_with(".volary");
+    if role == Role::Host && reserved {
+        return Err(format!("`{name}` is the controller's: choose another name for the host"));
+    }
+    Ok(())
+}
+
+/// The cryptography used for everything.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// Whether peers will accept this certificate, by the code with which they decide.
+fn verify(leaf: &CertificateDer<'_>, roots: &Arc<RootCertStore>, now: SystemTime) -> Result<(), String> {
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider())
+        .build()
+        .map_err(|error| error.to_string())?;
+    let now = UnixTime::since_unix_epoch(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
+    verifier.verify_client_cert(leaf, &[], now).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+    let pem = read(path)?;
+    CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| bad(path, format!("no certificate in it ({error})")))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
+    fs::read(path).map_err(|error| {
+        let missing = error.kind() == io::ErrorKind::NotFound;
+        if missing { IdentityError::Missing(path.to_owned()) } else { io_error(path)(error) }
+    })
+}
+
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
+    |error| IdentityError::Io { path: path.to_owned(), error }
+}
+
+pub(super) fn bad(path: &Path, why: impl ToString) -> IdentityError {
+    IdentityError::Bad { path: path.to_owned(), why: why.to_string() }
+}
+
+/// A moment as people read it, UTC.
+pub(super) fn written(at: SystemTime) -> String {
+    DateTime::<Utc>::from(at).format("%Y-%m-%d %H:%M").to_string()
+}

@@ -1,0 +1,41 @@
+//! Parcels and typed frames between machines, over QUIC with both sides authenticated.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`identity`], [`issue`] | who a machine is: certificates, loaded and made |
+//! | [`hosts`] | the hosts file: who is where |
+//! | [`endpoint`] | the socket: connects, accepts, refuses |
+//! | [`connection`] | one connection: who is at its other end, and why it ended |
+//! | [`control`] | typed frames both ways |
+//! | [`link`] | batches of parcels both ways, bounded |
+//! | [`clock`] | the offset of the other machine's clock |
+//!
+//! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks
+//! the protocol loses its connection and is told why; nobody else notices.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub mod clock;
+pub mod connection;
+pub mod control;
+pub mod endpoint;
+mod frames;
+mod hello;
+pub mod hosts;
+pub mod identity;
+pub mod issue;
+pub mod link;
+mod sequence;
+mod tls;
+
+pub use connection::{Connection, End, Peer, Who};
+pub use control::Control;
+pub use endpoint::{Options, Transport};
+pub use hosts::{Host, Hosts};
+pub use identity::{Identity, Role};
+pub use link::{Arrival, Link};
+
+/// What is kept under the locks here is whole at any time, so a panic elsewhere spoils nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,236 @@
+//! What travels between machines, as bytes: the only file that knows the codec.
+//!
+//! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
+//! sequence number, parcels to its end, in a frame on a stream and bare in a datagram. Whoever reads bounds the
+//! length first, so nothing a peer sends makes it allocate more than a small multiple of the frame's limit.
+//! Types that are sent must not hold sequences of zero-sized elements: their length would cost no bytes.
+
+use bincode::config::{Configuration, LittleEndian, Varint, standard};
+use bincode::enc::write::Writer;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::serde::{decode_from_slice, encode_into_writer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::parcel::Parcel;
+
+/// Version of everything defined here and of the order in which peers speak; both sides must have the same.
+pub const PROTOCOL: u32 = 1;
+/// The most bytes of a frame of parcels, without its length.
+pub const PARCEL_FRAME: usize = 64 << 10;
+/// The most bytes any frame may be configured to have: an experiment with its traces travels in one.
+pub const LARGEST_FRAME: usize = 64 << 20;
+/// Bytes of a frame's length.
+pub const PREFIX: usize = 4;
+
+/// Bytes of most parcels, at least.
+const USUAL_PARCEL: usize = 24;
+const VERSION: u8 = PROTOCOL as u8;
+const _: () = assert!(VERSION as u32 == PROTOCOL);
+/// The codec counts what integers take in memory: up to eight times what they take on the wire.
+const SMALL_LIMIT: usize = 8 * PARCEL_FRAME;
+const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
+
+/// Why bytes were not taken for what they should be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum WireError {
+    /// Longer than agreed.
+    #[error("a frame of {bytes} bytes where {limit} are the most")]
+    Oversize {
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// It ends before the value does.
+    #[error("a frame that ends early")]
+    Truncated,
+    /// No value looks like this.
+    #[error("a frame that means nothing ({0})")]
+    Garbage(String),
+    /// It goes on after the value.
+    #[error("{0} bytes after the end of a frame's value")]
+    Trailing(usize),
+    /// Another version of volary wrote it.
+    #[error(
+        "a frame of protocol {0}, but this volary speaks {PROTOCOL}: install the same version on all hosts"
+    )]
+    Version(u8),
+    /// A batch out of turn: it came twice, or one before it is missing.
+    #[error("batch {found} where {expected} was due")]
+    Sequence {
+        /// The number it has.
+        found: u64,
+        /// The number it should have.
+        expected: u64,
+    },
+    /// Well formed, but not acceptable to whoever reads it.
+    #[error("a parcel that cannot be: {0}")]
+    Refused(String),
+    /// A value that cannot be sent.
+    #[error("cannot encode: {0}")]
+    Encode(String),
+}
+
+/// Appends `value` as a frame of at most `limit` bytes (and [`LARGEST_FRAME`]); `out` stays as it was on error.
+pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; PREFIX]);
+    out.push(VERSION);
+    let written = append(value, out);
+    let bytes = out.len() - start - PREFIX;
+    let limit = limit.min(LARGEST_FRAME);
+    if let Err(error) = written {
+        out.truncate(start);
+        return Err(error);
+    }
+    if bytes > limit {
+        out.truncate(start);
+        return Err(WireError::Oversize { bytes, limit });
+    }
+    out[start..start + PREFIX].copy_from_slice(&(bytes as u32).to_le_bytes());
+    Ok(())
+}
+
+/// The length of the frame that a prefix announces.
+pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, WireError> {
+    let bytes = u32::from_le_bytes(prefix) as usize;
+    let limit = limit.min(LARGEST_FRAME);
+    if bytes > limit { Err(WireError::Oversize { bytes, limit }) } else { Ok(bytes) }
+}
+
+/// Reads a frame without its length; all of it must be used.
+pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, WireError> {
+    let rest = versioned(frame)?;
+    let (value, used) = take(rest)?;
+    if used < rest.len() { Err(WireError::Trailing(rest.len() - used)) } else { Ok(value) }
+}
+
+/// Appends batch `sequence` with as many of `parcels` as fit into `room` bytes; gives how many did. Nothing is
+/// appended where none fits.
+pub fn encode_batch(
+    sequence: u64,
+    parcels: &[Parcel],
+    room: usize,
+    out: &mut Vec<u8>,
+) -> Result<usize, WireError> {
+    let start = out.len();
+    out.push(VERSION);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    let mut taken = 0;
+    for parcel in parcels {
+        let before = out.len();
+        append(parcel, out)?;
+        if out.len() - start > room {
+            out.truncate(before);
+            break;
+        }
+        taken += 1;
+    }
+    if taken == 0 {
+        out.truncate(start);
+    }
+    Ok(taken)
+}
+
+/// [`encode_batch`] as a frame of at most [`PARCEL_FRAME`] bytes.
+pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) -> Result<usize, WireError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; PREFIX]);
+    let taken = encode_batch(sequence, parcels, PARCEL_FRAME, out)?;
+    let bytes = out.len() - start - PREFIX;
+    out[start..start + PREFIX].copy_from_slice(&(bytes as u32).to_le_bytes());
+    Ok(taken)
+}
+
+/// A batch of which only the header was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Its number: counts up from 0 on every link, direction and class.
+    pub sequence: u64,
+    parcels: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Reads the header of a batch.
+    pub fn open(frame: &'a [u8]) -> Result<Self, WireError> {
+        let rest = versioned(frame)?;
+        let (sequence, parcels) = rest.split_first_chunk::<8>().ok_or(WireError::Truncated)?;
+        Ok(Self { sequence: u64::from_le_bytes(*sequence), parcels })
+    }
+
+    /// About how many parcels it holds, from their usual size: a capacity to start with.
+    #[must_use]
+    pub fn about(&self) -> usize {
+        self.parcels.len().div_ceil(USUAL_PARCEL)
+    }
+
+    /// Appends its parcels to `into`, all of them or, on error, none. `check` says which parcels can be.
+    pub fn read(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), WireError> {
+        let before = into.len();
+        let read = self.append(check, into);
+        if read.is_err() {
+            into.truncate(before);
+        }
+        read
+    }
+
+    fn append(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), WireError> {
+        let mut rest = self.parcels;
+        while !rest.is_empty() {
+            let (parcel, used) = decode_from_slice(rest, PARCEL).map_err(broken)?;
+            if !check(&parcel) {
+                return Err(WireError::Refused(format!("{parcel:?}")));
+            }
+            into.push(parcel);
+            rest = &rest[used..];
+        }
+        Ok(())
+    }
+}
+
+/// A parcel holds no sequence, so nothing in it needs a limit.
+const PARCEL: Configuration<LittleEndian, Varint> = standard();
+
+fn versioned(frame: &[u8]) -> Result<&[u8], WireError> {
+    match frame.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        Some((&other, _)) => Err(WireError::Version(other)),
+        None => Err(WireError::Truncated),
+    }
+}
+
+/// Reads a bare value from the start of `bytes`; gives how many it took.
+pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), WireError> {
+    let taken = if bytes.len() <= PARCEL_FRAME {
+        decode_from_slice(bytes, standard().with_limit::<SMALL_LIMIT>())
+    } else {
+        decode_from_slice(bytes, standard().with_limit::<LARGE_LIMIT>())
+    };
+    taken.map_err(broken)
+}
+
+/// Appends a bare value.
+pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), WireError> {
+    encode_into_writer(value, Tail(out), standard()).map_err(|error| WireError::Encode(error.to_string()))
+}
+
+fn broken(error: DecodeError) -> WireError {
+    if let DecodeError::UnexpectedEnd { .. } = error {
+        WireError::Truncated
+    } else {
+        WireError::Garbage(error.to_string())
+    }
+}
+
+/// The end of a vector, as the codec's writer.
+struct Tail<'a>(&'a mut Vec<u8>);
+
+impl Writer for Tail<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! A bundled experiment is the same experiment on a machine that has none of its files.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use volary::spec::{Bundle, Experiment, Overrides, Repeat};
+use volary::workload::Workload;
+use volary_actors::base::JobId;
+use volary_actors::catalog::Catalog;
+
+/// Copies a folder and returns the experiments in it, which profiles and topologies are not.
+fn copy(from: &Path, to: &Path, experiments: &mut Vec<PathBuf>) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let target = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy(&path, &target, experiments);
+        } else {
+            fs::copy(&path, &target).unwrap();
+            let part = to.ends_with("profiles") || !to.components().any(|p| p.as_os_str() == "experiments");
+            if !part && path.extension().is_some_and(|suffix| suffix == "toml") {
+                experiments.push(target);
+            }
+        }
+    }
+}
+
+/// Through both encodings that a bundle may travel in.
+fn sent(bundle: &Bundle) -> Bundle {
+    let json: Bundle = serde_json::from_slice(&serde_json::to_vec(bundle).unwrap()).unwrap();
+    assert_eq!(json, *bundle);
+    let config = bincode::config::standard();
+    let bytes = bincode::serde::encode_to_vec(bundle, config).unwrap();
+    bincode::serde::decode_from_slice(&bytes, config).unwrap().0
+}
+
+/// Arrival, size and first work of every job of the first point.
+fn jobs(experiment: &Experiment) -> Vec<(u64, u32, u64)> {
+    let world = &experiment.points[0].resolved;
+    let (seed, schedulers) = (experiment.seed, world.cluster.schedulers);
+    let traces = experiment.traces();
+    let workload = Workload::build(&world.workload, &world.service, seed, schedulers, &traces).unwrap();
+    let job =
+        |job: JobId| (workload.job(job).arrival.0, workload.tasks(job), workload.work(job.task(0).copy(0)).0);
+    (0..workload.jobs()).map(|n| job(JobId(n))).collect()
+}
+
+fn assert_same(here: &Experiment, there: &Experiment) {
+    let ids =
+        |experiment: &Experiment| experiment.units(None).into_iter().map(|unit| unit.id).collect::<Vec<_>>();
+    assert_eq!(ids(here), ids(there), "{}", here.name);
+    assert!(here.points == there.points, "{}: other points", here.name);
+    assert_eq!((&here.name, &here.claims, &here.warnings), (&there.name, &there.claims, &there.warnings));
+    assert_eq!((&here.run, here.seed, here.repeat), (&there.run, there.seed, there.repeat));
+}
+
+#[test]
+fn every_shipped_experiment_travels_without_its_files() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["experiments", "topologies"] {
+        copy(&root.join(part), &folder.path().join(part), &mut files);
+    }
+    let bundled: Vec<_> = files
+        .iter()
+        .map(|file| {
+            let here = Experiment::load(file, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"));
+            let bundle = sent(&here.bundle().unwrap());
+            (here, bundle)
+        })
+        .collect();
+    let before: Vec<_> = bundled.iter().map(|(here, _)| jobs(here)).collect();
+    folder.close().unwrap();
+    assert!(bundled.len() >= 14, "{} experiments found", bundled.len());
+    for ((here, bundle), before) in bundled.iter().zip(before) {
+        let there = Experiment::from_bundle(bundle).unwrap_or_else(|error| panic!("{error}"));
+        assert_same(here, &there);
+        assert_eq!(before, jobs(&there), "{}: other jobs", here.name);
+    }
+}
+
+const TRACED: &str = r#"title = "a trace with a generator to stand in"
+cluster = { nodes = 4 }
+workload = { trace = { file = "t.tr", jobs = 3, fallback = "yahoo-like" } }
+policy = [{ random = {} }, { round-robin = {} }]
+"#;
+
+/// The trace, and its absence, are part of what travels; so are overrides.
+#[test]
+fn both_sides_find_the_trace_or_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, trace) = (folder.path().join("x.toml"), folder.path().join("t.tr"));
+    fs::write(&file, TRACED).unwrap();
+    let overrides = Overrides {
+        set: vec!["cluster.nodes=5".into()],
+        policies: vec!["random".into()],
+        seed: Some(9),
+        repeat: Some(Repeat::Auto),
+        runtime: None,
+    };
+    let without = Experiment::load(&file, &overrides).unwrap();
+    let missing = sent(&without.bundle().unwrap());
+    fs::write(&trace, "0.5 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n").unwrap();
+    let there = Experiment::from_bundle(&missing).unwrap();
+    assert_same(&without, &there);
+    assert_eq!(there.points[0].resolved.trace, None, "the disk was looked at");
+    assert_eq!((there.points.len(), there.points[0].resolved.cluster.node_count()), (1, 5));
+    assert!(there.warnings.iter().any(|text| text.contains("stands in")), "{:?}", there.warnings);
+    assert_eq!(jobs(&there).len(), 3);
+
+    let with = Experiment::load(&file, &overrides).unwrap();
+    let found = sent(&with.bundle().unwrap());
+    fs::remove_file(&trace).unwrap();
+    let there = Experiment::from_bundle(&found).unwrap();
+    assert_same(&with, &there);
+    assert_eq!(jobs(&there), [(0, 2, 1_000_000_000), (500_000_000, 1, 3_000_000_000)]);
+    assert_ne!(there.points[0].id, without.points[0].id, "the trace makes another world");
+}
+
+/// A bundle comes from elsewhere: whatever it names, no file of this machine is opened.
+#[test]
+fn a_bundle_reads_nothing_but_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("secret.toml");
+    fs::write(&secret, "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n").unwrap();
+    let text = format!(
+        "title = \"x\"\ncluster = {{ nodes = 4 }}\nworkload = {{ yahoo-like = {{ jobs = 2 }} }}\n\
+         policy = [{{ random = {{}} }}]\ninterference = {{ profile = {secret:?} }}\n"
+    );
+    let file = folder.path().join("x.toml");
+    fs::write(&file, text).unwrap();
+    let here = Experiment::load(&file, &Overrides::default()).unwrap();
+    let bundle = here.bundle().unwrap();
+    assert!(Experiment::from_bundle(&bundle).is_ok());
+    let mut lacking = bundle.clone();
+    lacking.files.files.remove(&secret).unwrap();
+    let error = Experiment::from_bundle(&lacking).unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains("secret.toml"), "{error}");
+    // Nor does it say what is in the folder.
+    assert!(!error.contains("similar") && error.contains("no folder"), "{error}");
+    lacking.files.files.clear();
+    assert!(Experiment::from_bundle(&lacking).is_err());
+    // What is held is read from there, whatever the disk says.
+    let mut other = bundle;
+    other
+        .files
+        .files
+        .insert(secret, b"bernoulli = { slot = \"1s\", probability = 0.9, slowdown = 2 }".to_vec());
+    assert_ne!(Experiment::from_bundle(&other).unwrap().points[0].id, here.points[0].id);
+}
+
+#[test]
+fn texts_have_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.toml");
+    fs::write(&file, vec![b'#'; (volary::files::LONGEST_TEXT + 1) as usize]).unwrap();
+    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("longer than 16 MiB") && error.contains("help"), "{error}");
+}

@@ -1,0 +1,282 @@
+//! Agents on loopback, a controller, and what can happen to them.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::binary::{self, expect, lines, text};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A run of some emulated seconds, small enough for any machine.
+const EXPERIMENT: &str = r#"title = "hosts"
+seed = 5
+[cluster]
+nodes = 12
+schedulers = 3
+[workload.synthetic]
+jobs = 80
+tasks = 4
+interarrival = { exponential = { mean = "50ms" } }
+[service]
+demand = { exponential = { mean = "100ms" } }
+[network]
+one_way = "10ms"
+loss = 0.02
+duplicate = 0.02
+[[policy]]
+sparrow = {}
+[[policy]]
+peacock = {}
+"#;
+
+/// One that goes on until somebody ends it.
+const LONG: &str = r#"title = "long"
+seed = 5
+[cluster]
+nodes = 12
+[workload.synthetic]
+jobs = 20_000
+tasks = 2
+interarrival = "50ms"
+[service]
+demand = "50ms"
+[network]
+one_way = "5ms"
+[[policy]]
+random = {}
+"#;
+
+/// Guards against a test that hangs; nothing is measured by it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Hosts on loopback, with a folder for everything.
+struct Cluster {
+    folder: TempDir,
+    agents: Vec<Child>,
+}
+
+impl Cluster {
+    /// Three agents; `extra` are further arguments of the second.
+    fn start(extra: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
+        fs::write(path.join("long.toml"), LONG).unwrap();
+        let hosts = ["--host", "h1=127.0.0.1:1", "--host", "h2=127.0.0.2:2", "--host", "h3=127.0.0.3:3"];
+        expect(path, &[&["certs", "ids"], &hosts[..]].concat(), 0);
+        let mut cluster = Self { folder, agents: Vec::new() };
+        let mut file = String::new();
+        for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
+            let extra = if i == 1 { extra } else { &[] };
+            let address = cluster.agent(name, &format!("127.0.0.{}:0", i + 1), extra);
+            file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
+        }
+        fs::write(cluster.path().join("ids/hosts.toml"), file).unwrap();
+        cluster
+    }
+
+    /// Starts an agent; returns where it listens.
+    fn agent(&mut self, name: &str, listen: &str, extra: &[&str]) -> String {
+        let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
+            .args(["agent", "--listen", listen, "--lease", "4s", "--identity"])
+            .arg(self.path().join("ids").join(name))
+            .args(extra)
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.agents.push(child);
+        line.trim().rsplit(' ').next().unwrap().to_owned()
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `volary run` in the background.
+    fn run(&self, file: &str, out: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_volary"))
+            .args(["run", file, "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", out])
+            .current_dir(self.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// What each host says of itself.
+    fn states(&self) -> Vec<String> {
+        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
+        let states: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+        states
+            .iter()
+            .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
+            .collect()
+    }
+
+    /// Waits until hosts say so.
+    fn until(&self, done: impl Fn(&[String]) -> bool) {
+        let late = Instant::now() + PATIENCE;
+        while !done(&self.states()) {
+            assert!(Instant::now() < late, "hosts stay {:?}", self.states());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+    }
+}
+
+/// Ends a run that should end by itself; returns its status and what it said.
+fn finish(mut run: Child) -> (Option<i32>, String) {
+    let late = Instant::now() + PATIENCE;
+    while run.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < late, "the run does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = run.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn the_same_experiment_on_hosts_and_in_virtual_time() {
+    let cluster = Cluster::start(&[]);
+    let on_hosts = ["--runtime", "hosts", "--hosts", "ids/hosts.toml"];
+    let run = |args: &[&str], out: &str| {
+        let args = [&["run", "e.toml", "--json", "--quiet", "--out", out], args].concat();
+        lines(&expect(cluster.path(), &args, 0).0)
+    };
+    let (there, here) = (run(&on_hosts, "there"), run(&["--runtime", "virtual"], "here"));
+    assert_eq!(there.len(), 2);
+    for (there, here) in there.iter().zip(&here) {
+        assert_eq!(there["runtime"], "hosts");
+        for key in ["policy", "seed", "jobs", "tasks"] {
+            assert_eq!(there[key], here[key], "{key}");
+        }
+        assert!(there["messages"]["total"].as_u64().unwrap() > 0);
+        assert!(!there["fidelity"].is_null());
+        // No job can be faster than its work and its messages; a slow machine may make it later.
+        let fastest = |run: &Value| run["response_s"]["p50"].as_f64().unwrap();
+        assert!(fastest(there) > 0.5 * fastest(here), "{there}\n{here}");
+    }
+    assert!(cluster.states().iter().all(|state| state == "idle"), "{:?}", cluster.states());
+}
+
+#[test]
+fn a_wrong_clock_is_seen_through() {
+    // Without correction every message to and from h2 would be a quarter of an hour early or late.
+    let cluster = Cluster::start(&["--clock-ahead", "15min", "--clock-drift", "200"]);
+    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--policy", "sparrow"];
+    let (out, _) = expect(cluster.path(), &[&args[..], &["--json", "--quiet", "--out", "r"]].concat(), 0);
+    let run = &lines(&out)[0];
+    assert_eq!(run["jobs"]["finished"], 80);
+    assert!(run["makespan_s"].as_f64().unwrap() < 300.0, "{run}");
+}
+
+#[test]
+fn a_host_that_dies_ends_the_run_with_what_was_measured() {
+    let mut cluster = Cluster::start(&[]);
+    let run = cluster.run("long.toml", "r");
+    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    std::thread::sleep(Duration::from_secs(2));
+    cluster.agents[1].kill().unwrap();
+    let (status, said) = finish(run);
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("host h2 was lost in mid-run"), "{said}");
+    let kept = fs::read_dir(cluster.path().join("r/cells")).unwrap();
+    let kept: Vec<PathBuf> = kept.map(|entry| entry.unwrap().path()).collect();
+    let failed = kept.iter().find(|path| path.to_string_lossy().ends_with(".failed.json")).unwrap();
+    let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
+    assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
+    cluster.until(|states| states[0] == "idle" && states[2] == "idle");
+}
+
+#[test]
+fn a_host_that_was_to_die_may() {
+    // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
+    let faulty = LONG.replace("jobs = 20_000", "jobs = 200").replace(
+        "[[policy]]",
+        "[[network.fault]]\ncrash = { who = [\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at = \"500ms\" }\n\
+         [[policy]]",
+    );
+    let mut cluster = Cluster::start(&[]);
+    fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
+    let run = cluster.run("faulty.toml", "r");
+    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    std::thread::sleep(Duration::from_secs(3));
+    cluster.agents[2].kill().unwrap();
+    let (status, said) = finish(run);
+    assert_eq!(status, Some(0), "{said}");
+    let summary = lines(&fs::read_to_string(cluster.path().join("r/summary.jsonl")).unwrap());
+    assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
+}
+
+#[test]
+fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
+    let cluster = Cluster::start(&[]);
+    let mut run = cluster.run("long.toml", "r");
+    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    let (status, said) = finish(cluster.run("e.toml", "second"));
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("busy with a run of the controller"), "{said}");
+    assert!(
+        !cluster.path().join("second/summary.jsonl").exists(),
+        "nothing is left of a run that never began"
+    );
+    run.kill().unwrap();
+    run.wait().unwrap();
+    cluster.until(|states| states.iter().all(|state| state == "idle"));
+}
+
+#[test]
+fn agents_of_its_own_need_nothing_but_one_command() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
+    let args =
+        ["run", "e.toml", "--runtime", "hosts", "--spawn", "2", "--json", "--quiet", "--policy", "sparrow"];
+    let (out, _) = expect(folder.path(), &args, 0);
+    assert_eq!(lines(&out)[0]["jobs"]["finished"], 80);
+}
+
+#[test]
+fn bad_input_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
+    let hosts = ["run", "e.toml", "--runtime", "hosts", "--quiet", "--out", "r"];
+    let says = |args: &[&str], status: i32, words: &[&str]| {
+        let (_, err) = expect(path, &[&hosts[..], args].concat(), status);
+        for word in words {
+            assert!(err.contains(word), "{args:?} says {err}, not {word}");
+        }
+        assert!(!path.join("r").exists(), "{args:?} leaves a run behind");
+    };
+    says(&[], 2, &["--hosts FILE", "--spawn N"]);
+    says(&["--hosts", "none.toml"], 2, &["none.toml"]);
+    fs::write(path.join("odd.toml"), "[[host]]\nname = \"h1\"\nadress = \"127.0.0.1:1\"\n").unwrap();
+    says(&["--hosts", "odd.toml"], 2, &["odd.toml", "adress"]);
+    expect(path, &["certs", "ids", "--host", "h1=127.0.0.1:9"], 0);
+    // Nobody listens there.
+    says(&["--hosts", "ids/hosts.toml"], 3, &["h1", "127.0.0.1:9", "volary agent"]);
+    let (_, err) = expect(path, &["certs", "ids", "--host", "h1=127.0.0.1:9"], 2);
+    assert!(err.contains("ids"), "{err}");
+    let (_, err) = expect(path, &["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h9"], 2);
+    assert!(err.contains("ids/h9") && err.contains("volary certs"), "{err}");
+    let (_, err) = expect(path, &["agent", "--listen", "192.0.2.1:4433", "--identity", "ids/h1"], 2);
+    assert!(err.contains("192.0.2.1:4433"), "{err}");
+}

@@ -1,0 +1,186 @@
+//! Files that experiments name: where they are looked for, and what is said about those that are wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use volary::spec::{Experiment, Overrides, profile};
+
+use super::GOOD;
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("experiments/a")).unwrap();
+    fs::create_dir_all(folder.path().join("profiles")).unwrap();
+    folder
+}
+
+fn write(folder: &tempfile::TempDir, path: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.path().join(path);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn files_are_relative_to_the_file_that_names_them() {
+    let folder = folder();
+    write(
+        &folder,
+        "profiles/p.toml",
+        "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = { empirical = { file = \"s.txt\" } } }\n",
+    );
+    write(&folder, "profiles/s.txt", "# factors\n2\n\n4.0\n");
+    write(&folder, "experiments/a/demand.txt", "1s\n250ms # short\n");
+    write(&folder, "experiments/a/t.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
+    let text = GOOD
+        .replace(
+            "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }",
+            "profile = \"../../profiles/p.toml\"",
+        )
+        .replace("{ exponential = { mean = \"1s\" } }", "{ empirical = { file = \"demand.txt\" } }")
+        .replace("[workload.synthetic]\njobs = 100\ntasks = 4", "[workload.trace]\nfile = \"t.tr\"")
+        .replace("\"network.loss\" = [0.0, 0.01]", "\"interference.bernoulli.probability\" = [0.1, 0.2]");
+    let file = write(&folder, "experiments/a/x.toml", &text);
+    let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+    assert_eq!(experiment.name, "a/x");
+    let json = serde_json::to_value(experiment.points[2].resolved.as_ref()).unwrap();
+    assert_eq!(json["interference"]["bernoulli"]["probability"], 0.2);
+    assert_eq!(
+        json["interference"]["bernoulli"]["slowdown"]["empirical"]["values"],
+        serde_json::json!([2.0, 4.0])
+    );
+    assert_eq!(json["service"]["demand"]["empirical"]["values"], serde_json::json!(["1s", "250ms"]));
+    assert!(json["trace"].as_str().unwrap().ends_with("t.tr"));
+    // The trace's content counts, its name does not.
+    let id = |experiment: &Experiment| experiment.points[0].id.clone();
+    let same = write(&folder, "experiments/a/y.toml", text.replace("t.tr", "u.tr"));
+    write(&folder, "experiments/a/u.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
+    assert_eq!(id(&Experiment::load(&same, &Overrides::default()).unwrap()), id(&experiment));
+    write(&folder, "experiments/a/u.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.5\n");
+    assert_ne!(id(&Experiment::load(&same, &Overrides::default()).unwrap()), id(&experiment));
+}
+
+#[test]
+fn mistakes_in_named_files_are_located_there() {
+    let folder = folder();
+    let bursts = "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }";
+    let text = GOOD.replace(bursts, "profile = \"../../profiles/p.toml\"");
+    let file = write(&folder, "experiments/a/x.toml", &text);
+    for (profile, place) in [
+        ("bernoulli = { slot = \"1s\", probability = 2, slowdown = 2 }", "p.toml:1:42"),
+        ("\nbernouli = {}", "p.toml:2:1"),
+        ("a = ", "p.toml:1:5"),
+        ("profile = \"q.toml\"", "p.toml:1:1"),
+    ] {
+        write(&folder, "profiles/p.toml", profile);
+        let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+        assert!(error.contains(place), "{profile}: {error}");
+    }
+    let text = GOOD.replace("{ exponential = { mean = \"1s\" } }", "{ empirical = { file = \"d.txt\" } }");
+    let file = write(&folder, "experiments/a/x.toml", &text);
+    write(&folder, "experiments/a/d.txt", "1s\n2 parsec\n");
+    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("d.txt:2:1"), "{error}");
+    let text = GOOD.replace("nodes = 10\ncores = 2", "topology = \"t.toml\"");
+    let file = write(&folder, "experiments/a/x.toml", &text);
+    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("x.toml:5:12") && error.contains("t.toml"), "{error}");
+    write(&folder, "experiments/a/t.toml", "title = \"t\"\nshape = { star = { nods = 3 } }\n");
+    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("t.toml:2:20") && error.contains("did you mean `nodes`?"), "{error}");
+}
+
+#[test]
+fn a_topology_gives_the_machines() {
+    let folder = folder();
+    let text = GOOD
+        .replace("nodes = 10\ncores = 2", "topology = \"t.toml\"\nschedulers = 2")
+        .replace("one_way = \"1ms\"\n", "");
+    let file = write(&folder, "experiments/a/x.toml", &text);
+    let topology = "title = \"t\"\ncores = 2\nspeed = 0.5\n\
+                    shape = { leaf-spine = { racks = 2, nodes_per_rack = 3 } }\n\
+                    [link.rack]\none_way = \"10us\"\n[link.fabric]\none_way = \"50us\"\n\
+                    [[group]]\nname = \"big\"\non = [\"rack:1\"]\ncores = 4\n";
+    write(&folder, "experiments/a/t.toml", topology);
+    let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+    let cluster = &experiment.points[0].resolved.cluster;
+    assert_eq!((cluster.nodes.as_slice(), cluster.core_count()), (&[(3, 2), (3, 4)][..], 18));
+    assert_eq!(cluster.capacity(1), 9.0);
+    let machines = cluster.machines(0, 1);
+    assert_eq!(machines.cores.speed(17), 0.5);
+    assert_ne!(machines.cores.rack(0), machines.cores.rack(17));
+    let (node, layout) = (machines.layout.node(0), &machines.layout);
+    let class = |a, b| {
+        machines.links.classes()[machines.links.class(layout.endpoint(a), layout.endpoint(b))].name.clone()
+    };
+    assert_ne!(class(node, layout.node(1)), class(node, layout.node(5)));
+}
+
+#[test]
+fn unreadable_files_are_explained() {
+    let folder = folder();
+    let file = write(&folder, "experiments/a/fig6.toml", GOOD);
+    let error =
+        Experiment::load(&file.with_file_name("fig5.toml"), &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("cannot read") && error.contains("fig6.toml"), "{error}");
+    let error = Experiment::load(&folder.path().join("nowhere/x.toml"), &Overrides::default())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("there is no folder"), "{error}");
+    let bad = write(&folder, "experiments/a/bad.toml", b"title = \"x\"\n# \xff\n");
+    let error = Experiment::load(&bad, &Overrides::default()).unwrap_err().to_string();
+    assert!(error.contains("bad.toml:2:3") && error.contains("UTF-8"), "{error}");
+}
+
+#[test]
+fn a_profile_is_read_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.toml");
+    let load = |text: &str| {
+        fs::write(&file, text).unwrap();
+        profile(&file).map_err(|error| error.to_string())
+    };
+    let renewal = "renewal = { gap = { empirical = { file = \"gaps.txt\" } }, burst = \"1s\", slowdown = 2 }";
+    fs::write(folder.path().join("gaps.txt"), "# observed\n1s\n\n250ms # short\n").unwrap();
+    let table = load(&format!("{renewal}\nuntil = \"9s\"")).unwrap().table;
+    assert_eq!(table.renewal.unwrap().gap.mean(), 0.625);
+    fs::write(folder.path().join("bursts.csv"), "0 1 2 4\n").unwrap();
+    assert_eq!(load("trace = { file = \"bursts.csv\" }").unwrap().table.trace.unwrap().rows.len(), 1);
+    for (text, place, what) in [
+        ("profile = \"q.toml\"", "p.toml:1:1", "not both"),
+        ("\ntrace = { file = \"none.csv\" }", "p.toml:2:18", "none.csv"),
+        ("scope = \"node\"", "p.toml:1:1", "exactly one"),
+        ("slot = 1", "p.toml:1:1", "unknown key"),
+    ] {
+        let error = load(text).unwrap_err();
+        assert!(error.contains(place) && error.contains(what), "{text}: {error}");
+    }
+    let error = profile(Path::new("/nowhere/p.toml")).unwrap_err().to_string();
+    assert!(error.contains("/nowhere/p.toml"), "{error}");
+}
+
+#[test]
+fn the_profiles_that_come_with_volary_do_what_they_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments/profiles");
+    let mut expected = vec![
+        ("bursts", Some(0.925)),
+        ("calm", Some(1.0)),
+        ("heavy-tail", Some(0.94405)),
+        ("markov", Some(0.925)),
+        ("noisy-racks", Some(0.99375)),
+        ("table1", None),
+    ];
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let profile = profile(&path).unwrap_or_else(|error| panic!("{error}"));
+        let place = expected.iter().position(|(known, _)| *known == name);
+        let (_, throughput) = expected.remove(place.unwrap_or_else(|| panic!("{name} is not listed here")));
+        match (profile.throughput(), throughput) {
+            (Some(stated), Some(worked_out)) => {
+                assert!((stated - worked_out).abs() < 1e-4, "{name}: {stated}, worked out as {worked_out}");
+            }
+            (stated, worked_out) => assert_eq!(stated, worked_out, "{name}"),
+        }
+    }
+    assert!(expected.is_empty(), "missing: {expected:?}");
+}

@@ -1,0 +1,166 @@
+//! Experiment files from the user's side: what plans, and what is said about those that do not.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod damaged;
+mod files;
+mod mistakes;
+
+use std::path::Path;
+
+use volary::spec::error::Text;
+use volary::spec::{Experiment, Overrides, Repeat, SpecError};
+
+/// A small experiment; tests change a line of it.
+const GOOD: &str = r#"title = "two policies"
+seed = 7
+
+[cluster]
+nodes = 10
+cores = 2
+
+[workload.synthetic]
+jobs = 100
+tasks = 4
+interarrival = { exponential = { mean = "100ms" } }
+
+[service]
+demand = { exponential = { mean = "1s" } }
+
+[network]
+one_way = "1ms"
+loss = 0.01
+
+[interference]
+bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4 }
+
+[[policy]]
+latin-square = { order = 2 }
+
+[[policy]]
+sparrow = { probe_ratio = 2 }
+
+[sweep]
+"service.correlated" = [true, false]
+"network.loss" = [0.0, 0.01]
+
+[[claim]]
+says = "latin square is shorter"
+when = { "service.correlated" = false }
+check = ["latin-square.response_s.p50 < sparrow.response_s.p50"]
+"#;
+
+fn plan_with(text: &str, overrides: &Overrides) -> Result<Experiment, SpecError> {
+    let text = Text { name: "e.toml".into(), text: text.into(), folder: None };
+    Experiment::plan(Path::new("e.toml"), text, overrides)
+}
+
+fn plan(text: &str) -> Result<Experiment, SpecError> {
+    plan_with(text, &Overrides::default())
+}
+
+#[test]
+fn cells_times_policies_in_written_order() {
+    let experiment = plan(GOOD).unwrap();
+    let points: Vec<_> = experiment
+        .points
+        .iter()
+        .map(|p| (p.cell["service.correlated"].clone(), p.cell["network.loss"].clone(), p.label.as_str()))
+        .collect();
+    assert_eq!(points.len(), 8);
+    assert_eq!(points[0], (true.into(), 0.0.into(), "latin-square"));
+    assert_eq!(points[1], (true.into(), 0.0.into(), "sparrow"));
+    assert_eq!(points[2].1, 0.01);
+    assert_eq!(points[4].0, false);
+    assert_eq!(experiment.points[2].resolved.network.loss.mean(), 0.01);
+    assert_eq!(experiment.cells().len(), 4);
+    assert_eq!(experiment.labels(), ["latin-square", "sparrow"]);
+    assert_eq!(experiment.points[0].resolved.cluster.layout(0).workers(), 20);
+}
+
+#[test]
+fn ids_follow_what_a_result_depends_on() {
+    let ids = |text: &str, overrides: &Overrides| -> Vec<String> {
+        plan_with(text, overrides).unwrap().units(None).into_iter().map(|unit| unit.id).collect()
+    };
+    let base = ids(GOOD, &Overrides::default());
+    let mut distinct = base.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), base.len());
+    // Words and comments don't matter.
+    let words = GOOD.replace("two policies", "the same").replace("seed = 7", "# more\nseed = 7");
+    assert_eq!(ids(&words, &Overrides::default()), base);
+    // A parameter of one policy touches that policy alone.
+    let other = ids(&GOOD.replace("probe_ratio = 2", "probe_ratio = 3"), &Overrides::default());
+    assert!(base.iter().zip(&other).enumerate().all(|(i, (a, b))| (a == b) == (i % 2 == 0)));
+    for change in [("slowdown = 4", "slowdown = 5"), ("nodes = 10", "nodes = 11"), ("seed = 7", "seed = 8")] {
+        let other = ids(&GOOD.replace(change.0, change.1), &Overrides::default());
+        assert!(base.iter().zip(&other).all(|(a, b)| a != b), "{change:?}");
+    }
+    // Replication 1 under seed 7 is replication 0 under seed 8.
+    let twice = Overrides { repeat: Some(Repeat::Times(2)), ..Overrides::default() };
+    let eight = Overrides { seed: Some(8), ..Overrides::default() };
+    assert_eq!(ids(GOOD, &twice)[1], ids(GOOD, &eight)[0]);
+}
+
+#[test]
+fn shards_share_the_units_out() {
+    let experiment = plan(GOOD).unwrap();
+    let all = experiment.units(None);
+    let mut dealt = Vec::new();
+    for index in 1..=3 {
+        dealt.extend(experiment.units(format!("{index}/3").parse().ok()));
+    }
+    dealt.sort_by_key(|unit| (unit.point, unit.replication));
+    assert_eq!(dealt, all);
+    for bad in ["0/3", "4/3", "x", "1/0", "1"] {
+        assert!(bad.parse::<volary::spec::Shard>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn overrides_reach_everything() {
+    let overrides = Overrides {
+        set: ["network.loss=0.01", "policy.sparrow.probe_ratio=3", "cluster.nodes=20", "run.until=5s"]
+            .map(String::from)
+            .to_vec(),
+        policies: vec!["sparrow".into()],
+        seed: Some(9),
+        repeat: Some(Repeat::Auto),
+        runtime: None,
+    };
+    let experiment = plan_with(GOOD, &overrides).unwrap();
+    assert_eq!((experiment.points.len(), experiment.seed, experiment.repeat), (2, 9, Repeat::Auto));
+    assert_eq!(experiment.points[0].cell["network.loss"], 0.01);
+    assert_eq!(experiment.points[0].resolved.cluster.node_count(), 20);
+    assert_eq!(experiment.run.until.unwrap().as_secs_f64(), 5.0);
+    assert!(serde_json::to_string(&experiment.points[0].policy).unwrap().contains("\"probe_ratio\":3.0"));
+}
+
+#[test]
+fn the_offered_load_is_that_of_the_laws() {
+    use volary::spec::describe::load;
+    use volary::workload::Traces;
+
+    let traces = Traces::new(Vec::new());
+    let of = |text: &str| load(&plan(text).unwrap().points[0].resolved, 7, &traces);
+    // 10 jobs a second of 4 tasks of 1 s on 20 cores that do 1 − 0.1 · (1 − 1/4) of their work.
+    let found = of(GOOD).unwrap();
+    assert!((found.offered - 40.0 / (20.0 * 0.925)).abs() < 1e-9, "{found:?}");
+    // Drawn jobs of a generator come near the same formula: the Yahoo facts give 4,500 cores about 3/4.
+    // A trace-like generator has no copies that differ, so the sweep is left out.
+    let yahoo = GOOD.split("[sweep]").next().unwrap()
+        .replace("[workload.synthetic]\njobs = 100\ntasks = 4\ninterarrival = { exponential = { mean = \"100ms\" } }", "[workload.yahoo-like]")
+        .replace("demand = { exponential = { mean = \"1s\" } }", "")
+        .replace("nodes = 10\ncores = 2", "nodes = 4_500");
+    let found = of(&yahoo).unwrap();
+    assert!((0.5..1.2).contains(&found.offered), "{found:?}");
+    // Slowdowns without a closed form leave it open.
+    assert_eq!(
+        of(&GOOD.replace("slowdown = 4", "slowdown = { lognormal = { median = 4.0, sigma = 1.0 } }")),
+        None
+    );
+    let text = volary::spec::describe::text(&plan(GOOD).unwrap(), None);
+    assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
+}

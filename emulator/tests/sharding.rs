@@ -1,0 +1,107 @@
+//! Several shards under one clock do what one does: the order of events depends on nothing else.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use volary::record::fold::Recorder;
+use volary::results::JobRow;
+use volary::runtime::Watch;
+use volary::runtime::virtual_time::measure;
+use volary::runtime::world::World;
+use volary::shard::{Observer, Placement, Shard};
+use volary_actors::base::{ActorId, Time};
+use volary_actors::machine::Note;
+
+const FILE: &str = r#"
+title = "sharding"
+seed = 7
+[cluster]
+nodes = 12
+cores = 2
+schedulers = 3
+[workload.synthetic]
+jobs = 150
+tasks = 4
+interarrival = { exponential = { mean = "40ms" } }
+[service]
+demand = { exponential = { mean = "100ms" } }
+[network]
+one_way = { gamma = { shape = 4, mean = "3ms" } }
+loss = 0.05
+duplicate = 0.05
+[[network.fault]]
+crash = { who = ["node:3"], at = "1s", for = "700ms" }
+[[network.fault]]
+crash = { who = ["scheduler:1"], at = "2s", for = "900ms" }
+"#;
+
+/// Keeps what it is told, for one recorder that hears it in order.
+#[derive(Default)]
+struct Log(Vec<(Time, Heard)>);
+
+enum Heard {
+    Note(ActorId, Note),
+    Crashed(u32),
+}
+
+impl Observer for Log {
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.0.push((now, Heard::Note(who, note)));
+    }
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.0.push((now, Heard::Crashed(core)));
+    }
+}
+
+/// Steps the shard whose next event is due first, and hands parcels over at once.
+fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>, u64) {
+    let layout = world.layout();
+    // Clients live with their schedulers, everybody else anywhere.
+    let homes: Vec<u16> = (0..layout.endpoints())
+        .map(|e| if e < 2 * layout.schedulers() { e % layout.schedulers() } else { e } as u16 % shards)
+        .collect();
+    let mut all: Vec<_> = (0..shards)
+        .map(|me| Shard::new(world.parts(Placement::new(&homes, me, shards)).unwrap(), Log::default()))
+        .collect();
+    all.iter_mut().for_each(Shard::start);
+    let mut crossed = 0;
+    loop {
+        for from in 0..all.len() {
+            let mut parcels = Vec::new();
+            all[from].outbox().flush(|to, _, some| parcels.extend(some.drain(..).map(|p| (to, p))));
+            crossed += parcels.len() as u64;
+            for (to, parcel) in parcels {
+                all[to as usize].receive(Time::ZERO, &parcel);
+            }
+            for (at, heard) in std::mem::take(&mut all[from].observer.0) {
+                match heard {
+                    Heard::Note(who, note) => books.note(at, who, note),
+                    Heard::Crashed(core) => books.crashed(at, core),
+                }
+            }
+        }
+        let next = all.iter().enumerate().filter_map(|(i, shard)| Some((shard.next()?, i))).min();
+        match next {
+            Some((_, first)) if !books.all_finished() => all[first].advance(),
+            Some(_) | None => break,
+        };
+    }
+    let now = all.iter().map(Shard::now).max().unwrap();
+    (books.close(now).rows, crossed)
+}
+
+#[test]
+fn several_shards_do_what_one_does() {
+    for policy in ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "random = {}"] {
+        let experiment = common::parse(&format!("{FILE}\n[[policy]]\n{policy}\n"));
+        let world = common::worlds(&experiment).next().unwrap();
+        let alone = measure("sharding", &world, &experiment.run, &Watch::default()).unwrap();
+        assert_eq!(alone.summary.jobs.finished, 150, "{policy}");
+        for shards in [1, 2, 5] {
+            let (rows, crossed) = lockstep(&world, shards, world.recorder(&experiment.run));
+            assert_eq!(rows, alone.jobs, "{policy} on {shards} shards");
+            assert_eq!(crossed > 0, shards > 1, "{policy} on {shards} shards: {crossed} parcels crossed");
+        }
+    }
+}
