@@ -379,8 +379,11 @@ impl<'a, O: Observer> Shard<'a, O> {
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);
-        let stamp = self.residents[me.index()].epoch;
-        self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
+        // One that never ends waits for somebody to halt it.
+        if end < Time::MAX {
+            let stamp = self.residents[me.index()].epoch;
+            self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
+        }
     }
 
     fn halt(&mut self, me: ActorId, copy: CopyId) {

@@ -120,9 +120,14 @@ impl<'a> Keeper<'a> {
         None
     }
 
-    /// Closes the books at the time of the last entry, and says which that is.
+    /// Closes the books at the time of the last entry, or when the run was to end, and says which that is.
     #[must_use]
     pub fn close(self) -> (Books, Time) {
-        (self.recorder.close(self.now), self.now)
+        match self.until {
+            Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {
+                (self.recorder.cut(until), until)
+            }
+            Some(_) | None => (self.recorder.close(self.now), self.now),
+        }
     }
 }
