@@ -15,6 +15,7 @@
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
+//! | [`validate`] | one experiment in several runtimes, and how far they diverge |
 //! | [`rundir`] | the run directory |
 //! | [`cli`] | the command line |
 
@@ -37,4 +38,5 @@ pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
+pub mod validate;
 pub mod workload;

@@ -13,17 +13,20 @@ mod run;
 mod schema;
 mod topology;
 mod trace;
+mod validate;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
 
 use crate::report::table::Style;
 use crate::rundir;
-use crate::runtime::RunError;
+use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
@@ -43,6 +46,7 @@ enum Command {
     Plan(plan::Options),
     Report(report::Options),
     Compare(compare::Options),
+    Validate(validate::Options),
     Policies(policies::Options),
     Profile(profile::Options),
     Trace(trace::Options),
@@ -124,6 +128,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Plan(options) => plan::main(options),
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
+        Command::Validate(options) => validate::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
         Command::Trace(options) => trace::main(options),
@@ -135,10 +140,29 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// 3 where a run broke off, 2 for what the user asked.
 fn status(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<RunError>() {
+    let run = match error.downcast_ref::<validate::Error>() {
+        Some(validate::Error::Broken { .. }) => return 3,
+        Some(validate::Error::Run(error)) => Some(error),
+        Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
+        None => error.downcast_ref::<RunError>(),
+    };
+    match run {
         Some(RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })) => 3,
         Some(RunError::RunDir(_) | RunError::Folder(_) | RunError::Unsupported(_)) | None => 2,
     }
+}
+
+/// A watch that Ctrl-C stops, with a bar unless it is to be quiet. To be made once in a process.
+fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
+    let watch = Arc::new(if quiet { Watch::default() } else { Watch::on_terminal() });
+    let stop = Arc::clone(&watch);
+    ctrlc::set_handler(move || {
+        // A second signal means it: leave at once, with the status of an interrupted program.
+        if stop.stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(watch)
 }
 
 /// Whoever read our output stopped reading: that is not an error of ours.

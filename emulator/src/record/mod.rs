@@ -5,6 +5,7 @@
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
+//! | [`read`] | (nothing: it reads those rows back) |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
@@ -15,3 +16,4 @@ pub mod fold;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
+pub mod read;
