@@ -109,7 +109,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "emulator/src/spec",
         &["crate::runtime", "crate::cli", "crate::shard", "crate::report", "crate::rundir"],
     ),
-    ("emulator/src/runtime", &["crate::cli"]),
+    ("emulator/src/runtime", &["crate::cli", "crate::validate"]),
+    ("emulator/src/validate", &["crate::cli"]),
 ];
 
 #[test]

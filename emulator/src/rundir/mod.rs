@@ -20,7 +20,9 @@ mod load;
 mod merge;
 mod place;
 
-pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
+pub use load::{
+    load, load_claims, load_copies, load_failures, load_jobs, load_manifest, load_records, load_summaries,
+};
 pub use merge::{MergeError, merge};
 pub use place::{fresh, latest};
 
@@ -105,6 +107,14 @@ pub enum Error {
     /// Rows could not be written or merged.
     #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
     Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Rows could not be read.
+    #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
+    Unreadable {
         /// The file.
         path: PathBuf,
         /// Why.
