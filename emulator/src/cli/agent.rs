@@ -36,7 +36,7 @@ pub(super) struct Options {
     lease: Span,
     /// End after one controller has come and gone.
     #[arg(long)]
-    once: bool,
+    pub(super) once: bool,
     /// Let this host's clock be ahead by so much, to see what a wrong clock does.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,

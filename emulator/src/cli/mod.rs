@@ -214,7 +214,8 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Sets logging up: to stderr, or to an agent's log file, where times matter.
 fn log(cli: &Cli) -> anyhow::Result<()> {
-    let agent = matches!(cli.command, Command::Agent(_));
+    // An agent that serves one run writes to the terminal of whoever started it.
+    let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
     let level = match cli.verbose + u8::from(agent) {
         0 => Level::WARN,
         1 => Level::INFO,
