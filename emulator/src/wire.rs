@@ -228,3 +228,6 @@ impl Writer for Tail<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

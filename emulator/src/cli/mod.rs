@@ -3,6 +3,7 @@
 //! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 done; 1 done, but with
 //! `--check` a claim failed; 2 bad usage or input; 3 the run could not finish.
 
+mod certs;
 mod compare;
 mod completions;
 mod plan;
@@ -48,6 +49,7 @@ enum Command {
     Trace(trace::Options),
     Topology(topology::Options),
     Schema(schema::Options),
+    Certs(certs::Options),
     Completions(completions::Options),
 }
 
@@ -129,6 +131,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Trace(options) => trace::main(options),
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
+        Command::Certs(options) => certs::main(options),
         Command::Completions(options) => completions::main(options),
     }
 }
