@@ -20,6 +20,7 @@ fn the_corpus_breaks_nothing() {
         ("claim", targets::claim),
         ("interference", targets::interference),
         ("inputs", targets::inputs),
+        ("wire", targets::wire),
     ];
     for (name, target) in all {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);

@@ -1,7 +1,8 @@
-//! Experiments as text, run in virtual time.
+//! Experiments as text, run in virtual time; the binary; machines over QUIC.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
+pub mod net;
 
 use std::path::Path;
 
