@@ -83,7 +83,7 @@ impl actix::Message for Serve {
 
 /// Sends each ball to the other, as long as the game lasts.
 struct Player {
-    peer: Option<Addr<Player>>,
+    peer: Option<Addr<Self>>,
     over: Arc<AtomicBool>,
     count: Arc<AtomicU64>,
     mine: u64,
