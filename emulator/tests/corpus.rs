@@ -13,7 +13,7 @@ type Target = fn(&[u8]);
 
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, Target); 6] = [
+    let all: [(&str, Target); 7] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("topology", targets::topology),
