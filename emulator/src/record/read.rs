@@ -60,6 +60,7 @@ fn rows<T>(path: &Path, read: impl Fn(&Columns<'_>) -> Result<T>) -> Result<Vec<
 /// A row by the names of its columns.
 struct Columns<'a>(&'a Row);
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "columns of all other types are wrong alike")]
 impl Columns<'_> {
     fn field(&self, name: &str) -> Result<&Field> {
         let mut columns = self.0.get_column_iter();
