@@ -36,7 +36,7 @@ fn batch() -> Vec<Parcel> {
     let said: [Message; 4] = [
         Launch::Row(row).into(),
         Launch::Completed { copy: row.copy(0) }.into(),
-        Probe::Claim { job, group: 3 }.into(),
+        Probe::Claim { job, group: 3, repair: false }.into(),
         Probe::Grant { row, group: 3 }.into(),
     ];
     (0..BATCH as u32)
