@@ -173,7 +173,7 @@ impl Machine for Thrower {
             1 + fx.rng().below(self.nodes - 1)
         };
         let to = fx.layout().node((mine + hop) % self.nodes);
-        fx.send(to, Probe::Claim { job: JobId(0), group: 0 });
+        fx.send(to, Probe::Claim { job: JobId(0), group: 0, repair: false });
     }
 }
 

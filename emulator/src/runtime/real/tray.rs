@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn parcel(due: u64) -> Parcel {
-        let msg = Probe::Claim { job: JobId(0), group: 0 }.into();
+        let msg = Probe::Claim { job: JobId(0), group: 0, repair: false }.into();
         let (from, to) = (ActorId(0), ActorId(1));
         Parcel { sent: Time::ZERO, due: Time(due), from, count: 0, to, msg, returned: false }
     }
