@@ -166,8 +166,14 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.observer.received(now.since(due));
         let asked = asked(due.since(sent));
         let (to, stamp, input) = if returned {
+            let endpoint = self.parts.layout.endpoint(from);
+            if self.parts.fabric.faults().crash_between(endpoint, sent, now).is_some() {
+                // Of an earlier life.
+                return;
+            }
             (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
         } else if self.reset(to, due, now) {
+            self.traffic.dropped += 1;
             if KINDS[msg.kind() as usize].1 == Class::Stream {
                 self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
             }

@@ -171,11 +171,10 @@ pub fn measure(
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
     let vitals = Vitals::begin("local");
-    let result = attend(&mut keeper, &receive, &shared, shards, watch);
+    let result = attend(&mut keeper, receive, &shared, shards, watch);
     let vitals = vitals.end();
     shared.stop.store(true, Ordering::Relaxed);
-    drop(receive);
-    arbiters.stop();
+    drop(arbiters);
     let (over, tally, gauge) = result?;
     if over == Over::Interrupted {
         return Err(UnitError::Interrupted);
@@ -195,21 +194,25 @@ pub fn measure(
     closing.measured(books, now)
 }
 
-/// Threads of a run; joined when it is over.
+/// Threads of a run; stopped and joined when it is over, however it ends.
 struct Arbiters {
     system: System,
     arbiters: Vec<Arbiter>,
-    thread: std::thread::JoinHandle<()>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
-impl Arbiters {
-    fn stop(self) {
-        for arbiter in self.arbiters {
+impl Drop for Arbiters {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for arbiter in self.arbiters.drain(..) {
             arbiter.stop();
             let _ = arbiter.join();
         }
         self.system.stop();
-        let _ = self.thread.join();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -253,7 +256,7 @@ fn launch(shared: &Arc<Shared>, shards: u16, keeper: &Sender<Report>) -> Result<
         // A shard that could not be built has told the keeper so.
         let _ = start.send((mailboxes.clone(), ticks));
     }
-    Ok(Arbiters { system, arbiters, thread })
+    Ok(Arbiters { system, arbiters, thread: Some(thread), shared: Arc::clone(shared) })
 }
 
 /// The life of a shard on its arbiter.
@@ -288,10 +291,11 @@ async fn inhabit(
     let _ = keeper.send(report);
 }
 
-/// Keeps the books until the run is over and every shard has said its last word.
+/// Keeps the books until the run is over and every shard has said its last word. Takes the channel along: whoever
+/// still has something to say must not wait for a reader that is gone.
 fn attend(
     keeper: &mut Keeper<'_>,
-    reports: &Receiver<Report>,
+    reports: Receiver<Report>,
     shared: &Shared,
     shards: u16,
     watch: &Watch,

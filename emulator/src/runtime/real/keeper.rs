@@ -109,7 +109,11 @@ impl<'a> Keeper<'a> {
         if self.until.is_some_and(|until| complete > until) {
             return Some(Over::Until);
         }
-        let quiet = !self.recorder.is_active() && complete > self.heals_at && complete != Time::MAX;
+        if complete == Time::MAX {
+            // Nobody is left who could report.
+            return Some(Over::Stalled);
+        }
+        let quiet = !self.recorder.is_active() && complete > self.heals_at;
         if quiet && complete.since(self.recorder.last_progress()) > World::STALLED {
             return Some(Over::Stalled);
         }
