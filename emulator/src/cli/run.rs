@@ -97,7 +97,7 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
         State::Finished => {}
         State::Running | State::Interrupted => {
             tracing::error!(
-                "interrupted; what was measured is in {}, --resume runs the rest",
+                "interrupted; what was measured is in {0}; the same command with --resume --out {0} runs the rest",
                 run.out.display()
             );
             return ExitCode::from(3);
