@@ -166,9 +166,9 @@ fn the_layout_is_pinned() {
     };
     encode_batch_frame(5, &[parcel], &mut bytes).unwrap();
     let expected = [
-        &[24, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
+        &[25, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
         &[251, 44, 1, 251, 45, 1, 7, 8, 9],            // sent, due, from, count, to
-        &[3, 0, 1, 0, 2, 1],                           // probe, reserve, job, group, count; returned
+        &[3, 0, 1, 0, 2, 0, 1],                        // probe, reserve, job, group, count, repair; returned
     ];
     assert_eq!(bytes, expected.concat());
 }
