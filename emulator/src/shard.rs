@@ -254,6 +254,9 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
         if self.residents[to.index()].machine.is_some() {
             self.dispatch(to, input);
+        } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
+            // It comes back at this very instant: after that.
+            self.push(self.now, to, Event { to, stamp, what: What::Input(input) });
         } else if let Input::Deliver { from, msg } = input
             && self.parts.layout.local(from, to)
         {

@@ -68,10 +68,10 @@ impl<O: Observer> Shard<'_, O> {
         self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
         self.settle(actor);
         self.observer.restarted(self.now, actor, epoch);
-        self.tell(actor, actor, Input::Start { epoch });
+        self.dispatch(actor, Input::Start { epoch });
         for other in self.down.clone() {
             if self.hears(actor, other) {
-                self.tell(actor, actor, Input::Down { actor: other });
+                self.tell(other, actor, Input::Down { actor: other });
             }
         }
     }

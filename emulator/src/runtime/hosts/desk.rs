@@ -12,7 +12,6 @@ use crate::parcel::{Observation, Parcel};
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
-use crate::runtime::world::World;
 use crate::transport::Link;
 use crate::transport::clock::{OffsetEstimator, Sample};
 use crate::transport::link::{LinkStats, SendError};
@@ -200,16 +199,4 @@ impl Post for Office {
         !self.waiting.is_empty() && self.words.capacity() == 0
             || self.links.iter().flatten().any(|link| link.waiting() > QUEUE / 2)
     }
-}
-
-/// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
-pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
-    let layout = world.layout();
-    let Parcel { from, to, msg, .. } = parcel;
-    if from.0 >= layout.actors() || to.0 >= layout.actors() {
-        return false;
-    }
-    let home = |actor| homes[layout.endpoint(actor).index()];
-    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
-    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
 }

@@ -7,17 +7,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use volary_actors::base::{CopyId, Endpoint as Place, JobId, Time};
-use volary_actors::catalog::Catalog;
-use volary_actors::layout::Role;
-use volary_actors::machine::Note;
-use volary_actors::message::KINDS;
+use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::{Assignment, End, Member, Order, Word};
+use super::sense::possible;
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
-use crate::parcel::{Observation, Seen};
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
@@ -464,25 +460,6 @@ async fn listen(
         if hear.send((i, heard)).await.is_err() {
             return;
         }
-    }
-}
-
-/// Whether an observation is about actors, jobs and cores that there are: books are kept of nothing else.
-fn possible(world: &World, note: &Observation) -> bool {
-    let (layout, jobs) = (world.layout(), world.workload());
-    let job = |job: JobId| job.0 < jobs.jobs();
-    let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
-    match note.what {
-        Seen::Crashed(core) => core < layout.workers(),
-        Seen::Note(who, _) if who.0 >= layout.actors() => false,
-        Seen::Note(who, note) => match note {
-            Note::Arrived { job: id } | Note::Resubmitted { job: id } | Note::Finished { job: id } => job(id),
-            Note::Started { copy: id, .. }
-            | Note::Completed { copy: id }
-            | Note::Preempted { copy: id }
-            | Note::Suspended { copy: id } => copy(id) && matches!(layout.role(who), Role::Worker { .. }),
-            Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
-        },
     }
 }
 

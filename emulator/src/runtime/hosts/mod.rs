@@ -7,6 +7,7 @@
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
 //! | [`protocol`] | what controller and agents say to each other |
+//! | `sense` | whether what other hosts say can be |
 //! | `spawn` | agents on this machine, to try it in one command |
 //! | [`status`](fn@status) | how agents are |
 
@@ -14,6 +15,7 @@ pub mod agent;
 mod desk;
 pub mod fleet;
 pub mod protocol;
+mod sense;
 mod session;
 mod spawn;
 mod status;

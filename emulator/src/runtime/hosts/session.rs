@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 
 use super::agent::House;
-use super::desk::{Desk, Office, QUEUE, WORDS, sensible};
+use super::desk::{Desk, Office, QUEUE, WORDS};
 use super::protocol::{Assignment, End, Order, Purpose, Word};
+use super::sense::sensible;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::runtime::closing::Tally;

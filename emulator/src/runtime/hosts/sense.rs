@@ -1,0 +1,41 @@
+//! Whether what other hosts say can be: what cannot is refused before an actor or the books see it.
+
+use volary_actors::base::{CopyId, JobId};
+use volary_actors::catalog::Catalog;
+use volary_actors::layout::Role;
+use volary_actors::machine::Note;
+use volary_actors::message::KINDS;
+
+use crate::parcel::{Observation, Parcel, Seen};
+use crate::runtime::world::World;
+
+/// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
+pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+    let layout = world.layout();
+    let Parcel { from, to, msg, .. } = parcel;
+    if from.0 >= layout.actors() || to.0 >= layout.actors() {
+        return false;
+    }
+    let home = |actor| homes[layout.endpoint(actor).index()];
+    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
+    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
+}
+
+/// Whether an observation is about actors, jobs and cores that there are: books are kept of nothing else.
+pub(super) fn possible(world: &World, note: &Observation) -> bool {
+    let (layout, jobs) = (world.layout(), world.workload());
+    let job = |job: JobId| job.0 < jobs.jobs();
+    let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
+    match note.what {
+        Seen::Crashed(core) => core < layout.workers(),
+        Seen::Note(who, _) if who.0 >= layout.actors() => false,
+        Seen::Note(who, note) => match note {
+            Note::Arrived { job: id } | Note::Resubmitted { job: id } | Note::Finished { job: id } => job(id),
+            Note::Started { copy: id, .. }
+            | Note::Completed { copy: id }
+            | Note::Preempted { copy: id }
+            | Note::Suspended { copy: id } => copy(id) && matches!(layout.role(who), Role::Worker { .. }),
+            Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
+        },
+    }
+}
