@@ -164,7 +164,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     pub fn receive(&mut self, now: Time, parcel: &Parcel) {
         let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
         self.observer.received(now.since(due));
-        let asked = asked(due.since(sent));
+        let asked = order::asked(due.since(sent));
         let (to, stamp, input) = if returned {
             let endpoint = self.parts.layout.endpoint(from);
             if self.parts.fabric.faults().crash_between(endpoint, sent, now).is_some() {
@@ -368,7 +368,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     fn deliver(&mut self, me: ActorId, to: ActorId, msg: Message, after: Span) {
         if self.parts.placement.owns(self.parts.layout.endpoint(to).index()) {
             let event =
-                Event { to, stamp: asked(after), what: What::Input(Input::Deliver { from: me, msg }) };
+                Event { to, stamp: order::asked(after), what: What::Input(Input::Deliver { from: me, msg }) };
             self.push(self.now + after, me, event);
         } else {
             // Later than its cause, whatever the clocks: whoever merges two shards' notes relies on it.
@@ -473,9 +473,4 @@ impl<'a, O: Observer> Shard<'a, O> {
     pub fn is_up(&self, endpoint: Endpoint) -> bool {
         self.residents[endpoint.index()].machine.is_some()
     }
-}
-
-/// A delay as an event remembers it.
-fn asked(delay: Span) -> u32 {
-    u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX)
 }

@@ -2,6 +2,7 @@
 
 use super::{Event, What};
 use crate::queue::Key;
+use volary_actors::base::Span;
 use volary_actors::machine::Input;
 
 /// The hash of one more event.
@@ -25,4 +26,9 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
         ^ kind.rotate_left(24)
         ^ u64::from(event.to.0).rotate_left(48)
+}
+
+/// A delay as an event remembers it.
+pub(super) fn asked(delay: Span) -> u32 {
+    u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX)
 }
