@@ -26,6 +26,11 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
+    /// The first job from number `from` on that arrives at a client. Catalogs of many clients keep an index,
+    /// so that a client costs its own jobs and not everybody's.
+    fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
+        (from..self.jobs()).map(JobId).find(|&job| self.job(job).client == client)
+    }
     /// How many tasks the job has.
     fn tasks(&self, job: JobId) -> u32 {
         self.job(job).tasks

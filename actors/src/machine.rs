@@ -217,12 +217,17 @@ impl<'a> Effects<'a> {
 
     /// Sends `msg` to `to`.
     pub fn send(&mut self, to: ActorId, msg: impl Into<Message>) {
-        self.out.push(Effect::Send { to, msg: msg.into(), recovery: false });
+        self.send_as(false, to, msg);
     }
 
     /// Sends a message that repairs a loss; it is counted apart.
     pub fn recover(&mut self, to: ActorId, msg: impl Into<Message>) {
-        self.out.push(Effect::Send { to, msg: msg.into(), recovery: true });
+        self.send_as(true, to, msg);
+    }
+
+    /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` says so.
+    pub fn send_as(&mut self, recovery: bool, to: ActorId, msg: impl Into<Message>) {
+        self.out.push(Effect::Send { to, msg: msg.into(), recovery });
     }
 
     /// Asks for a wake-up after `after`.

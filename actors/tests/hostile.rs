@@ -220,28 +220,30 @@ impl<'a> Chaos<'a> {
         let turn = self.below(2) as u16;
         let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
         let span = Span(u64::from(any) << self.below(33));
+        let repair = turn == 0;
         match self.below(19) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
             4 | 5 => Launch::Completed { copy }.into(),
             6 => Launch::Drop(Tasks { job, base: group, len: any, below: any }).into(),
-            7 => Probe::Reserve { job, group, count: any }.into(),
-            8 => Probe::Claim { job, group }.into(),
+            7 => Probe::Reserve { job, group, count: any, repair }.into(),
+            8 => Probe::Claim { job, group, repair }.into(),
             9 | 10 => Probe::Grant { row, group }.into(),
             11 => Probe::Nothing { job, group }.into(),
             12 => Probe::Cancel { job, group }.into(),
-            13 => Probe::Sample { task }.into(),
+            13 => Probe::Sample { task, repair }.into(),
             14 => Probe::Length { task, length: any as i32 }.into(),
             15 => {
                 let (scheduler, limit) = (self.below(3) as u16, any as u8);
-                Ring::Visit(Visitor { task, scheduler, limit, hops: any as u16, max_wait: span }).into()
+                Ring::Visit(Visitor { task, scheduler, limit, hops: any as u16, repair, max_wait: span })
+                    .into()
             }
             16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
-            17 => Ring::Load { report: any, active: any, work: span }.into(),
+            17 => Ring::Load { report: span.0, active: any, work: span }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
-                Gang::Switch { core: self.below(3) as u16, copy, order: any }.into()
+                Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
             }
         }
     }

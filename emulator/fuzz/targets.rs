@@ -1,13 +1,15 @@
-//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote or what a
-//! disk may have spoilt. Errors are fine, panics are not.
+//! What the fuzzer and the replay of its corpus feed: every parser that reads what a user wrote, a disk may
+//! have spoilt or a peer sent. Errors are fine, panics are not.
 
 use std::io::Cursor;
 use std::path::Path;
 
 use volary::files::Pack;
+use volary::parcel::Parcel;
 use volary::record::inputs::{Log, frame, prefix};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
+use volary::wire::{self, Batch};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 
@@ -37,6 +39,25 @@ pub(crate) fn topology(data: &[u8]) {
 /// A comparison of a claim.
 pub(crate) fn claim(data: &[u8]) {
     let _ = Check::parse(&String::from_utf8_lossy(data)).map_err(|e| e.message);
+}
+
+/// A frame from a peer: a prefix, a value of some type, and a batch of parcels, which comes back as it was.
+pub(crate) fn wire(data: &[u8]) {
+    let _ = data.first_chunk().map(|prefix| wire::length(*prefix, wire::PARCEL_FRAME));
+    let _ = wire::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
+    let mut parcels: Vec<Parcel> = Vec::new();
+    let Ok(batch) = Batch::open(data) else { return };
+    if batch.read(|parcel| parcel.to.0 < u32::MAX, &mut parcels).is_err() {
+        assert!(parcels.is_empty());
+        return;
+    }
+    let mut bytes = Vec::new();
+    assert_eq!(wire::encode_batch(batch.sequence, &parcels, usize::MAX, &mut bytes), Ok(parcels.len()));
+    if !parcels.is_empty() {
+        let mut again = Vec::new();
+        assert_eq!(Batch::open(&bytes).and_then(|batch| batch.read(|_| true, &mut again)), Ok(()));
+        assert_eq!(again, parcels);
+    }
 }
 
 /// An `[interference]` table.

@@ -16,6 +16,7 @@
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
+//! | [`validate`] | one experiment in several runtimes, and how far they diverge |
 //! | [`rundir`] | the run directory |
 //! | [`wire`], [`transport`] | the codec; hosts that talk over QUIC |
 //! | [`cli`] | the command line |
@@ -40,5 +41,6 @@ pub mod shard;
 pub mod spec;
 pub mod stats;
 pub mod transport;
+pub mod validate;
 pub mod wire;
 pub mod workload;

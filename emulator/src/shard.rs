@@ -166,8 +166,14 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.observer.received(now.since(due));
         let asked = asked(due.since(sent));
         let (to, stamp, input) = if returned {
+            let endpoint = self.parts.layout.endpoint(from);
+            if self.parts.fabric.faults().crash_between(endpoint, sent, now).is_some() {
+                // Of an earlier life.
+                return;
+            }
             (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
         } else if self.reset(to, due, now) {
+            self.traffic.dropped += 1;
             if KINDS[msg.kind() as usize].1 == Class::Stream {
                 self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
             }
@@ -379,8 +385,11 @@ impl<'a, O: Observer> Shard<'a, O> {
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);
-        let stamp = self.residents[me.index()].epoch;
-        self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
+        // One that never ends waits for somebody to halt it.
+        if end < Time::MAX {
+            let stamp = self.residents[me.index()].epoch;
+            self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
+        }
     }
 
     fn halt(&mut self, me: ActorId, copy: CopyId) {

@@ -234,3 +234,6 @@ impl Writer for Tail<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,6 +82,11 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         (&["topology", "show", "e.toml"], &["e.toml:24:3", "unknown key `claim`"]),
         (&["trace", "describe", "no.tr"], &["no.tr"]),
         (&["schema", "nothing"], &["experiment"]),
+        (&["certs", "c"], &["--host"]),
+        (&["certs", "c", "--host", "h1"], &["NAME=ADDRESS:PORT"]),
+        (&["certs", "c", "--host", "h1=here:1"], &["`here:1` is no address", "10.77.0.2:4433"]),
+        (&["certs", "c", "--host", "controller=10.0.0.1:1"], &["`controller` is the controller's"]),
+        (&["certs", "c", "--host", "h1=10.0.0.1:1", "--days", "0"], &["--days"]),
     ] {
         let (out, err) = expect(here, args, 2);
         assert!(out.is_empty(), "{args:?}: {out}");
@@ -90,6 +95,30 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         }
     }
     assert!(!here.join("runs").exists());
+}
+
+#[test]
+fn certs_makes_identities_once_and_says_what_to_do() {
+    let folder = folder();
+    let here = folder.path();
+    let hosts = ["--host", "h1=10.0.0.1:4433", "--host", "h2=10.0.0.2:4433"];
+    let (out, err) = expect(here, &[&["certs", "lab", "--days", "7"], &hosts[..]].concat(), 0);
+    assert!(out.starts_with("valid until 2") && err.is_empty(), "{out}{err}");
+    let said: Vec<_> = out.lines().skip(1).collect();
+    assert_eq!(
+        said,
+        [
+            "  lab/controller",
+            "  lab/h1",
+            "  lab/h2",
+            "copy each host's folder to it and start `volary agent --listen ADDR --identity FOLDER`;",
+            "then `volary run EXPERIMENT --runtime hosts --hosts lab/hosts.toml`",
+        ]
+    );
+    let file = fs::read_to_string(here.join("lab/hosts.toml")).unwrap();
+    assert!(file.contains("name = \"h2\"\naddress = \"10.0.0.2:4433\"\n"), "{file}");
+    let (_, err) = expect(here, &["certs", "lab", "--host", "h3=10.0.0.3:4433"], 2);
+    assert!(err.contains("lab exists and is not overwritten"), "{err}");
 }
 
 #[test]

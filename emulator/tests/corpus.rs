@@ -13,13 +13,14 @@ type Target = fn(&[u8]);
 
 #[test]
 fn the_corpus_breaks_nothing() {
-    let all: [(&str, Target); 6] = [
+    let all: [(&str, Target); 7] = [
         ("experiment", targets::experiment),
         ("trace", targets::trace),
         ("topology", targets::topology),
         ("claim", targets::claim),
         ("interference", targets::interference),
         ("inputs", targets::inputs),
+        ("wire", targets::wire),
     ];
     for (name, target) in all {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);

@@ -1,54 +1,29 @@
-//! What each fault does to a run small enough to know the answer, to the nanosecond where there is one.
-//!
-//! One job arrives at 1 s with one task of exactly 1 s of work, over links of 10 ms: launched at 1.00, started
-//! at 1.01, finished at 2.01, reported at 2.02.
+//! What each fault does to a run small enough to know the answer, to the nanosecond where there is one: see
+//! [`common::one_task`].
 
 mod common;
 
-use common::run;
-use volary::results::Measured;
+use common::{one_task, poisson, run};
+use volary::results::{CopyCounts, Measured};
 
-fn one(nodes: u32, schedulers: u32, policy: &str, fault: &str) -> Measured {
-    let text = format!(
-        r#"
-        title = "fault"
-        seed = 5
-        [cluster]
-        nodes = {nodes}
-        schedulers = {schedulers}
-        [workload.synthetic]
-        jobs = 1
-        tasks = 1
-        interarrival = "1s"
-        [service]
-        demand = "1s"
-        [network]
-        one_way = "10ms"
-        peer_timeout = "5s"
-        {fault}
-        [[policy]]
-        {policy}
-        "#
-    );
-    let measured = run(&text).remove(0);
-    let summary = &measured.summary;
-    let (jobs, copies) = (summary.jobs, summary.copies);
-    assert_eq!(
-        (jobs.submitted, jobs.finished, jobs.failed, jobs.unfinished),
-        (1, 1, 0, 0),
-        "{policy} {fault}\n{summary:#?}"
-    );
-    assert_eq!(summary.tasks.finished, 1);
+/// Runs it and closes its books.
+fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
+    let measured = run(&one_task(nodes, schedulers, policy, faults)).remove(0);
+    let (jobs, copies) = (measured.summary.jobs, measured.summary.copies);
+    assert_eq!(jobs.submitted, 1);
+    assert_eq!(jobs.submitted, jobs.finished + jobs.failed + jobs.unfinished, "{jobs:?}");
     assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{copies:?}");
     measured
 }
 
-fn response(measured: &Measured) -> f64 {
-    measured.summary.response_s.max
+/// The same, of a job that finishes: its response time in seconds, and its copies.
+fn finishes(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> (f64, CopyCounts) {
+    let summary = one(nodes, schedulers, policy, faults).summary;
+    assert_eq!((summary.jobs.finished, summary.tasks.finished), (1, 1), "{policy} {faults}\n{summary:#?}");
+    (summary.response_s.max, summary.copies)
 }
 
-fn exactly(measured: &Measured, expected: f64, what: &str) {
-    let found = response(measured);
+fn exactly(found: f64, expected: f64, what: &str) {
     assert!((found - expected).abs() < 1e-9, "{what}: {found} s instead of {expected} s");
 }
 
@@ -56,78 +31,128 @@ fn fault(kind: &str, rest: &str) -> String {
     format!("[[network.fault]]\n{kind} = {{ {rest} }}")
 }
 
+/// Policies that bind a task when it arrives.
+const EARLY: [&str; 3] = ["round-robin = {}", "random = {}", "central-queue = {}"];
+
+/// Core of the node that gets the task where nothing goes wrong.
+fn usual(policy: &str) -> u32 {
+    one(2, 1, policy, "").copies[0].core
+}
+
 #[test]
 fn a_pause_shifts_the_finish_by_its_length() {
-    for policy in ["round-robin = {}", "random = {}", "central-queue = {}"] {
-        let paused = one(1, 1, policy, &fault("pause", r#"who = ["node:0"], at = "1.5s", for = "3s""#));
-        exactly(&paused, 1.02 + 3.0, policy);
-        assert_eq!(paused.summary.copies.started, 1);
+    for policy in EARLY {
+        let pause = |at: &str| fault("pause", &format!(r#"who = ["node:0"], at = "{at}", for = "3s""#));
+        let (time, copies) = finishes(1, 1, policy, &pause("1.5s"));
+        exactly(time, 1.02 + 3.0, policy);
+        assert_eq!(copies.started, 1);
+        exactly(finishes(1, 1, policy, &pause("2.01s")).0, 1.02, "it has ended as the pause begins");
     }
+}
+
+#[test]
+fn a_paused_scheduler_places_nothing() {
+    let pause = fault("pause", r#"who = ["scheduler:0"], at = "0.5s", for = "20s""#);
+    exactly(finishes(2, 1, "random = {}", &pause).0, 20.5 - 1.0 + 1.02, "it goes on at 20.5 s");
 }
 
 /// The restart is the news of the crash: the only node takes the task again at once.
 #[test]
 fn a_node_back_before_the_peer_timeout_runs_the_task_again() {
     let crash = fault("crash", r#"who = ["node:0"], at = "1.5s", for = "1s""#);
-    for policy in ["round-robin = {}", "random = {}", "central-queue = {}"] {
-        let measured = one(1, 1, policy, &crash);
-        exactly(&measured, 2.5 + 1.02 - 1.0, policy);
-        let copies = measured.summary.copies;
+    for policy in EARLY {
+        let (time, copies) = finishes(1, 1, policy, &crash);
+        exactly(time, 2.5 + 1.02 - 1.0, policy);
         assert_eq!((copies.started, copies.finished, copies.lost), (2, 1, 1), "{policy}");
+        exactly(copies.wasted_work_s, 0.49, "what the node did before");
     }
 }
 
 #[test]
 fn a_node_gone_for_longer_is_replaced_at_the_peer_timeout() {
-    // Which node gets the task follows from the seed; ask a run without faults.
-    for policy in ["round-robin = {}", "random = {}", "central-queue = {}"] {
-        let victim = one(2, 1, policy, "").copies[0].core;
-        let crash = fault("crash", &format!(r#"who = ["node:{victim}"], at = "1.5s", for = "60s""#));
-        let measured = one(2, 1, policy, &crash);
-        exactly(&measured, 1.5 + 5.0 + 1.02 - 1.0, policy);
-        assert_eq!(measured.summary.copies.lost, 1);
-        assert_ne!(measured.copies.iter().find(|copy| copy.end > 3.0).map(|copy| copy.core), Some(victim));
+    for policy in EARLY {
+        let victim = usual(policy);
+        for lasting in ["", r#", for = "60s""#] {
+            let crash = fault("crash", &format!(r#"who = ["node:{victim}"], at = "1.5s"{lasting}"#));
+            let (time, copies) = finishes(2, 1, policy, &crash);
+            exactly(time, 1.5 + 5.0 + 1.02 - 1.0, policy);
+            assert_eq!((copies.started, copies.lost), (2, 1));
+        }
     }
 }
 
 #[test]
+fn what_cannot_finish_is_counted() {
+    let never = one(1, 1, "random = {}", &fault("crash", r#"who = ["node:0"], at = "1.5s""#)).summary;
+    assert_eq!((never.jobs.finished, never.jobs.unfinished), (0, 1));
+    assert_eq!((never.copies.started, never.copies.lost), (1, 1));
+}
+
+#[test]
 fn a_scheduler_crash_loses_no_job() {
-    for (schedulers, policy) in [
-        (1, "round-robin = {}"),
-        (1, "sparrow = {}"),
-        (1, "gang = {}"),
-        (3, "random = {}"),
-        (3, "sparrow = {}"),
-    ] {
+    let policies =
+        ["random = {}", "round-robin = {}", "latin-square = { order = 2 }", "sparrow = {}", "peacock = {}"];
+    let many = policies.map(|policy| (3, policy));
+    for (schedulers, policy) in
+        policies.map(|policy| (1, policy)).into_iter().chain(many).chain([(1, "gang = {}")])
+    {
         // All schedulers fall in turn, so the one that holds the job is among them.
-        let crashes: Vec<_> = (0..schedulers)
-            .map(|i| {
-                let at = 1.5 + f64::from(i) * 0.1;
-                fault("crash", &format!(r#"who = ["scheduler:{i}"], at = "{at}s", for = "2s""#))
-            })
-            .collect();
-        let measured = one(2, schedulers, policy, &crashes.join("\n"));
-        assert!(response(&measured) > 1.0, "{policy}");
+        let crash = |i: u32| {
+            let at = 1.5 + f64::from(i) * 0.1;
+            fault("crash", &format!(r#"who = ["scheduler:{i}"], at = "{at}s", for = "2s""#))
+        };
+        let crashes: Vec<_> = (0..schedulers).map(crash).collect();
+        let (time, copies) = finishes(4, schedulers, policy, &crashes.join("\n"));
+        assert!(time > 2.5, "{policy}: it starts again when a scheduler is back, not after {time} s");
+        assert_eq!(copies.lost, 0, "{policy}");
     }
 }
 
 #[test]
 fn a_launch_into_a_partition_goes_elsewhere_at_the_peer_timeout() {
-    let victim = one(2, 1, "round-robin = {}", "").copies[0].core;
+    let victim = usual("round-robin = {}");
     let cut = fault("partition", &format!(r#"a = ["node:{victim}"], at = "0.5s", for = "60s""#));
-    let measured = one(2, 1, "round-robin = {}", &cut);
-    exactly(&measured, 5.0 + 1.02, "undeliverable at 6 s, then launched on the other node");
-    assert_eq!(measured.summary.copies.started, 1);
+    let (time, copies) = finishes(2, 1, "round-robin = {}", &cut);
+    exactly(time, 5.0 + 1.02, "undeliverable at 6 s, then launched on the other node");
+    assert_eq!(copies.started, 1);
+}
+
+/// Retransmissions go on until the partition heals.
+#[test]
+fn a_result_behind_a_short_partition_is_late() {
+    let cut = fault("partition", r#"a = ["node:0"], at = "1.5s", for = "1s""#);
+    let (time, copies) = finishes(1, 1, "random = {}", &cut);
+    assert!(time > 1.5 && time < 3.0, "{time}");
+    assert_eq!((copies.started, copies.finished), (1, 1), "nothing runs twice");
 }
 
 /// The result cannot get out in time. Whoever runs the task again, it counts once.
 #[test]
-fn a_result_behind_a_partition_counts_once() {
+fn a_result_behind_a_long_partition_counts_once() {
     for policy in ["round-robin = {}", "sparrow = {}", "latin-square = { order = 2 }", "peacock = {}"] {
-        let victim = one(2, 1, policy, "").copies[0].core;
+        let victim = usual(policy);
         let cut = fault("partition", &format!(r#"a = ["node:{victim}"], at = "1.5s", for = "20s""#));
-        let measured = one(2, 1, policy, &cut);
-        assert_eq!(measured.jobs.len(), 1);
-        assert!(response(&measured) < 60.0, "{policy}: {} s", response(&measured));
+        let (time, _) = finishes(2, 1, policy, &cut);
+        assert!(time < 60.0, "{policy}: {time} s");
+    }
+}
+
+/// What went wrong once: a drop of an earlier life must not swallow what was submitted again, a restarted
+/// scheduler must learn who is down, a ring of survivors must keep its probes.
+#[test]
+fn named_seeds() {
+    let text = poisson(1, 1, 2, 1.0, "full-repetition = { order = 1 }")
+        .replace("{ exponential = { mean = \"1s\" } }\n        homogeneous", "\"1s\"\n        homogeneous")
+        + "\n[network]\n"
+        + &fault("crash", r#"who = ["scheduler:0"], at = "1.9s", for = "500ms""#);
+    assert_eq!(run(&text).remove(0).summary.jobs.finished, 1);
+
+    for policy in ["peacock = {}", "peacock = { form = \"threshold\" }", "sparrow = {}", "gang = {}"] {
+        let node = fault("crash", r#"who = ["node:1"], at = "10s""#);
+        let scheduler = fault("crash", r#"who = ["scheduler:0"], at = "9s", for = "5s""#);
+        let text = poisson(2, 40, 3, 2.0, policy)
+            + &format!("\n[network]\none_way = \"10ms\"\npeer_timeout = \"2s\"\n{node}\n{scheduler}");
+        let summary = run(&text).remove(0).summary;
+        assert_eq!(summary.jobs.finished, 40, "{policy}");
     }
 }

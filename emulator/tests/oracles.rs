@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{poisson, run};
+use common::{one_task, poisson, run};
 
 /// A row of the table.
 struct Oracle {
@@ -17,27 +17,6 @@ struct Oracle {
     source: &'static str,
 }
 
-/// One job of one task that needs exactly one second, on links of exactly 10 ms.
-fn one_task(policy: &str) -> String {
-    format!(
-        r#"
-        title = "test"
-        [cluster]
-        nodes = 8
-        [workload.synthetic]
-        jobs = 1
-        tasks = 1
-        interarrival = "1s"
-        [service]
-        demand = "1s"
-        [network]
-        one_way = "10ms"
-        [[policy]]
-        {policy}
-        "#
-    )
-}
-
 /// Jobs of 100 tasks that never meet, no network: service models of the latin-square paper, Table IV.
 fn light(correlated: bool, homogeneous: bool, policy: &str) -> String {
     poisson(2000, 2000, 100, 1000.0, policy)
@@ -47,15 +26,18 @@ fn light(correlated: bool, homogeneous: bool, policy: &str) -> String {
 
 const MEAN: &str = "/response_s/mean";
 
+/// A row about mean response times.
+const fn row(
+    what: &'static str,
+    experiment: String,
+    expected: f64,
+    tolerance: f64,
+    source: &'static str,
+) -> Oracle {
+    Oracle { what, experiment, metric: MEAN, expected, tolerance, source }
+}
+
 fn queues() -> Vec<Oracle> {
-    let row = |what, experiment, expected, tolerance, source| Oracle {
-        what,
-        experiment,
-        metric: MEAN,
-        expected,
-        tolerance,
-        source,
-    };
     vec![
         row("random, load 0.5", poisson(10, 200_000, 1, 0.2, "random = {}"), 2.0, 0.02, "M/M/1"),
         Oracle {
@@ -102,14 +84,6 @@ fn queues() -> Vec<Oracle> {
 
 /// The two- and three-server systems of the latin-square paper's section V, and their relatives.
 fn small_systems() -> Vec<Oracle> {
-    let row = |what, experiment, expected, tolerance, source| Oracle {
-        what,
-        experiment,
-        metric: MEAN,
-        expected,
-        tolerance,
-        source,
-    };
     vec![
         row(
             "latin-square, v = M = 2, λ = 0.1",
@@ -181,7 +155,7 @@ fn hops() -> Vec<Oracle> {
     .into_iter()
     .map(|(policy, hops, source)| Oracle {
         what: policy,
-        experiment: one_task(policy),
+        experiment: one_task(8, 1, policy, ""),
         metric: MEAN,
         expected: 1.0 + 0.01 * f64::from(hops),
         tolerance: 0.0,

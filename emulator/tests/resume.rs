@@ -46,12 +46,12 @@ fn an_interrupted_run_is_taken_up() {
     fs::write(here.join("e.toml"), EXPERIMENT.replace("jobs = 60", "jobs = 20_000").replace("== 60", "> 0"))
         .unwrap();
     let args = ["run", "e.toml", "--json", "--quiet", "--repeat", "6", "--threads", "1"];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
+    let child = Command::new(env!("CARGO_BIN_EXE_volary"))
         .args(args)
         .args(["--out", "r"])
         .current_dir(here)
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let patience = Instant::now();
@@ -61,7 +61,10 @@ fn an_interrupted_run_is_taken_up() {
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
-    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3));
+    let err = common::binary::text(&ended.stderr);
+    assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let kept = cells(&here.join("r")).len();
     assert!((1..12).contains(&kept), "{kept} cells of 12");
@@ -100,10 +103,24 @@ fn the_latest_run_is_resumed() {
     let second = here.join("runs/e-2");
     let removed = cells(&second).pop().unwrap();
     fs::remove_file(&removed).unwrap();
-    expect(here, &[&args[..], &["--seed", "8", "--resume"]].concat(), 0);
+    let (_, err) = expect(here, &[&args[..], &["--seed", "8", "--resume"]].concat(), 0);
+    assert!(err.contains("kept 1 of 2 runs, running 1"), "{err}");
     assert!(removed.exists(), "another run was taken up");
     assert_eq!((cells(&here.join("runs/e")).len(), cells(&second).len()), (2, 2));
     assert!(!here.join("runs/e-3").exists());
+}
+
+/// A folder with another experiment's results is not gone on with: they would be gone from its report.
+#[test]
+fn another_experiment_is_not_resumed() {
+    let folder = folder();
+    let here = folder.path();
+    let args = ["run", "e.toml", "--quiet", "--out", "r"];
+    expect(here, &args, 0);
+    let before = fs::read(here.join("r/manifest.json")).unwrap();
+    let (_, err) = expect(here, &[&args[..], &["--set", "cluster.nodes=9", "--resume"]].concat(), 2);
+    assert!(err.contains("another experiment") && err.contains("nodes") && err.contains("--out"), "{err}");
+    assert_eq!(fs::read(here.join("r/manifest.json")).unwrap(), before);
 }
 
 /// Some seeds draw more tasks than a job can have; that shows only when their turn comes.

@@ -109,7 +109,8 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "emulator/src/spec",
         &["crate::runtime", "crate::cli", "crate::shard", "crate::report", "crate::rundir"],
     ),
-    ("emulator/src/runtime", &["crate::cli"]),
+    ("emulator/src/runtime", &["crate::cli", "crate::validate"]),
+    ("emulator/src/validate", &["crate::cli"]),
 ];
 
 #[test]
@@ -136,14 +137,23 @@ fn only_the_wire_knows_the_codec() {
     }
 }
 
-/// A ratchet: most files can be held in mind; the few longer ones may only shrink.
+/// Most files can be held in mind.
+const LONGEST: usize = 420;
+/// The few longer ones, which stay below this until they are split.
+const LONGER: (usize, [&str; 3]) =
+    (480, ["emulator/src/record/fold.rs", "emulator/src/runtime/hosts/fleet.rs", "emulator/src/shard.rs"]);
+
 #[test]
 fn files_stay_readable() {
     for path in all_sources() {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
         let text = fs::read_to_string(&path).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or("");
         let lines = code.lines().count();
-        assert!(lines <= 480, "{} has {lines} lines before its tests; split it", path.display());
+        let longer = LONGER.1.contains(&name.as_str());
+        let most = if longer { LONGER.0 } else { LONGEST };
+        assert!(lines <= most, "{name} has {lines} lines before its tests, more than {most}; split it");
+        assert!(!longer || lines > LONGEST, "{name} is short enough now; take it off the list");
     }
 }
 

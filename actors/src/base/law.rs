@@ -4,15 +4,15 @@
 //! over what it yields: [`Span`] for delays and work, `f64` for factors. Samples below zero are cut at zero,
 //! so a `normal` of mean 1 s and deviation 1.41 s stays a length of time.
 
-use std::borrow::Cow;
+mod form;
+mod moments;
+
 use std::fmt;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use rand_distr::Distribution;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, de};
-use statrs::function::gamma::gamma;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::rng::Draw;
 use super::time::Span;
@@ -54,7 +54,9 @@ impl Quantity for f64 {
 
 /// A probability law over `T`. Parameters named after a quantity carry its unit; `shape`, `sigma`, `stages`
 /// and `weights` are plain numbers.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", remote = "Self")]
+#[schemars(rename = "Law of {T}", transform = form::or_bare_value)]
 pub enum Law<T> {
     /// Always the same.
     Constant(T),
@@ -206,208 +208,16 @@ impl<T: Quantity> Law<T> {
         }
     }
 
-    /// The mean in the base unit; infinite for a Pareto law of shape ≤ 1. For `normal` it is the mean after
-    /// the cut at zero.
-    #[must_use]
-    pub fn mean(&self) -> f64 {
-        match self {
-            Self::Constant(value) => value.to_f64(),
-            Self::Uniform(p) => f64::midpoint(p.low.to_f64(), p.high.to_f64()),
-            Self::Normal(p) => cut_normal_mean(p.mean.to_f64(), p.std.to_f64()),
-            Self::Lognormal(p) => p.median.to_f64() * (p.sigma * p.sigma / 2.0).exp(),
-            Self::Exponential(p) => p.mean.to_f64(),
-            Self::Gamma(p) => p.mean.to_f64(),
-            Self::Erlang(p) => p.mean.to_f64(),
-            Self::Pareto(p) if p.shape <= 1.0 => f64::INFINITY,
-            Self::Pareto(p) => p.scale.to_f64() * p.shape / (p.shape - 1.0),
-            Self::Weibull(p) => p.scale.to_f64() * gamma(1.0 + 1.0 / p.shape),
-            Self::Hyperexponential(p) => {
-                let total: f64 = p.weights.iter().sum();
-                p.means.iter().zip(&p.weights).map(|(mean, weight)| mean.to_f64() * weight / total).sum()
-            }
-            Self::Empirical(p) => p.values.iter().map(|v| v.to_f64()).sum::<f64>() / p.values.len() as f64,
-        }
-    }
-
-    /// The standard deviation in the base unit; infinite where the law has none. For `normal` it is that of
-    /// the uncut law.
-    #[must_use]
-    pub fn std(&self) -> f64 {
-        let mean = self.mean();
-        match self {
-            Self::Constant(_) => 0.0,
-            Self::Uniform(p) => (p.high.to_f64() - p.low.to_f64()) / 12f64.sqrt(),
-            Self::Normal(p) => p.std.to_f64(),
-            Self::Lognormal(p) => mean * ((p.sigma * p.sigma).exp() - 1.0).sqrt(),
-            Self::Exponential(_) => mean,
-            Self::Gamma(p) => mean / p.shape.sqrt(),
-            Self::Erlang(p) => mean / f64::from(p.stages).sqrt(),
-            Self::Pareto(p) if p.shape <= 2.0 => f64::INFINITY,
-            Self::Pareto(p) => mean / (p.shape * (p.shape - 2.0)).sqrt(),
-            Self::Weibull(p) => (p.scale.to_f64().powi(2) * gamma(1.0 + 2.0 / p.shape) - mean * mean).sqrt(),
-            Self::Hyperexponential(p) => {
-                let total: f64 = p.weights.iter().sum();
-                let second: f64 =
-                    p.means.iter().zip(&p.weights).map(|(m, w)| 2.0 * m.to_f64().powi(2) * w / total).sum();
-                (second - mean * mean).sqrt()
-            }
-            Self::Empirical(p) => {
-                let n = p.values.len() as f64;
-                (p.values.iter().map(|v| (v.to_f64() - mean).powi(2)).sum::<f64>() / n).sqrt()
-            }
-        }
-    }
-
     /// Whether every sample is the same.
     #[must_use]
     pub const fn is_constant(&self) -> bool {
         matches!(self, Self::Constant(_))
-    }
-
-    /// What is wrong with the parameters, as "key: reason".
-    fn check(&self) -> Result<(), String> {
-        let positive = |name: &str, x: f64| {
-            if x.is_finite() && x > 0.0 {
-                Ok(())
-            } else {
-                Err(format!("{name} must be a positive number, not {x}"))
-            }
-        };
-        let refuse = |name: &str, values: &[T]| {
-            values.iter().find_map(|v| v.refuse()).map_or(Ok(()), |why| Err(format!("{name}: {why}")))
-        };
-        match self {
-            Self::Constant(value) => value.refuse().map_or(Ok(()), Err),
-            Self::Uniform(p) => {
-                refuse("uniform", &[p.low, p.high])?;
-                if p.low.to_f64() > p.high.to_f64() {
-                    return Err("low must not exceed high".into());
-                }
-                Ok(())
-            }
-            Self::Normal(p) => refuse("normal", &[p.mean, p.std]),
-            Self::Lognormal(p) => refuse("median", &[p.median]).and_then(|()| positive("sigma", p.sigma)),
-            Self::Exponential(p) => refuse("mean", &[p.mean]),
-            Self::Gamma(p) => refuse("mean", &[p.mean]).and_then(|()| positive("shape", p.shape)),
-            Self::Erlang(p) => {
-                refuse("mean", &[p.mean]).and_then(|()| positive("stages", f64::from(p.stages)))
-            }
-            Self::Pareto(p) | Self::Weibull(p) => {
-                refuse("scale", &[p.scale]).and_then(|()| positive("shape", p.shape))
-            }
-            Self::Hyperexponential(p) => {
-                refuse("means", &p.means)?;
-                if p.means.is_empty() || p.means.len() != p.weights.len() {
-                    return Err("means and weights must be lists of equal, positive length".into());
-                }
-                p.weights.iter().try_for_each(|&w| positive("weights", w))
-            }
-            Self::Empirical(p) => {
-                refuse("values", &p.values)?;
-                if p.values.is_empty() == p.file.is_none() {
-                    return Err("empirical needs either `values` or `file`".into());
-                }
-                Ok(())
-            }
-        }
     }
 }
 
 /// A gamma sample of the given shape and mean; the constructor refuses only parameters `check` refused.
 fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
     rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |law| law.sample(draw))
-}
-
-/// E[max(0, X)] for X ~ N(mean, std²).
-fn cut_normal_mean(mean: f64, std: f64) -> f64 {
-    if std == 0.0 {
-        return mean;
-    }
-    let z = mean / std;
-    let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
-    let below = 0.5 * statrs::function::erf::erfc(-z / std::f64::consts::SQRT_2);
-    mean * below + std * density
-}
-
-/// The one-key tables; the bare value is handled by the visitor.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum Table<T> {
-    Constant(T),
-    Uniform(Uniform<T>),
-    Normal(Normal<T>),
-    Lognormal(Lognormal<T>),
-    Exponential(Exponential<T>),
-    Gamma(Gamma<T>),
-    Erlang(Erlang<T>),
-    Pareto(Scaled<T>),
-    Weibull(Scaled<T>),
-    Hyperexponential(Hyperexponential<T>),
-    Empirical(Empirical<T>),
-}
-
-macro_rules! convert {
-    ($($variant:ident)*) => {
-        impl<T> From<Table<T>> for Law<T> {
-            fn from(table: Table<T>) -> Self {
-                match table { $(Table::$variant(p) => Self::$variant(p)),* }
-            }
-        }
-        impl<T: Serialize + Clone> Serialize for Law<T> {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                if let Self::Constant(value) = self {
-                    return value.serialize(serializer);
-                }
-                let table = match self.clone() { $(Self::$variant(p) => Table::$variant(p)),* };
-                table.serialize(serializer)
-            }
-        }
-    };
-}
-convert!(Constant Uniform Normal Lognormal Exponential Gamma Erlang Pareto Weibull Hyperexponential Empirical);
-
-impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for Law<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-        impl<'de, T: Quantity + Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
-            type Value = Law<T>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value or a law such as { exponential = { mean = … } }")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Law<T>, E> {
-                T::deserialize(de::value::StrDeserializer::new(text)).map(Law::Constant)
-            }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::F64Deserializer::new(value)).map(Law::Constant)
-            }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::I64Deserializer::new(value)).map(Law::Constant)
-            }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Law<T>, E> {
-                T::deserialize(de::value::U64Deserializer::new(value)).map(Law::Constant)
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Law<T>, A::Error> {
-                Table::deserialize(de::value::MapAccessDeserializer::new(map)).map(Law::from)
-            }
-        }
-        let law = deserializer.deserialize_any(Visitor(PhantomData))?;
-        law.check().map_err(de::Error::custom)?;
-        Ok(law)
-    }
-}
-
-impl<T: JsonSchema> JsonSchema for Law<T> {
-    fn schema_name() -> Cow<'static, str> {
-        format!("Law of {}", T::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let constant = generator.subschema_for::<T>();
-        let table = Table::<T>::json_schema(generator);
-        schemars::json_schema!({
-            "description": "a bare value, or a one-key table naming a probability law",
-            "anyOf": [constant, table]
-        })
-    }
 }
 
 #[cfg(test)]

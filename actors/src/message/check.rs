@@ -154,23 +154,23 @@ mod tests {
         let world = World::new();
         let (up, down) = (world.schedulers(), world.nodes());
         let (job, group, task) = (JOB, 3, JOB.task(3));
-        world.only(&up, &down, Probe::Reserve { job, group, count: 1 });
+        world.only(&up, &down, Probe::Reserve { job, group, count: 1, repair: false });
         world.only(&up, &down, Probe::Grant { row: row(3, 1, 0), group });
         world.only(&up, &down, Probe::Nothing { job, group });
         world.only(&up, &down, Probe::Cancel { job, group });
-        world.only(&up, &down, Probe::Sample { task });
-        world.only(&down, &up, Probe::Claim { job, group });
+        world.only(&up, &down, Probe::Sample { task, repair: true });
+        world.only(&down, &up, Probe::Claim { job, group, repair: true });
         world.only(&down, &up, Probe::Length { task, length: i32::MIN });
-        world.only(&[], &[], Probe::Reserve { job, group, count: 0 });
+        world.only(&[], &[], Probe::Reserve { job, group, count: 0, repair: false });
         for (job, group) in [(JOB, 4), (NONE, 0)] {
             let row = row(0, 1, 0);
             let task = job.task(group);
-            world.only(&[], &[], Probe::Reserve { job, group, count: 1 });
-            world.only(&[], &[], Probe::Claim { job, group });
+            world.only(&[], &[], Probe::Reserve { job, group, count: 1, repair: false });
+            world.only(&[], &[], Probe::Claim { job, group, repair: true });
             world.only(&[], &[], Probe::Grant { row, group: group + 4 });
             world.only(&[], &[], Probe::Nothing { job, group });
             world.only(&[], &[], Probe::Cancel { job, group });
-            world.only(&[], &[], Probe::Sample { task });
+            world.only(&[], &[], Probe::Sample { task, repair: true });
             world.only(&[], &[], Probe::Length { task, length: 0 });
         }
     }
@@ -179,14 +179,20 @@ mod tests {
     fn visitors_come_from_their_scheduler_or_along_the_ring() {
         let world = World::new();
         let ([first, second], nodes) = (world.schedulers(), world.nodes());
-        let visitor =
-            Visitor { task: JOB.task(0), scheduler: 1, limit: u8::MAX, hops: u16::MAX, max_wait: Span(1) };
+        let visitor = Visitor {
+            task: JOB.task(0),
+            scheduler: 1,
+            limit: u8::MAX,
+            hops: u16::MAX,
+            repair: true,
+            max_wait: Span(1),
+        };
         world.only(&[second, nodes[0], nodes[1]], &nodes, Ring::Visit(visitor));
         world.only(&[], &[], Ring::Visit(Visitor { scheduler: 2, ..visitor }));
         world.only(&[], &[], Ring::Visit(Visitor { task: JOB.task(4), ..visitor }));
         let state = Ring::State { limit: u32::MAX, load: Span(u64::MAX), at: Time(u64::MAX) };
         world.only(&[first, second, nodes[0], nodes[1]], &nodes, state);
-        let load = Ring::Load { report: u32::MAX, active: u32::MAX, work: Span(u64::MAX) };
+        let load = Ring::Load { report: u64::MAX, active: u32::MAX, work: Span(u64::MAX) };
         world.only(&[first, second], &[first, second], load);
     }
 
@@ -194,7 +200,7 @@ mod tests {
     fn slices_change_on_cores_that_exist() {
         let world = World::new();
         let (up, [one, two]) = (world.schedulers(), world.nodes());
-        let switch = |core, copy| Gang::Switch { core, copy, order: u32::MAX };
+        let switch = |core, copy| Gang::Switch { core, copy, epoch: u16::MAX, order: u32::MAX };
         world.only(&up, &[one, two], switch(0, None));
         world.only(&up, &[two], switch(1, Some(JOB.task(3).copy(0))));
         world.only(&[], &[], switch(2, None));

@@ -17,8 +17,10 @@ pub enum Gang {
         core: u16,
         /// What it runs in this slice.
         copy: Option<CopyId>,
-        /// Number of the order: a core ignores one that is older than the last. The scheduler's epoch is in
-        /// the upper bits, its count of orders to this core below.
+        /// How often the scheduler was restarted.
+        epoch: u16,
+        /// How many orders this life of it gave to this core. A core ignores what is older than the last, by
+        /// epoch and then by number.
         order: u32,
     },
 }

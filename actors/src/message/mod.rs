@@ -120,7 +120,7 @@ mod tests {
     fn kinds_name_their_messages() {
         let submit = Message::from(Job::Submit { job: JobId(1), round: 0 });
         assert_eq!(submit.name(), "job.submit");
-        let reserve = Message::from(Probe::Reserve { job: JobId(1), group: 0, count: 1 });
+        let reserve = Message::from(Probe::Reserve { job: JobId(1), group: 0, count: 1, repair: false });
         assert_eq!((reserve.name(), reserve.class()), ("probe.reserve", Class::Datagram));
         let mut names: Vec<_> = KINDS.iter().map(|kind| kind.0).collect();
         names.sort_unstable();

@@ -18,6 +18,8 @@ pub enum Probe {
         group: u32,
         /// Reservations, at least one.
         count: u32,
+        /// Whether it repairs a loss: then so do the claims it leads to.
+        repair: bool,
     },
     /// Node → scheduler: a core is free and held for you; which task?
     Claim {
@@ -25,6 +27,8 @@ pub enum Probe {
         job: JobId,
         /// The group.
         group: u32,
+        /// Whether the reservation, or probe, repaired a loss.
+        repair: bool,
     },
     /// Scheduler → node: these.
     Grant {
@@ -51,6 +55,8 @@ pub enum Probe {
     Sample {
         /// The task to be placed.
         task: TaskId,
+        /// Whether it repairs a loss: then so does the answer.
+        repair: bool,
     },
     /// Node → scheduler: waiting and running tasks; with free cores, minus their number.
     Length {
@@ -86,7 +92,7 @@ impl Conversation for Probe {
     fn allowed(&self, envelope: &Envelope<'_>) -> bool {
         // A job has no more groups than tasks.
         match *self {
-            Self::Reserve { job, group, count } => {
+            Self::Reserve { job, group, count, .. } => {
                 envelope.downwards() && count > 0 && envelope.has_task(job.task(group))
             }
             Self::Nothing { job, group } | Self::Cancel { job, group } => {
@@ -95,8 +101,8 @@ impl Conversation for Probe {
             Self::Grant { row, group } => {
                 envelope.downwards() && envelope.has_row(&row) && envelope.has_task(row.job.task(group))
             }
-            Self::Sample { task } => envelope.downwards() && envelope.has_task(task),
-            Self::Claim { job, group } => envelope.upwards() && envelope.has_task(job.task(group)),
+            Self::Sample { task, .. } => envelope.downwards() && envelope.has_task(task),
+            Self::Claim { job, group, .. } => envelope.upwards() && envelope.has_task(job.task(group)),
             Self::Length { task, .. } => envelope.upwards() && envelope.has_task(task),
         }
     }

@@ -19,6 +19,8 @@ pub struct Visitor {
     pub limit: u8,
     /// Nodes that passed it on.
     pub hops: u16,
+    /// Whether it repairs a loss: then so do its further hops and its claim.
+    pub repair: bool,
     /// How long it may wait from its job's arrival before it stops moving: the mean load w̄ when it was
     /// submitted.
     pub max_wait: Span,
@@ -41,8 +43,8 @@ pub enum Ring {
     /// Scheduler → scheduler: what of the sender's jobs is unfinished. Sums, not changes, so that one lost or
     /// doubled does no lasting harm; the newest wins.
     Load {
-        /// Number of the report: the sender's epoch in the upper bits, its count below.
-        report: u32,
+        /// Number of the report: the sender's epoch in the upper half, its count below.
+        report: u64,
         /// Unfinished tasks, A.
         active: u32,
         /// Their estimated work, Ω.

@@ -11,6 +11,7 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Job, Launch, Message, Row};
 use crate::roles::jobs::{Completion, JobTable, Open};
+use crate::roles::returned;
 
 /// No parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -71,11 +72,7 @@ struct Scheduler {
 
 impl Scheduler {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        // A submission that was under way to an earlier life of this scheduler can come on top.
-        if self.jobs.get_mut(job).is_some() {
-            return;
-        }
-        let mut open = Open::new(fx.catalog().job(job), round);
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
         self.queue.extend((0..tasks).map(|i| job.task(i).copy(attempt)));
         self.jobs.open(job, Placed { open, nodes: vec![None; tasks as usize], out: 0, finished: false });
@@ -105,7 +102,7 @@ impl Scheduler {
         }
         if placed.open.complete(task.index) == Completion::Job {
             placed.finished = true;
-            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job: task.job });
+            placed.open.report(task.job, fx);
         }
         if placed.closed() {
             self.jobs.close(task.job);
@@ -150,15 +147,15 @@ impl Machine for Scheduler {
                 Message::Launch(Launch::Completed { copy }) => self.completed(from, copy.task, fx),
                 _ => fx.unexpected(&msg),
             },
-            Input::Undelivered { to, msg } => match msg {
+            Input::Undelivered { to, msg } => {
                 // The core is believed free again and tried last, so that a cut-off node does not spin.
-                Message::Launch(Launch::Row(row)) if self.requeue(to, Some(row.copy(0).task)) => {
+                if let Some(row) = returned(to, msg, fx)
+                    && self.requeue(to, Some(row.copy(0).task))
+                {
                     self.free.push_back(to);
                     self.dispatch(fx);
                 }
-                Message::Job(finished) => fx.recover(to, finished),
-                _ => {}
-            },
+            }
             Input::Down { actor } => {
                 self.free.retain(|&node| node != actor);
                 let _ = self.requeue(actor, None);

@@ -13,6 +13,7 @@ use crate::machine::{Effects, Input, Machine};
 use crate::message::{Job, Launch, Message, Probe, Ring, Row, Visitor};
 use crate::roles::jobs::{Completion, JobTable, Open};
 use crate::roles::members::Members;
+use crate::roles::returned;
 
 /// Parameters of Peacock.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -20,10 +21,12 @@ use crate::roles::members::Members;
 pub struct Peacock {
     /// Which of the two published forms.
     pub form: Form,
-    /// `elastic` form: how often a worker passes on the probes it could not keep (authors' code: 1 s).
+    /// `elastic` form: how often a worker passes on the probes it could not keep. The default of 1 s is that
+    /// of the authors' code: a probe makes one hop in that time, which is far too slow for tasks of about a
+    /// second. Set a small part of the mean task.
     pub interval: Span,
     /// `threshold` form: how long a probe may wait since its job's arrival before it stops moving. The
-    /// latin-square paper does not publish its value.
+    /// latin-square paper does not publish the value it used; 1 s, its mean task, is a guess.
     pub threshold: Span,
 }
 
@@ -48,7 +51,9 @@ impl Policy for Peacock {
     const ABOUT: &'static str = "Peacock (Khelghatdoust and Gramoli, Euro-Par 2018)\n\
         One probe per task goes to a random worker. A worker orders its probes by size within what each may \
         still wait, and passes those it cannot serve in time to its successor on a ring. A probe at the head \
-        holds the core while its scheduler is asked for the task.";
+        holds the core while its scheduler is asked for the task. Fit its clocks to the tasks: the authors' \
+        interval of 1 s, one hop of a probe, is far too slow for tasks of a second, and the waiting threshold \
+        of the other form is unpublished.";
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         if layout.schedulers() > u32::from(u16::MAX) {
@@ -61,17 +66,7 @@ impl Policy for Peacock {
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Scheduler {
-            form: self.form,
-            threshold: self.threshold,
-            index: seat.index,
-            members: Members::new(seat.layout),
-            jobs: JobTable::default(),
-            epoch: 0,
-            loads: vec![Load::default(); seat.layout.schedulers() as usize],
-            total: Load::default(),
-            sample: Vec::new(),
-        })
+        Box::new(Scheduler::new(self, seat))
     }
 
     fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
@@ -82,13 +77,10 @@ impl Policy for Peacock {
 /// Unfinished tasks A and their estimated work Ω (ns), as of a numbered report.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    report: u32,
+    report: u64,
     active: u64,
     work: u128,
 }
-
-/// Bits of a report's number that count reports; the scheduler's epoch is above them.
-const REPORT_BITS: u32 = 26;
 
 #[derive(Debug)]
 struct Placed {
@@ -104,7 +96,6 @@ struct Scheduler {
     index: u32,
     members: Members,
     jobs: JobTable<Placed>,
-    epoch: u32,
     /// What each scheduler last said of its unfinished tasks; our own entry is exact.
     loads: Vec<Load>,
     /// Sum of `loads`.
@@ -113,6 +104,19 @@ struct Scheduler {
 }
 
 impl Scheduler {
+    fn new(config: &Peacock, seat: Seat<'_>) -> Self {
+        Self {
+            form: config.form,
+            threshold: config.threshold,
+            index: seat.index,
+            members: Members::new(seat.layout),
+            jobs: JobTable::default(),
+            loads: vec![Load::default(); seat.layout.schedulers() as usize],
+            total: Load::default(),
+            sample: Vec::new(),
+        }
+    }
+
     /// Mean load w̄ = Ω/n and queue limit q = round(max(0, A − n)/n) over the n cores alive.
     fn state(&self, layout: &Layout) -> (Span, u8) {
         let n = u64::from(layout.workers()) * u64::from(self.members.len()) / u64::from(layout.nodes());
@@ -136,7 +140,7 @@ impl Scheduler {
     fn spread(&mut self, change: impl FnOnce(&mut Load), fx: &mut Effects<'_>) {
         let mut own = self.loads[self.index as usize];
         change(&mut own);
-        own.report = self.epoch << REPORT_BITS | (own.report + 1) & ((1 << REPORT_BITS) - 1);
+        own.report += 1;
         self.account(self.index, own);
         if self.form == Form::Threshold {
             return;
@@ -148,12 +152,8 @@ impl Scheduler {
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        // A submission that was under way to an earlier life of this scheduler can come on top.
-        if self.jobs.get_mut(job).is_some() {
-            return;
-        }
         let catalog = fx.catalog();
-        let mut open = Open::new(catalog.job(job), round);
+        let Some(mut open) = self.jobs.admit(job, round, catalog) else { return };
         open.attempts(1);
         let tasks = open.spec.tasks;
         let work = (0..tasks).fold(Span::ZERO, |sum, i| sum + catalog.estimate(job.task(i)));
@@ -170,7 +170,7 @@ impl Scheduler {
             sample.clear();
             self.members.sample(fx.rng(), (tasks - base) as usize, &mut sample);
             for &node in &sample {
-                let visit = self.visitor(job.task(base), fx.layout());
+                let visit = self.visitor(job.task(base), false, fx.layout());
                 fx.send(node, Ring::Visit(visit));
                 base += 1;
             }
@@ -178,24 +178,23 @@ impl Scheduler {
         }
     }
 
-    fn visitor(&self, task: TaskId, layout: &Layout) -> Visitor {
+    fn visitor(&self, task: TaskId, repair: bool, layout: &Layout) -> Visitor {
         let (load, limit) = self.state(layout);
         let max_wait = if self.form == Form::Threshold { self.threshold } else { load };
-        Visitor { task, scheduler: self.index as u16, limit, hops: 0, max_wait }
+        Visitor { task, scheduler: self.index as u16, limit, hops: 0, repair, max_wait }
     }
 
-    fn claim(&mut self, node: ActorId, job: JobId, index: u32, fx: &mut Effects<'_>) {
-        let nothing = Probe::Nothing { job, group: index };
-        let Some(placed) = self.jobs.get_mut(job) else { return fx.send(node, nothing) };
+    fn claim(&mut self, node: ActorId, job: JobId, index: u32, repair: bool, fx: &mut Effects<'_>) {
         // A task whose probe was sent again after a crash may be claimed twice: the first has it.
-        match placed.nodes.get_mut(index as usize) {
-            Some(slot @ None) => {
-                *slot = Some(node);
-                let attempt = placed.open.latest_attempt();
-                let grant = Probe::Grant { row: Row::single(job.task(index).copy(attempt)), group: index };
-                if placed.open.is_repeated(attempt) { fx.recover(node, grant) } else { fx.send(node, grant) }
-            }
-            Some(Some(_)) | None => fx.send(node, nothing),
+        if let Some(placed) = self.jobs.get_mut(job)
+            && let Some(slot @ None) = placed.nodes.get_mut(index as usize)
+        {
+            *slot = Some(node);
+            let attempt = placed.open.latest_attempt();
+            let row = Row::single(job.task(index).copy(attempt));
+            fx.send_as(placed.open.is_repeated(attempt), node, Probe::Grant { row, group: index });
+        } else {
+            fx.send_as(repair, node, Probe::Nothing { job, group: index });
         }
     }
 
@@ -207,7 +206,7 @@ impl Scheduler {
             return;
         }
         if completion == Completion::Job {
-            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job });
+            placed.open.report(job, fx);
             self.jobs.close(job);
         }
         let work = u128::from(fx.catalog().estimate(copy.task).0);
@@ -241,7 +240,7 @@ impl Scheduler {
         }
         for task in visits {
             if let Some(node) = self.members.pick(fx.rng()) {
-                let visit = self.visitor(task, fx.layout());
+                let visit = self.visitor(task, true, fx.layout());
                 fx.recover(node, Ring::Visit(visit));
             }
         }
@@ -256,18 +255,11 @@ impl Scheduler {
     }
 
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
-        match msg {
-            Message::Ring(Ring::Visit(visit)) => {
-                let task = visit.task.index;
-                self.again(Some(visit.task.job), |index, at| index == task && at.is_none(), fx);
-            }
-            Message::Probe(Probe::Grant { row, group }) => {
-                self.again(Some(row.job), |index, at| index == group && at == Some(to), fx);
-                fx.recover(to, Probe::Nothing { job: row.job, group });
-            }
-            Message::Probe(nothing @ Probe::Nothing { .. }) => fx.recover(to, nothing),
-            Message::Job(finished) => fx.recover(to, finished),
-            _ => {}
+        if let Message::Ring(Ring::Visit(visit)) = msg {
+            let task = visit.task.index;
+            self.again(Some(visit.task.job), |index, at| index == task && at.is_none(), fx);
+        } else if let Some(row) = returned(to, msg, fx) {
+            self.again(Some(row.job), |index, at| index == row.base && at == Some(to), fx);
         }
     }
 }
@@ -278,7 +270,9 @@ impl Machine for Scheduler {
             Input::Deliver { from, msg } => match msg {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
-                Message::Probe(Probe::Claim { job, group }) => self.claim(from, job, group, fx),
+                Message::Probe(Probe::Claim { job, group, repair }) => {
+                    self.claim(from, job, group, repair, fx);
+                }
                 Message::Ring(Ring::Load { report, active, work }) => {
                     if let Role::Scheduler(other) = fx.layout().role(from) {
                         let load = Load { report, active: u64::from(active), work: u128::from(work.0) };
@@ -303,8 +297,29 @@ impl Machine for Scheduler {
                     self.again(None, |_, at| at.is_none(), fx);
                 }
             }
-            Input::Start { epoch } => self.epoch = epoch,
+            // What this life reports is newer than anything an earlier one did.
+            Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
             Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripts::Bench;
+
+    /// The mean load that probes carry counts the job they belong to, however much was reported before.
+    #[test]
+    fn reports_do_not_run_out() {
+        let layout = Layout::new(1, 0, [1]);
+        let me = layout.scheduler(0);
+        let seat = Seat { me, index: 0, layout: &layout, lossy: false };
+        let mut scheduler = Scheduler::new(&Peacock::default(), seat);
+        scheduler.loads[0].report = (1 << 26) - 1;
+        let mut bench = Bench::new(layout.clone(), me, 1, Box::new(scheduler));
+        let sent = bench.hear(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
+        let Message::Ring(Ring::Visit(visitor)) = sent[0].1 else { panic!("{sent:?}") };
+        assert_eq!(visitor.max_wait, Span::from_secs(1), "its one task is estimated at one second");
     }
 }

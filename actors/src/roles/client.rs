@@ -39,8 +39,7 @@ impl Client {
 
     fn arm_next(&self, from: u32, fx: &mut Effects<'_>) {
         let catalog = fx.catalog();
-        let mine = (from..catalog.jobs()).map(JobId).find(|&job| catalog.job(job).client == self.index);
-        if let Some(job) = mine {
+        if let Some(job) = catalog.next_of(self.index, from) {
             fx.arm(Timer::Arrival(job), catalog.job(job).arrival.since(fx.now()));
         }
     }

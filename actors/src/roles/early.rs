@@ -2,6 +2,7 @@
 
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
+use super::returned;
 use crate::base::{ActorId, JobId, Rng};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine};
@@ -35,11 +36,7 @@ impl<P: Place> Early<P> {
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        // A submission that was under way to an earlier life of this scheduler can come on top.
-        if self.jobs.get_mut(job).is_some() {
-            return;
-        }
-        let mut open = Open::new(fx.catalog().job(job), round);
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let attempt = open.attempts(1);
         let mut nodes = Vec::with_capacity(open.spec.tasks as usize);
         for task in 0..open.spec.tasks {
@@ -81,7 +78,7 @@ impl<P: Place> Early<P> {
                 let job = copy.task.job;
                 let Some(placed) = self.jobs.get_mut(job) else { return };
                 if placed.open.complete(copy.task.index) == Completion::Job {
-                    fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job });
+                    placed.open.report(job, fx);
                     self.jobs.close(job);
                 }
             }
@@ -94,11 +91,11 @@ impl<P: Place> Machine for Early<P> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { msg, .. } => self.deliver(&msg, fx),
-            Input::Undelivered { to, msg: Message::Launch(Launch::Row(row)) } => {
-                let lost = |task: u32, at: Option<ActorId>| task == row.base && at == Some(to);
-                self.relaunch(Some(row.job), lost, fx);
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = returned(to, msg, fx) {
+                    self.relaunch(Some(row.job), |task, at| task == row.base && at == Some(to), fx);
+                }
             }
-            Input::Undelivered { to, msg: Message::Job(finished) } => fx.recover(to, finished),
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
                 self.relaunch(None, |_, at| at == Some(actor), fx);
@@ -107,11 +104,7 @@ impl<P: Place> Machine for Early<P> {
                 self.members.up(actor, fx.layout());
                 self.relaunch(None, |_, at| at.is_none(), fx);
             }
-            Input::Start { .. }
-            | Input::Undelivered { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. } => {}
+            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }
     }
 }

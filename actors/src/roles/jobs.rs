@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::base::JobId;
-use crate::catalog::JobSpec;
+use crate::catalog::{Catalog, JobSpec};
+use crate::machine::Effects;
+use crate::message::Job;
 
 /// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids
 /// and its memory follows the number of open jobs.
@@ -34,6 +36,13 @@ impl<T> JobTable<T> {
             self.window.resize_with(at + 1, || None);
         }
         self.window[at] = Some(value);
+    }
+
+    /// The books of a job submitted for the `round`-th time, to be opened; `None` if it is open already: a
+    /// submission that was under way to an earlier life of this scheduler can come on top.
+    #[must_use]
+    pub fn admit(&mut self, job: JobId, round: u32, catalog: &dyn Catalog) -> Option<Open> {
+        self.get_mut(job).is_none().then(|| Open::new(catalog.job(job), round))
     }
 
     /// The job, if it is open.
@@ -189,6 +198,11 @@ impl Open {
         }
         self.remaining -= 1;
         if self.remaining == 0 { Completion::Job } else { Completion::Task }
+    }
+
+    /// Tells the client of this job, which is number `job`, that it is finished.
+    pub fn report(&self, job: JobId, fx: &mut Effects<'_>) {
+        fx.send(fx.layout().client(self.spec.client), Job::Finished { job });
     }
 }
 

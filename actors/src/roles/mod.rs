@@ -9,6 +9,7 @@
 //! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
 //! | [`members`] | the nodes believed alive: picking and sampling |
 //! | [`jobs`] | open jobs and which of their tasks are done |
+//! | [`returned`](returned()) | what a scheduler does with a message that comes back |
 
 #![allow(
     clippy::wildcard_enum_match_arm,
@@ -21,8 +22,10 @@ pub mod jobs;
 pub mod members;
 pub mod node;
 pub mod redundant;
+mod returned;
 pub mod worker;
 
 pub use client::Client;
 pub use node::Node;
+pub use returned::returned;
 pub use worker::Worker;

@@ -5,63 +5,27 @@
 //! need no copy any more, stops one that runs, and leaves every other core and task alone. A reservation at
 //! the head holds its core while it asks the scheduler for a task.
 
+mod held;
+
 use std::collections::VecDeque;
 
-use super::jobs::Bits;
+use self::held::Held;
 use crate::base::{ActorId, CopyId, JobId};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Core, Launch, Message, Probe, Row, Tasks};
 
-/// A row with what is dropped of it.
-#[derive(Debug)]
-struct Held {
-    from: ActorId,
-    row: Row,
-    /// Dropped or finished positions.
-    gone: Bits,
-    /// The position that runs, or the first that may.
-    at: u16,
-}
-
-impl Held {
-    fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0 }
-    }
-
-    /// Marks positions of tasks as gone.
-    fn remove(&mut self, tasks: Tasks) {
-        for position in 0..self.row.len {
-            if tasks.contains(self.row.copy(position).task) {
-                self.gone.add(u32::from(position));
-            }
-        }
-    }
-
-    fn overlaps(&self, tasks: Tasks) -> bool {
-        let row = &self.row;
-        tasks.job == row.job
-            && row.attempt < tasks.below
-            && tasks.base < row.base + u32::from(row.len)
-            && row.base < tasks.base + tasks.len
-    }
-
-    /// Moves to the first position from `at` on that is not gone.
-    fn seek(&mut self) -> Option<CopyId> {
-        while self.at < self.row.len {
-            if !self.gone.has(u32::from(self.at)) {
-                return Some(self.row.copy(self.at));
-            }
-            self.at += 1;
-        }
-        None
-    }
-}
-
 #[derive(Debug)]
 enum Entry {
     Row(Held),
-    Reservation { from: ActorId, job: JobId, group: u32, count: u32 },
+    Reservation { from: ActorId, job: JobId, group: u32, count: u32, repair: bool },
+}
+
+impl Entry {
+    /// Whether it keeps places for that group of a scheduler's job.
+    fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
+        matches!(*self, Self::Reservation { from, job, group, .. } if (from, job, group) == (by, about, which))
+    }
 }
 
 /// What a core does.
@@ -108,14 +72,14 @@ impl Node {
         while !self.queue.is_empty() {
             let Some(core) = self.slots.iter().position(|slot| matches!(slot, Slot::Idle)) else { return };
             match self.queue.front_mut() {
-                Some(Entry::Reservation { from, job, group, count }) => {
-                    let (from, job, group) = (*from, *job, *group);
+                Some(Entry::Reservation { from, job, group, count, repair }) => {
+                    let (from, job, group, repair) = (*from, *job, *group, *repair);
                     *count -= 1;
                     if *count == 0 {
                         self.queue.pop_front();
                     }
                     self.slots[core] = Slot::Claiming { from, job, group };
-                    fx.send(from, Probe::Claim { job, group });
+                    fx.send_as(repair, from, Probe::Claim { job, group, repair });
                 }
                 _ => {
                     if let Some(Entry::Row(held)) = self.queue.pop_front() {
@@ -205,17 +169,13 @@ impl Node {
         }
     }
 
-    fn reserve(&mut self, from: ActorId, job: JobId, group: u32, count: u32, fx: &mut Effects<'_>) {
-        // A datagram can come twice, and a scheduler repeats one it believes lost.
-        let same = |f: ActorId, j: JobId, g: u32| f == from && j == job && g == group;
-        let known = self.queue.iter().any(
-            |entry| matches!(*entry, Entry::Reservation { from, job, group, .. } if same(from, job, group)),
-        ) || self
-            .slots
-            .iter()
-            .any(|slot| matches!(*slot, Slot::Claiming { from, job, group } if same(from, job, group)));
-        if !known {
-            self.queue.push_back(Entry::Reservation { from, job, group, count });
+    /// Queues a reservation, unless it is known: a datagram can come twice, and a scheduler repeats one it
+    /// believes lost.
+    fn reserve(&mut self, new: Entry, fx: &mut Effects<'_>) {
+        let Entry::Reservation { from, job, group, .. } = new else { return };
+        let waits = self.queue.iter().any(|entry| entry.is_reservation(from, job, group));
+        if !waits && self.claiming(from, job, group).is_none() {
+            self.queue.push_back(new);
             self.fill(fx);
         }
     }
@@ -223,7 +183,7 @@ impl Node {
     /// The core that is held for this claim.
     fn claiming(&self, by: ActorId, about: JobId, which: u32) -> Option<usize> {
         self.slots.iter().position(|slot| {
-            matches!(*slot, Slot::Claiming { from, job, group } if from == by && job == about && group == which)
+            matches!(*slot, Slot::Claiming { from, job, group } if (from, job, group) == (by, about, which))
         })
     }
 
@@ -236,7 +196,9 @@ impl Node {
 
     fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
         match probe {
-            Probe::Reserve { job, group, count } => self.reserve(from, job, group, count, fx),
+            Probe::Reserve { job, group, count, repair } => {
+                self.reserve(Entry::Reservation { from, job, group, count, repair }, fx);
+            }
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
                     self.run(core, Held::new(from, row), fx);
@@ -246,14 +208,14 @@ impl Node {
                 None => self.row(from, row, fx),
             },
             Probe::Nothing { job, group } => self.release(from, job, group, fx),
-            Probe::Cancel { job, group } => self.queue.retain(|entry| {
-                !matches!(*entry, Entry::Reservation { from: f, job: j, group: g, .. } if f == from && j == job && g == group)
-            }),
-            Probe::Sample { task } => {
+            Probe::Cancel { job, group } => {
+                self.queue.retain(|entry| !entry.is_reservation(from, job, group));
+            }
+            Probe::Sample { task, repair } => {
                 let busy = self.slots.iter().filter(|slot| !matches!(slot, Slot::Idle)).count();
                 let free = self.slots.len() - busy;
                 let length = if free > 0 { -(free as i32) } else { (self.queue.len() + busy) as i32 };
-                fx.send(from, Probe::Length { task, length });
+                fx.send_as(repair, from, Probe::Length { task, length });
             }
             Probe::Claim { .. } | Probe::Length { .. } => fx.unexpected(&probe.into()),
         }
@@ -298,7 +260,7 @@ impl Machine for Node {
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a scheduler that died is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
-                Message::Probe(Probe::Claim { job, group }) => self.release(to, job, group, fx),
+                Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
@@ -377,14 +339,17 @@ mod tests {
     #[test]
     fn a_reservation_holds_its_core_until_answered() {
         let (mut node, scheduler) = bench(2);
-        let reserve = |job| Probe::Reserve { job: JobId(job), group: 0, count: 1 };
-        let claim = |job| (scheduler, Probe::Claim { job: JobId(job), group: 0 }.into());
+        let reserve = |job| Probe::Reserve { job: JobId(job), group: 0, count: 1, repair: false };
+        let claim = |job| (scheduler, Probe::Claim { job: JobId(job), group: 0, repair: false }.into());
         assert_eq!(node.hear(scheduler, reserve(1)), [claim(1)]);
         assert_eq!(node.hear(scheduler, reserve(1)), [], "a repeated reservation is known");
         assert_eq!(node.hear(scheduler, reserve(2)), [claim(2)]);
         assert_eq!(node.hear(scheduler, reserve(3)), [], "both cores are held");
         let length = Probe::Length { task: JOB.task(0), length: 3 }.into();
-        assert_eq!(node.hear(scheduler, Probe::Sample { task: JOB.task(0) }), [(scheduler, length)]);
+        assert_eq!(
+            node.hear(scheduler, Probe::Sample { task: JOB.task(0), repair: false }),
+            [(scheduler, length)]
+        );
         assert_eq!(node.hear(scheduler, Probe::Nothing { job: JobId(2), group: 0 }), [claim(3)]);
         let granted = Row::single(JobId(1).task(4).copy(0));
         let sent = node.hear(scheduler, Probe::Grant { row: granted, group: 0 });
@@ -395,7 +360,7 @@ mod tests {
     fn a_dead_scheduler_is_forgotten() {
         let (mut node, scheduler) = bench(1);
         node.hear(scheduler, Launch::Row(row(0)));
-        node.hear(scheduler, Probe::Reserve { job: JobId(9), group: 0, count: 2 });
+        node.hear(scheduler, Probe::Reserve { job: JobId(9), group: 0, count: 2, repair: false });
         let stop = Core::Stop { copy: row(0).copy(0) }.into();
         let worker = node.layout.worker(0, 0);
         assert_eq!(crate::scripts::sends(&node.step(Input::Down { actor: scheduler })), [(worker, stop)]);

@@ -4,6 +4,7 @@
 
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
+use super::returned;
 use crate::base::{ActorId, CopyId, JobId};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine};
@@ -71,11 +72,7 @@ impl Redundant {
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
-        // A submission that was under way to an earlier life of this scheduler can come on top.
-        if self.jobs.get_mut(job).is_some() {
-            return;
-        }
-        let mut open = Open::new(fx.catalog().job(job), round);
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let tasks = open.spec.tasks;
         let attempt = open.attempts(self.design.order);
         let mut servers = Vec::with_capacity(tasks as usize);
@@ -130,7 +127,7 @@ impl Redundant {
             }
         }
         if completion == Completion::Job {
-            fx.send(fx.layout().client(placed.open.spec.client), Job::Finished { job });
+            placed.open.report(job, fx);
             self.jobs.close(job);
         }
     }
@@ -178,15 +175,12 @@ impl Machine for Redundant {
                 Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
                 _ => fx.unexpected(&msg),
             },
-            Input::Undelivered { to, msg } => match msg {
-                Message::Launch(Launch::Row(row)) => {
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = returned(to, msg, fx) {
                     let group = row.base..row.base + u32::from(row.len);
                     self.relaunch(Some(row.job), |at, server| group.contains(&at) && server == Some(to), fx);
                 }
-                Message::Job(finished) => fx.recover(to, finished),
-                // An undelivered drop costs work, nothing else.
-                _ => {}
-            },
+            }
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
                 self.relaunch(None, |_, server| server == Some(actor), fx);

@@ -64,7 +64,7 @@ impl Machine for Ball {
             Next::Neighbour => self.me + 1 + fx.rng().below(16),
         };
         let to = fx.layout().node(to % self.nodes);
-        fx.send(to, Probe::Claim { job: JobId(0), group: 0 });
+        fx.send(to, Probe::Claim { job: JobId(0), group: 0, repair: false });
     }
 }
 

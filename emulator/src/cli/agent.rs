@@ -31,12 +31,12 @@ pub(super) struct Options {
     /// Append the log there instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
-    /// Forget a controller or host that has been silent for so long.
+    /// Forget a controller or host that has been silent for so long, at least 1s; they forget us after 10 s.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
     /// End after one controller has come and gone.
     #[arg(long)]
-    once: bool,
+    pub(super) once: bool,
     /// Let this host's clock be ahead by so much, to see what a wrong clock does.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
@@ -46,6 +46,9 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.lease < Span::from_secs(1) {
+        anyhow::bail!("--lease: {} is too short, write 1s or more", options.lease);
+    }
     let settings = Settings {
         listen: options.listen,
         identity: options.identity.clone(),

@@ -1,5 +1,6 @@
 //! `volary certs`
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,47 +9,50 @@ use std::time::SystemTime;
 use clap::Args;
 
 use super::print;
-use crate::transport::issue::{Order, issue};
+use crate::transport::identity::written;
+use crate::transport::issue::{Issued, Order, issue};
 
-/// Make identities for the hosts of a run, and the hosts file.
-///
-/// Each host needs its own folder and nothing else; the controller needs the hosts file and its own folder. The
-/// authority's key is thrown away, so nobody can be added later, unless it is kept.
+/// Make identities for hosts: an authority of their own, a certificate for each and one for the controller.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The folder to make.
-    folder: PathBuf,
-    /// A host: its name and where its agent will listen.
-    #[arg(long, value_name = "NAME=ADDR:PORT", required = true, value_parser = host)]
-    host: Vec<(String, SocketAddr)>,
-    /// How long they are valid.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    /// A new folder, or one that was made with --keep-ca, to add hosts.
+    dir: PathBuf,
+    /// A host and where its agent listens, such as h1=10.77.0.2:4433.
+    #[arg(long = "host", value_name = "NAME=ADDR", required = true, value_parser = host)]
+    hosts: Vec<(String, SocketAddr)>,
+    /// For how many days the identities are valid.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// Keep the authority's key.
+    /// Keep the authority's key, so that hosts can be added later; whoever has it can be any host.
     #[arg(long)]
     keep_ca: bool,
 }
 
-fn host(text: &str) -> Result<(String, SocketAddr), String> {
-    let (name, address) = text.split_once('=').ok_or("write NAME=ADDR:PORT, such as h1=10.77.0.2:4433")?;
-    let address = address.parse().map_err(|_| format!("\"{address}\" is no address and port"))?;
-    Ok((name.to_owned(), address))
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let Options { dir, hosts, days, keep_ca } = options;
+    let order = Order { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
+    print(&told(&issue(dir, &order)?))?;
+    Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let order = Order {
-        hosts: options.host.clone(),
-        days: options.days,
-        keep_ca: options.keep_ca,
-        now: SystemTime::now(),
-    };
-    let issued = issue(&options.folder, &order)?;
-    let until = chrono::DateTime::<chrono::Utc>::from(issued.until).format("%Y-%m-%d");
-    let mut text =
-        format!("valid until {until}; each host needs its own folder, the controller the hosts file too:\n");
+/// What was made, and what to do with it.
+fn told(issued: &Issued) -> String {
+    let mut text = format!("valid until {} UTC:\n", written(issued.until));
     for folder in &issued.folders {
-        text.push_str(&format!("  {}\n", folder.display()));
+        let _ = writeln!(text, "  {}", folder.display());
     }
-    print(&format!("{text}hosts file: {}", issued.hosts.display()))?;
-    Ok(ExitCode::SUCCESS)
+    let _ = writeln!(
+        text,
+        "copy each host's folder to it and start `volary agent --listen ADDR --identity FOLDER`;"
+    );
+    let _ = writeln!(text, "then `volary run EXPERIMENT --runtime hosts --hosts {}`", issued.hosts.display());
+    text
+}
+
+fn host(text: &str) -> Result<(String, SocketAddr), String> {
+    let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS:PORT, such as h1=10.77.0.2:4433")?;
+    let address = address
+        .parse()
+        .map_err(|_| format!("`{address}` is no address: write IP:PORT, such as 10.77.0.2:4433"))?;
+    Ok((name.to_owned(), address))
 }

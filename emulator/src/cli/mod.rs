@@ -17,11 +17,13 @@ mod schema;
 mod status;
 mod topology;
 mod trace;
+mod validate;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
@@ -29,8 +31,8 @@ use tracing::Level;
 use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
-use crate::runtime::RunError;
 use crate::runtime::hosts::Fleet;
+use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
@@ -51,6 +53,7 @@ enum Command {
     Report(report::Options),
     Compare(compare::Options),
     Replay(replay::Options),
+    Validate(validate::Options),
     Policies(policies::Options),
     Profile(profile::Options),
     Trace(trace::Options),
@@ -152,6 +155,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
         Command::Replay(options) => replay::main(options),
+        Command::Validate(options) => validate::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
         Command::Trace(options) => trace::main(options),
@@ -166,7 +170,13 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
 
 /// 3 where a run broke off, 2 for what the user asked.
 fn status(error: &anyhow::Error) -> u8 {
-    match error.downcast_ref::<RunError>() {
+    let run = match error.downcast_ref::<validate::Error>() {
+        Some(validate::Error::Broken { .. }) => return 3,
+        Some(validate::Error::Run(error)) => Some(error),
+        Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
+        None => error.downcast_ref::<RunError>(),
+    };
+    match run {
         Some(
             RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
             | RunError::Inputs(inputs::Error::Io { .. }),
@@ -184,6 +194,19 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
+/// A watch that Ctrl-C stops, with a bar unless it is to be quiet. To be made once in a process.
+fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
+    let watch = Arc::new(if quiet { Watch::default() } else { Watch::on_terminal() });
+    let stop = Arc::clone(&watch);
+    ctrlc::set_handler(move || {
+        // A second signal means it: leave at once, with the status of an interrupted program.
+        if stop.stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(watch)
+}
+
 /// Whoever read our output stopped reading: that is not an error of ours.
 fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -191,7 +214,8 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Sets logging up: to stderr, or to an agent's log file, where times matter.
 fn log(cli: &Cli) -> anyhow::Result<()> {
-    let agent = matches!(cli.command, Command::Agent(_));
+    // An agent that serves one run writes to the terminal of whoever started it.
+    let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
     let level = match cli.verbose + u8::from(agent) {
         0 => Level::WARN,
         1 => Level::INFO,

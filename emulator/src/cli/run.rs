@@ -2,19 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use clap::Args;
 
-use super::{ExperimentArgs, FleetArgs, print, style};
+use super::{ExperimentArgs, FleetArgs, print, style, watch};
 use crate::number;
 use crate::record::manifest::State;
 use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
 use crate::rundir;
-use crate::runtime::{self, Outcome, RunOptions, Watch};
+use crate::runtime::{self, Outcome, RunOptions};
 use crate::spec::Shard;
 
 /// Run an experiment and keep what it measures in a run directory.
@@ -67,14 +65,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         quiet: options.quiet,
         argv: std::env::args().collect(),
     };
-    let watch = Arc::new(if options.quiet { Watch::default() } else { Watch::on_terminal() });
-    let stop = Arc::clone(&watch);
-    ctrlc::set_handler(move || {
-        // A second signal means it: leave at once, with the status of an interrupted program.
-        if stop.stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })?;
+    let watch = watch(options.quiet)?;
     let outcome = runtime::run(&experiment, &run, &watch)?;
     if options.json {
         print(&table::json_lines(&outcome.study))?;
@@ -106,7 +97,7 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
         State::Finished => {}
         State::Running | State::Interrupted => {
             tracing::error!(
-                "interrupted; what was measured is in {}, --resume runs the rest",
+                "interrupted; what was measured is in {0}; the same command with --resume --out {0} runs the rest",
                 run.out.display()
             );
             return ExitCode::from(3);

@@ -178,7 +178,7 @@ fn some_probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 }
 
 fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::Error> {
-    let law = Law::<f64>::deserialize(deserializer)?;
+    let law: Law<f64> = Deserialize::deserialize(deserializer)?;
     // Laws that reach below 1 only in part are cut there; those that say so outright are a mistake.
     let low = match &law {
         Law::Constant(value) => *value,

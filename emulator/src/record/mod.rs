@@ -5,6 +5,7 @@
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
+//! | [`read`] | (nothing: it reads those rows back) |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
@@ -17,3 +18,4 @@ pub mod inputs;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
+pub mod read;

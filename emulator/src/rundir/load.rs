@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Error, MANIFEST, SUMMARY, damaged, failure_path, io, load_record, read, record_path};
+use super::{Error, MANIFEST, SUMMARY, damaged, failure_path, io, load_record, part_path, read, record_path};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
+use crate::record::parquet::Rows;
+use crate::record::read as rows;
 use crate::report::{self, Study};
-use crate::results::{ClaimResult, SCHEMA, Summary};
+use crate::results::{ClaimResult, CopyRow, JobRow, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.
 ///
@@ -90,4 +92,22 @@ pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
     let manifest = load_manifest(root)?;
     let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
     paths.map(|path| read(&path)).collect()
+}
+
+/// The jobs of a finished cell, in order of id.
+///
+/// # Errors
+/// Its rows are missing or damaged.
+pub fn load_jobs(root: &Path, id: &str) -> Result<Vec<JobRow>, Error> {
+    let path = part_path(root, id, Rows::Jobs);
+    rows::jobs(&path).map_err(|source| Error::Unreadable { path, source })
+}
+
+/// The sampled executions of a finished cell, in order of their ends.
+///
+/// # Errors
+/// Its rows are missing or damaged.
+pub fn load_copies(root: &Path, id: &str) -> Result<Vec<CopyRow>, Error> {
+    let path = part_path(root, id, Rows::Tasks);
+    rows::copies(&path).map_err(|source| Error::Unreadable { path, source })
 }

@@ -16,11 +16,14 @@
 //! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
+mod differ;
 mod load;
 mod merge;
 mod place;
 
-pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_summaries};
+pub use load::{
+    load, load_claims, load_copies, load_failures, load_jobs, load_manifest, load_records, load_summaries,
+};
 pub use merge::{MergeError, merge};
 pub use place::{fresh, latest};
 
@@ -72,6 +75,14 @@ pub enum Error {
         /// How far it came, in a word.
         state: String,
     },
+    /// The folder holds a run of something else, so there is nothing to go on with.
+    #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
+    Another {
+        /// The folder.
+        path: PathBuf,
+        /// What differs, there and here.
+        differs: String,
+    },
     /// Another process is running in the folder.
     #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
     Locked {
@@ -105,6 +116,14 @@ pub enum Error {
     /// Rows could not be written or merged.
     #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
     Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Rows could not be read.
+    #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
+    Unreadable {
         /// The file.
         path: PathBuf,
         /// Why.
@@ -146,11 +165,14 @@ impl RunDir {
     /// Cells that finished are kept whatever the manifest says: their ids are hashes of what they depend on.
     ///
     /// # Errors
-    /// [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or written.
+    /// [`Error::Another`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old = load_manifest(root)?;
+            if let Some(differs) = differ::another(&old, &manifest) {
+                return Err(Error::Another { path: root.to_owned(), differs });
+            }
             manifest.started = old.started;
         }
         Self::take(root, manifest, lock)

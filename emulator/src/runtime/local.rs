@@ -6,8 +6,8 @@
 //! awake for others.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, Addr, Context, Handler, Message};
@@ -23,6 +23,7 @@ use super::real::drive::{Inbox, Post, drive};
 use super::real::keeper::{Keeper, Over};
 use super::real::place::place;
 use super::real::ticks::Ticks;
+use super::real::tray::Tray;
 use super::real::vitals::Vitals;
 use super::real::watcher::Watcher;
 use super::world::World;
@@ -59,43 +60,6 @@ impl Handler<Knock> for Mailbox {
     type Result = ();
     fn handle(&mut self, _: Knock, _: &mut Context<Self>) {
         self.0.wake();
-    }
-}
-
-/// Where other shards put parcels for one.
-#[derive(Default)]
-struct Tray {
-    parcels: Mutex<Vec<Parcel>>,
-    /// Whether there are any, to a glance.
-    filled: AtomicBool,
-    /// Until when the shard sleeps, ns; zero while it is awake. The mutex orders it: either the sleeper finds
-    /// what was put in before it lay down, or whoever puts it in finds that it sleeps.
-    asleep: AtomicU64,
-}
-
-impl Tray {
-    fn parcels(&self) -> MutexGuard<'_, Vec<Parcel>> {
-        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes parcels in; says whether their shard must be woken for them.
-    fn put(&self, parcels: &mut Vec<Parcel>) -> bool {
-        let first = parcels.iter().map(|parcel| parcel.due.0).min().unwrap_or(u64::MAX);
-        self.parcels().append(parcels);
-        self.filled.store(true, Ordering::Relaxed);
-        first < self.asleep.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, into: &mut Vec<Parcel>) {
-        if self.filled.swap(false, Ordering::Relaxed) {
-            into.append(&mut self.parcels());
-        }
-    }
-
-    /// Lies down, unless something is in the tray.
-    fn rest(&self, until: Time) -> bool {
-        self.asleep.store(until.0, Ordering::Relaxed);
-        self.parcels().is_empty()
     }
 }
 
@@ -149,11 +113,11 @@ impl Post for Office {
     }
 
     fn rise(&mut self) {
-        self.tray().asleep.store(0, Ordering::Relaxed);
+        self.tray().rise();
     }
 
     fn filled(&self) -> bool {
-        self.tray().filled.load(Ordering::Relaxed)
+        self.tray().is_filled()
     }
 
     fn report(&mut self, notes: Vec<Observation>, mark: Time) {
@@ -207,11 +171,10 @@ pub fn measure(
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
     let vitals = Vitals::begin("local");
-    let result = attend(&mut keeper, &receive, &shared, shards, watch);
+    let result = attend(&mut keeper, receive, &shared, shards, watch);
     let vitals = vitals.end();
     shared.stop.store(true, Ordering::Relaxed);
-    drop(receive);
-    arbiters.stop();
+    drop(arbiters);
     let (over, tally, gauge) = result?;
     if over == Over::Interrupted {
         return Err(UnitError::Interrupted);
@@ -231,21 +194,25 @@ pub fn measure(
     closing.measured(books, now)
 }
 
-/// Threads of a run; joined when it is over.
+/// Threads of a run; stopped and joined when it is over, however it ends.
 struct Arbiters {
     system: System,
     arbiters: Vec<Arbiter>,
-    thread: std::thread::JoinHandle<()>,
+    thread: Option<std::thread::JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
-impl Arbiters {
-    fn stop(self) {
-        for arbiter in self.arbiters {
+impl Drop for Arbiters {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        for arbiter in self.arbiters.drain(..) {
             arbiter.stop();
             let _ = arbiter.join();
         }
         self.system.stop();
-        let _ = self.thread.join();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -289,7 +256,7 @@ fn launch(shared: &Arc<Shared>, shards: u16, keeper: &Sender<Report>) -> Result<
         // A shard that could not be built has told the keeper so.
         let _ = start.send((mailboxes.clone(), ticks));
     }
-    Ok(Arbiters { system, arbiters, thread })
+    Ok(Arbiters { system, arbiters, thread: Some(thread), shared: Arc::clone(shared) })
 }
 
 /// The life of a shard on its arbiter.
@@ -324,10 +291,11 @@ async fn inhabit(
     let _ = keeper.send(report);
 }
 
-/// Keeps the books until the run is over and every shard has said its last word.
+/// Keeps the books until the run is over and every shard has said its last word. Takes the channel along: whoever
+/// still has something to say must not wait for a reader that is gone.
 fn attend(
     keeper: &mut Keeper<'_>,
-    reports: &Receiver<Report>,
+    reports: Receiver<Report>,
     shared: &Shared,
     shards: u16,
     watch: &Watch,

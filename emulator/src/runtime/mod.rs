@@ -133,6 +133,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         false => RunDir::create(&options.out, manifest),
     }
     .map_err(RunError::Folder)?;
+    if options.resume {
+        let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
+        tracing::warn!("kept {kept} of {} runs, running {}", units.len(), units.len() - kept);
+    }
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let mut failures = Vec::new();
     let mut todo = units.clone();

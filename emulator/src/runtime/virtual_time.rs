@@ -8,7 +8,7 @@ use super::closing::{Closing, Tally};
 use super::pool::Watch;
 use super::world::World;
 use super::{UnitError, cost};
-use crate::record::fold::{Books, Recorder};
+use crate::record::fold::Recorder;
 use crate::record::inputs::{self, Section, What};
 use crate::results::Measured;
 use crate::shard::{Observer, Placement, Shard};
@@ -46,15 +46,15 @@ pub fn measure_logged(
 trait Keeps<'a>: Observer {
     fn books(&self) -> &Recorder<'a>;
     /// The run ended at `now`.
-    fn close(self, now: Time) -> Books;
+    fn end(self, now: Time) -> Recorder<'a>;
 }
 
 impl<'a> Keeps<'a> for Recorder<'a> {
     fn books(&self) -> &Self {
         self
     }
-    fn close(self, now: Time) -> Books {
-        Recorder::close(self, now)
+    fn end(self, _: Time) -> Self {
+        self
     }
 }
 
@@ -62,9 +62,9 @@ impl<'a> Keeps<'a> for (Recorder<'a>, Section) {
     fn books(&self) -> &Recorder<'a> {
         &self.0
     }
-    fn close(mut self, now: Time) -> Books {
+    fn end(mut self, now: Time) -> Recorder<'a> {
         self.1.put(now, What::End);
-        self.0.close(now)
+        self.0
     }
 }
 
@@ -78,9 +78,10 @@ fn measure_with<'a, O: Keeps<'a>>(
     let clock = Instant::now();
     let cpu = cost::thread_cpu_s();
     let mut shard = Shard::new(world.parts(Placement::ALONE)?, observer);
-    drive(&mut shard, run.until, watch)?;
-    let (now, tally) = (shard.now(), Tally::of(&shard));
-    let books = shard.observer.close(now);
+    let cut = drive(&mut shard, run.until, watch)?;
+    let (now, tally) = (cut.unwrap_or_else(|| shard.now()), Tally::of(&shard));
+    let recorder = shard.observer.end(now);
+    let books = if cut.is_some() { recorder.cut(now) } else { recorder.close(now) };
     let closing = Closing {
         experiment: name,
         world,
@@ -95,12 +96,12 @@ fn measure_with<'a, O: Keeps<'a>>(
     closing.measured(books, now)
 }
 
-/// Steps until every job has ended, or nothing more can happen.
+/// Steps until every job has ended, or nothing more can happen, or until the run was to end: then says when.
 fn drive<'a, O: Keeps<'a>>(
     shard: &mut Shard<'a, O>,
     until: Option<Span>,
     watch: &Watch,
-) -> Result<(), UnitError> {
+) -> Result<Option<Time>, UnitError> {
     // Looking at the next event costs a little: only where something depends on it.
     let over = |shard: &Shard<'_, O>| {
         until.is_some_and(|span| shard.next().is_none_or(|due| due > Time::ZERO + span))
@@ -109,9 +110,10 @@ fn drive<'a, O: Keeps<'a>>(
     shard.start();
     loop {
         for _ in 0..SLICE {
-            if shard.observer.books().all_finished() || over(shard) || !shard.advance() {
+            let cut = over(shard);
+            if shard.observer.books().all_finished() || cut || !shard.advance() {
                 watch.bar.inc(shard.observer.books().finished_jobs() - told);
-                return Ok(());
+                return Ok(until.filter(|_| cut).map(|span| Time::ZERO + span));
             }
         }
         let finished = shard.observer.books().finished_jobs();
@@ -123,7 +125,7 @@ fn drive<'a, O: Keeps<'a>>(
         let idle = shard.now().since(shard.observer.books().last_progress());
         let healed = shard.now() > shard.fabric().faults().heals_at();
         if idle > World::STALLED && !shard.observer.books().is_active() && healed {
-            return Ok(());
+            return Ok(None);
         }
     }
 }

@@ -47,16 +47,16 @@ pub struct Connection(pub(super) quinn::Connection);
 /// What a closing side tells the other, beside words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Close {
-    /// All was done.
-    Done = 0,
+    /// All was done. Not 0: that is what QUIC says of a connection whose program just went away.
+    Done = 1,
     /// The peer is not on the list.
-    Unlisted = 1,
+    Unlisted = 2,
     /// The hello did not fit.
-    Hello = 2,
+    Hello = 3,
     /// A frame broke the protocol.
-    Protocol = 3,
+    Protocol = 4,
     /// This side failed.
-    Failed = 4,
+    Failed = 5,
 }
 
 /// Why a connection ended.
@@ -122,12 +122,11 @@ impl From<ConnectionError> for End {
         match error {
             ConnectionError::LocallyClosed => Self::Here,
             ConnectionError::TimedOut | ConnectionError::Reset => Self::Silent,
-            ConnectionError::ApplicationClosed(close) if close.error_code == VarInt::from_u32(0) => {
-                Self::Done
-            }
-            ConnectionError::ApplicationClosed(close) => {
-                Self::Peer(String::from_utf8_lossy(&close.reason).into_owned())
-            }
+            ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
+                0 => Self::Peer("without a reason".to_owned()),
+                code if code == Close::Done as u64 => Self::Done,
+                _ => Self::Peer(String::from_utf8_lossy(&close.reason).into_owned()),
+            },
             ConnectionError::ConnectionClosed(ref close) => Self::Broken(explain(close.error_code, &error)),
             ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
             ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
@@ -142,7 +141,7 @@ impl From<ConnectionError> for End {
 fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
     let hint = match u64::from(code).checked_sub(0x100) {
         Some(45) => "a certificate expired: issue new identities with `volary certs`",
-        Some(42 | 46 | 48) => {
+        Some(42 | 46 | 48 | 51) => {
             "one side's certificate is not of the other's run: copy identities of one `volary certs`"
         }
         Some(116) => "one side showed no certificate",

@@ -13,6 +13,7 @@ use std::time::Duration;
 use quinn::{Incoming, TokioRuntime, VarInt};
 use thiserror::Error;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::connection::{Close, Connection, End, Peer, Who};
@@ -28,7 +29,7 @@ pub struct Options {
     pub connections: usize,
     /// The most handshakes at once.
     pub handshakes: usize,
-    /// How long a handshake and the hellos may take together.
+    /// How long a handshake may take, and then the hellos.
     pub patience: Duration,
     /// A peer that is not heard for this long is gone.
     pub idle: Duration,
@@ -114,12 +115,13 @@ pub struct Refusals {
     pub recent: VecDeque<String>,
 }
 
-/// A socket with an identity.
+/// A socket with an identity. Once it is dropped nobody new is accepted; connections go on.
 #[derive(Debug)]
 pub struct Transport {
     quic: quinn::Endpoint,
     desk: Arc<Desk>,
     buffers: Buffers,
+    doorman: Option<AbortHandle>,
 }
 
 /// Peers that were accepted.
@@ -145,9 +147,10 @@ impl Transport {
         options: &Options,
     ) -> Result<(Self, Accepted), BindError> {
         let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
-        let transport = Self::open(identity, address, options, Some(server))?;
+        let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        transport.doorman = Some(doorman.abort_handle());
         Ok((transport, Accepted(peers)))
     }
 
@@ -176,7 +179,7 @@ impl Transport {
             refusals: Mutex::default(),
             handshakes: Arc::new(Semaphore::new(options.handshakes)),
         };
-        Ok(Self { quic, desk: Arc::new(desk), buffers })
+        Ok(Self { quic, desk: Arc::new(desk), buffers, doorman: None })
     }
 
     /// Connects to the host of that name, and to nobody else who may be at that address.
@@ -220,8 +223,16 @@ impl Transport {
     }
 }
 
+impl Drop for Transport {
+    fn drop(&mut self) {
+        if let Some(doorman) = &self.doorman {
+            doorman.abort();
+        }
+    }
+}
+
 impl Accepted {
-    /// The next peer; `None` once the socket is closed.
+    /// The next peer; `None` once the socket is closed or dropped.
     pub async fn next(&mut self) -> Option<Peer> {
         self.0.recv().await
     }
@@ -244,9 +255,7 @@ async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<
         };
         let (desk, accepted) = (Arc::clone(&desk), accepted.clone());
         tokio::spawn(async move {
-            let patience = desk.options.patience;
-            let late = || Err(Refusal::Hello(HelloError::End(End::Silent)));
-            match timeout(patience, desk.receive(incoming)).await.unwrap_or_else(|_| late()) {
+            match desk.receive(incoming).await {
                 // Nobody left to take it means that all is over.
                 Ok(peer) => drop(accepted.send(peer).await),
                 Err(refusal) => desk.refuse(address, &refusal),
@@ -272,8 +281,9 @@ enum Refusal {
 impl Desk {
     /// Takes somebody in who connects to us.
     async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
-        let connection = incoming.await.map_err(|error| Refusal::Handshake(error.into()))?;
-        let connection = Connection(connection);
+        let patience = self.options.patience;
+        let shaken = timeout(patience, incoming).await.map_err(|_| Refusal::Handshake(End::Silent))?;
+        let connection = Connection(shaken.map_err(|error| Refusal::Handshake(error.into()))?);
         let subject = subject(&connection).map_err(Refusal::Handshake)?;
         if !lock(&self.listed).contains(&subject.name) {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
@@ -287,7 +297,8 @@ impl Desk {
             theirs.check(&self.hello, &subject)?;
             Ok(streams)
         };
-        let streams = talk.await.map_err(|error| Refusal::Hello(told(&connection, error)))?;
+        let talked = timeout(patience, talk).await.unwrap_or(Err(HelloError::Late(patience)));
+        let streams = talked.map_err(|error| told(&connection, error))?;
         Ok(peer(connection, subject, streams))
     }
 

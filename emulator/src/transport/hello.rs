@@ -3,6 +3,8 @@
 //! The connecting side opens the control stream and speaks first. The version of the protocol is the frame's
 //! own (see [`wire`](crate::wire)); name and role must be those of the certificate.
 
+use std::time::Duration;
+
 use quinn::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -44,6 +46,9 @@ pub(super) enum HelloError {
         /// Name and role in its hello.
         said: String,
     },
+    /// It did not come.
+    #[error("no hello within {0:?}")]
+    Late(Duration),
     /// The connection ended, or what came was no hello.
     #[error(transparent)]
     End(#[from] End),

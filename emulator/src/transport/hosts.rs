@@ -134,3 +134,62 @@ fn here() -> PathBuf {
 fn one() -> u32 {
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lab.toml");
+        fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let (_folder, path) = file(
+            "identities = \"keys\"\n[[host]]\nname = \"h1\"\naddress = \"10.0.0.1:4433\"\n\
+             [[host]]\nname = \"h2.lab\"\naddress = \"[fd00::2]:4433\"\nweight = 3\n",
+        );
+        let hosts = Hosts::load(&path).unwrap();
+        let seen: Vec<_> = hosts.hosts.iter().map(|host| (host.name.as_str(), host.weight)).collect();
+        assert_eq!(seen, [("h1", 1), ("h2.lab", 3)]);
+        assert!(hosts.identities.is_absolute() && hosts.controller().ends_with("keys/controller"));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let hosts = |at: &str| Host::new("h1".to_owned(), at.parse().unwrap());
+        let hosts = Hosts { identities: ".".into(), hosts: vec![hosts("10.0.0.1:1"), hosts("[::1]:2")] };
+        let read: Hosts = toml::from_str(&hosts.text()).unwrap();
+        assert_eq!(read, hosts);
+    }
+
+    #[test]
+    fn errors_name_file_and_key() {
+        let host = "[[host]]\nname = \"h1\"\naddress = \"10.0.0.1:4433\"\n";
+        for (text, words) in [
+            (String::new(), "missing field `host`"),
+            ("host = []".to_owned(), "host: name at least one"),
+            (host.replace("name", "nmae"), "unknown field `nmae`"),
+            (host.replace(":4433", ""), "invalid socket address"),
+            (host.replace("10.0.0.1", "0.0.0.0"), "address: nobody can be reached"),
+            (host.replace("4433", "0"), "address: nobody can be reached"),
+            (host.replace("h1", "../h1"), "host 1: name: `../h1` is no host name"),
+            (host.replace("h1", "controller"), "is the controller's"),
+            (host.replace("h1", "x.volary"), "is the controller's"),
+            (host.replace("h1", "10.0.0.1"), "is no host name"),
+            (host.to_owned() + host, "there are two `h1`"),
+            (host.to_owned() + &host.replace("h1", "h2"), "another host is at 10.0.0.1:4433"),
+            (format!("{host}weight = 0"), "weight: 0"),
+            (format!("{host}port = 1"), "unknown field `port`"),
+        ] {
+            let (_folder, path) = file(&text);
+            let error = Hosts::load(&path).unwrap_err().to_string();
+            assert!(error.contains("lab.toml") && error.contains(words), "{words}\n{error}");
+        }
+        let error = Hosts::load(Path::new("/nowhere/hosts.toml")).unwrap_err();
+        assert!(error.to_string().contains("cannot read /nowhere/hosts.toml"));
+    }
+}

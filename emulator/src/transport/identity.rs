@@ -16,6 +16,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
+use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -144,6 +145,8 @@ impl Identity {
                 format!("not of the authority in {} ({error}): copy the whole folder", ca_path.display()),
             )
         })?;
+        CertifiedKey::from_der(chain.clone(), key.clone_key(), &provider())
+            .map_err(|error| bad(&key_path, format!("not the key of {} ({error})", cert_path.display())))?;
         Ok(Self { subject, chain, key, roots })
     }
 }
@@ -243,6 +246,7 @@ pub(super) fn bad(path: &Path, why: impl ToString) -> IdentityError {
 }
 
 /// A moment as people read it, UTC.
-pub(super) fn written(at: SystemTime) -> String {
+#[must_use]
+pub fn written(at: SystemTime) -> String {
     DateTime::<Utc>::from(at).format("%Y-%m-%d %H:%M").to_string()
 }

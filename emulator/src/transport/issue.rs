@@ -94,7 +94,7 @@ fn found(folder: &Path, order: &Order) -> Result<Issued, IdentityError> {
     hosts.check().map_err(IdentityError::Order)?;
     let until = order.until();
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| bad(folder, error))?;
-    let params = authority("volary run CA", order.now, until);
+    let params = authority(&authority_name(&key), order.now, until);
     let ca = params.self_signed(&key).map_err(|error| bad(folder, error))?.pem();
     let key_pem = key.serialize_pem();
     let issuer = Issuer::new(params, key);
@@ -140,6 +140,12 @@ fn extend(folder: &Path, order: &Order) -> Result<Issued, IdentityError> {
     let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(io_error(&path))?;
     file.write_all(format!("\n{added}").as_bytes()).map_err(io_error(&path))?;
     Ok(Issued { folders, until, hosts: path })
+}
+
+/// No two authorities have one name, so that a stranger's certificate is told from a damaged one.
+fn authority_name(key: &KeyPair) -> String {
+    let id: String = key.public_key_raw().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("volary run {id}")
 }
 
 /// What the authority's certificate says.
@@ -218,3 +224,6 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), IdentityError> {
         fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(io_error(path))?;
     file.write_all(text.as_bytes()).map_err(io_error(path))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! The jobs of one run: arrivals, shapes, work and estimates, each a pure function of the experiment and seed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
@@ -9,6 +9,7 @@ use volary_actors::catalog::{Catalog, JobSpec};
 use super::config::{Estimate, Service, WorkloadSpec};
 use super::error::WorkloadError;
 use super::generate::{LikeJob, duration};
+use super::homes::Homes;
 use super::library::Traces;
 use super::plan::Plan;
 use super::trace::Trace;
@@ -27,6 +28,8 @@ pub struct Workload {
     pub(super) estimate: Estimate,
     pub(super) cutoff: Option<Span>,
     pub(super) schedulers: u32,
+    /// Filled in when a client first asks for its jobs.
+    pub(super) homes: OnceLock<Homes>,
     pub(super) addresses: Addresses,
     pub(super) means: Means,
     pub(super) warnings: Vec<String>,
@@ -140,6 +143,11 @@ impl Workload {
         }
     }
 
+    /// The client a job arrives at.
+    fn home(&self, job: JobId) -> u32 {
+        (self.addresses.home.at(u64::from(job.0)).unit() * f64::from(self.schedulers)) as u32
+    }
+
     /// What can be known of a task before a copy of it runs.
     fn exact(&self, task: TaskId) -> Span {
         self.demand.as_ref().map_or_else(|| self.own(task), |demand| demand.exact(task))
@@ -177,14 +185,21 @@ impl Catalog for Workload {
     }
 
     fn job(&self, job: JobId) -> JobSpec {
-        let home = self.addresses.home.at(u64::from(job.0)).unit();
         JobSpec {
             arrival: self.arrivals[job.index()],
             tasks: self.tasks(job),
-            client: (home * f64::from(self.schedulers)) as u32,
+            client: self.home(job),
             class: self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into(),
             deadline: self.deadlines.as_ref().map(|deadlines| deadlines[job.index()]),
         }
+    }
+
+    fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
+        if self.schedulers == 1 {
+            return (from < self.jobs()).then_some(JobId(from));
+        }
+        let homes = self.homes.get_or_init(|| Homes::new(self.schedulers, self.jobs(), |job| self.home(job)));
+        homes.next(client, from)
     }
 
     fn tasks(&self, job: JobId) -> u32 {

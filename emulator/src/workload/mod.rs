@@ -14,6 +14,7 @@ mod convert;
 pub mod describe;
 mod error;
 mod generate;
+mod homes;
 mod jobs;
 mod library;
 mod plan;

@@ -1,6 +1,6 @@
 //! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use volary_actors::base::{Address, JobId, Law, Purpose, Span, Time};
 
@@ -224,6 +224,7 @@ impl Plan {
             estimate,
             cutoff: self.cutoff,
             schedulers,
+            homes: OnceLock::new(),
             addresses: Addresses::new(seed),
             warnings: self.warnings,
         };

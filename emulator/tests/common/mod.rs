@@ -1,7 +1,8 @@
-//! Experiments as text, run in virtual time.
+//! Experiments as text, run in virtual time; the binary; machines over QUIC.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
+pub mod net;
 
 use std::path::Path;
 
@@ -59,6 +60,33 @@ pub fn poisson(nodes: u32, jobs: u32, tasks: u32, gap_s: f64, policy: &str) -> S
         demand = {{ exponential = {{ mean = "1s" }} }}
         homogeneous = true
         correlated = false
+        [[policy]]
+        {policy}
+        "#
+    )
+}
+
+/// One job of one task of exactly one second, over links of 10 ms: it arrives at 1 s, is launched at once by a
+/// policy that binds early, starts at 1.01, ends at 2.01, and its client knows at 2.02. `faults` follow the
+/// `[network]` table.
+pub fn one_task(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> String {
+    format!(
+        r#"
+        title = "one task"
+        seed = 5
+        [cluster]
+        nodes = {nodes}
+        schedulers = {schedulers}
+        [workload.synthetic]
+        jobs = 1
+        tasks = 1
+        interarrival = "1s"
+        [service]
+        demand = "1s"
+        [network]
+        one_way = "10ms"
+        peer_timeout = "5s"
+        {faults}
         [[policy]]
         {policy}
         "#

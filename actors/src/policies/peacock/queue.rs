@@ -135,6 +135,7 @@ mod tests {
             scheduler: 0,
             limit: 0,
             hops: 0,
+            repair: false,
             max_wait: Span::from_secs(max_wait),
         };
         Waiting { visitor, estimate: Span::from_secs(estimate), entered: Time(entered * 1_000_000_000) }

@@ -113,8 +113,8 @@ impl Node {
             }
             let Some(next) = self.queue.pop() else { break };
             let scheduler = fx.layout().scheduler(u32::from(next.visitor.scheduler));
-            let task = next.visitor.task;
-            fx.send(scheduler, Probe::Claim { job: task.job, group: task.index });
+            let Visitor { task, repair, .. } = next.visitor;
+            fx.send_as(repair, scheduler, Probe::Claim { job: task.job, group: task.index, repair });
             self.slots[core] = Slot::Claiming(next);
         }
         let ahead = self.ahead(fx.now());
@@ -174,7 +174,7 @@ impl Node {
     /// Passes a probe on to the successor.
     fn forward(&self, mut visitor: Visitor, fx: &mut Effects<'_>) {
         visitor.hops = visitor.hops.saturating_add(1);
-        fx.send(self.successor(fx), Ring::Visit(visitor));
+        fx.send_as(visitor.repair, self.successor(fx), Ring::Visit(visitor));
     }
 
     fn claiming(&self, job: JobId, index: u32) -> Option<usize> {
@@ -250,7 +250,7 @@ impl Node {
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
         match msg {
             Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
-            Message::Probe(Probe::Claim { job, group }) => {
+            Message::Probe(Probe::Claim { job, group, .. }) => {
                 // The scheduler cannot be reached now: the core is free for others, the probe waits again.
                 if let Some(core) = self.claiming(job, group)
                     && let Slot::Claiming(waiting) = std::mem::replace(&mut self.slots[core], Slot::Idle)

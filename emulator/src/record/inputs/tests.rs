@@ -11,7 +11,7 @@ use super::*;
 fn effects(n: u64) -> Vec<Effect> {
     let send = Effect::Send {
         to: ActorId(n as u32),
-        msg: Probe::Claim { job: JobId(7), group: 1 }.into(),
+        msg: Probe::Claim { job: JobId(7), group: 1, repair: false }.into(),
         recovery: false,
     };
     let arm = Effect::Arm { timer: Timer::Tick(3), after: Span(n) };

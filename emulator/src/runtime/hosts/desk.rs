@@ -23,8 +23,9 @@ pub(super) const WORDS: usize = 64;
 pub(super) const QUEUE: usize = 8 << 20;
 /// Samples of the controller's clock that are looked at.
 const SAMPLES: usize = 64;
-/// How much faster one machine's clock may run than another's, in parts per million.
-const DRIFT_PPM: f64 = 250.0;
+/// How much faster one machine's clock may run than another's, in parts per million: time services slew each by
+/// up to 500.
+const DRIFT_PPM: f64 = 1000.0;
 
 /// What the tasks of a unit share.
 pub(super) struct Desk {
@@ -147,6 +148,13 @@ pub(super) struct Office {
 impl Office {
     pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<Link>>, words: mpsc::Sender<Word>) -> Self {
         Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO }
+    }
+
+    /// The last report, if there was no room for it.
+    pub(super) fn rest(&mut self) -> Option<Word> {
+        let notes = std::mem::take(&mut self.waiting);
+        let mark = notes.last()?.at;
+        Some(Word::Notes { notes, mark, progress: self.mine })
     }
 
     /// What all links counted.

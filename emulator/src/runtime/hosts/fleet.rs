@@ -7,12 +7,17 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use volary_actors::base::{Endpoint as Place, Time};
+use volary_actors::base::{CopyId, Endpoint as Place, JobId, Time};
+use volary_actors::catalog::Catalog;
+use volary_actors::layout::Role;
+use volary_actors::machine::Note;
+use volary_actors::message::KINDS;
 
 use super::protocol::{Assignment, End, Member, Order, Word};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
+use crate::parcel::{Observation, Seen};
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
@@ -242,6 +247,13 @@ impl Party {
         run: &RunSection,
         watch: &Watch,
     ) -> Result<Ran<'a>, UnitError> {
+        if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
+            let why = self.hosts[i].lost.as_deref().unwrap_or_default();
+            let name = &self.members[i].name;
+            return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
+        }
+        let heals_at = world.faults()?.heals_at();
+        let doomed = self.doomed(world)?;
         self.run += 1;
         let id = world.point().id_under(world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {
@@ -266,15 +278,13 @@ impl Party {
             });
         }
         self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
-        let heals_at = world.faults()?.heals_at();
         let mut ran = Ran {
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
             ends: self.hosts.iter().map(|_| None).collect(),
             broken: None,
         };
-        let doomed = self.doomed(world)?;
-        ran.over = self.attend(&mut ran, &doomed, watch).await;
+        ran.over = self.attend(&mut ran, world, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
         Ok(ran)
@@ -296,7 +306,13 @@ impl Party {
     }
 
     /// Keeps the books until the run is over.
-    async fn attend(&mut self, ran: &mut Ran<'_>, doomed: &[Option<Time>], watch: &Watch) -> Over {
+    async fn attend(
+        &mut self,
+        ran: &mut Ran<'_>,
+        world: &World,
+        doomed: &[Option<Time>],
+        watch: &Watch,
+    ) -> Over {
         let mut progress = vec![Time::ZERO; self.hosts.len()];
         let mut round = tokio::time::interval(ROUND);
         loop {
@@ -312,6 +328,11 @@ impl Party {
                 }
             };
             let lost = match heard {
+                Some((i, Heard::Word(Word::Notes { notes, .. })))
+                    if !notes.iter().all(|note| possible(world, note)) =>
+                {
+                    Some((Some(i), "it reports what cannot be".to_owned()))
+                }
                 Some((i, Heard::Word(Word::Notes { notes, mark, progress: at }))) => {
                     ran.keeper.report(i, notes, mark);
                     progress[i] = at;
@@ -360,8 +381,11 @@ impl Party {
                     ran.keeper.report(i, notes, mark)
                 }
                 Ok(Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why)))) => {
-                    self.hosts[i].lost = Some(why)
+                    let name = self.members[i].name.clone();
+                    ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+                    self.hosts[i].lost = Some(why);
                 }
+
                 Ok(Some((_, Heard::Word(_)))) => {}
                 Ok(None) | Err(_) => {
                     let name = self.members[slowest].name.clone();
@@ -440,6 +464,25 @@ async fn listen(
         if hear.send((i, heard)).await.is_err() {
             return;
         }
+    }
+}
+
+/// Whether an observation is about actors, jobs and cores that there are: books are kept of nothing else.
+fn possible(world: &World, note: &Observation) -> bool {
+    let (layout, jobs) = (world.layout(), world.workload());
+    let job = |job: JobId| job.0 < jobs.jobs();
+    let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
+    match note.what {
+        Seen::Crashed(core) => core < layout.workers(),
+        Seen::Note(who, _) if who.0 >= layout.actors() => false,
+        Seen::Note(who, note) => match note {
+            Note::Arrived { job: id } | Note::Resubmitted { job: id } | Note::Finished { job: id } => job(id),
+            Note::Started { copy: id, .. }
+            | Note::Completed { copy: id }
+            | Note::Preempted { copy: id }
+            | Note::Suspended { copy: id } => copy(id) && matches!(layout.role(who), Role::Worker { .. }),
+            Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
+        },
     }
 }
 

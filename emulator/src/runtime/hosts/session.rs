@@ -104,6 +104,8 @@ async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc
             Ok(Order::Start { at }) => desk.begin(at),
             Ok(Order::Stop) => desk.halt(),
             Ok(Order::Prepare(assignment)) => {
+                // Whatever became of the unit before, it is over.
+                desk.halt();
                 desk = Rc::new(Desk::new(ticks));
                 if units.send((*assignment, Rc::clone(&desk))).await.is_err() {
                     return;
@@ -179,6 +181,9 @@ impl Unit<'_> {
         let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone());
         drive(&mut shard, &clock, &self.desk.inbox, &mut office).await.map_err(|error| error.to_string())?;
         let stats = office.links();
+        if let Some(rest) = office.rest() {
+            self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
+        }
         Ok(Box::new(End {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
@@ -46,6 +47,8 @@ impl Spawned {
         let mut child = Command::new(program)
             .args(["agent", "--once", "--listen", "127.0.0.1:0", "--identity"])
             .arg(self.folder.join(name))
+            // Ctrl-C is for us; they end when we hang up.
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()

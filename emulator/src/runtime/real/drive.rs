@@ -28,7 +28,7 @@ const SLICE: u32 = 256;
 /// Events handled on one look at the clock, while they are due.
 const GLANCE: u32 = 8;
 /// Real time that is waited for awake: to fall asleep and be woken takes as long.
-const SHORT: Duration = Duration::from_micros(20);
+const SHORT: Duration = Duration::from_micros(12);
 /// Short waits in a row, before others on the thread have their turn.
 const RESTLESS: u32 = 8;
 /// How long a shard that is ahead waits before it looks again.

@@ -109,7 +109,11 @@ impl<'a> Keeper<'a> {
         if self.until.is_some_and(|until| complete > until) {
             return Some(Over::Until);
         }
-        let quiet = !self.recorder.is_active() && complete > self.heals_at && complete != Time::MAX;
+        if complete == Time::MAX {
+            // Nobody is left who could report.
+            return Some(Over::Stalled);
+        }
+        let quiet = !self.recorder.is_active() && complete > self.heals_at;
         if quiet && complete.since(self.recorder.last_progress()) > World::STALLED {
             return Some(Over::Stalled);
         }
@@ -120,9 +124,14 @@ impl<'a> Keeper<'a> {
         None
     }
 
-    /// Closes the books at the time of the last entry, and says which that is.
+    /// Closes the books at the time of the last entry, or when the run was to end, and says which that is.
     #[must_use]
     pub fn close(self) -> (Books, Time) {
-        (self.recorder.close(self.now), self.now)
+        match self.until {
+            Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {
+                (self.recorder.cut(until), until)
+            }
+            Some(_) | None => (self.recorder.close(self.now), self.now),
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! | [`merge`] | one stream of observations out of several |
 //! | [`vitals`] | processors, memory and bare timers of a process |
 //! | [`keeper`] | books kept from reports, and when a run is over |
+//! | [`tray`] | parcels between shards of one process |
 //! | [`place`] | which actors live on which shard |
 
 pub mod alarm;
@@ -19,5 +20,6 @@ pub mod keeper;
 pub mod merge;
 pub mod place;
 pub mod ticks;
+pub mod tray;
 pub mod vitals;
 pub mod watcher;

@@ -15,7 +15,7 @@ use crate::spec::{RunSection, RuntimeKind};
 
 /// Keeps books as the run did: in virtual time as things happened, in real time from the reports of shards.
 pub(super) enum Ledger<'a> {
-    Virtual { recorder: Box<Recorder<'a>>, now: Time },
+    Virtual { recorder: Box<Recorder<'a>>, now: Time, until: Option<Time> },
     Real(Box<Keeper<'a>>),
 }
 
@@ -23,7 +23,10 @@ impl<'a> Ledger<'a> {
     pub(super) fn new(world: &'a World, run: &RunSection, shards: u16) -> Result<Self, UnitError> {
         let recorder = world.recorder(run);
         Ok(match run.runtime {
-            RuntimeKind::Virtual => Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO },
+            RuntimeKind::Virtual => {
+                let until = run.until.map(|span| Time::ZERO + span);
+                Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
+            }
             RuntimeKind::Local | RuntimeKind::Hosts => {
                 let heals_at = world.faults()?.heals_at();
                 Self::Real(Box::new(Keeper::new(recorder, shards as usize, run.until, heals_at)))
@@ -64,7 +67,8 @@ impl<'a> Ledger<'a> {
 
     pub(super) fn close(self) -> Books {
         match self {
-            Self::Virtual { recorder, now } => recorder.close(now),
+            Self::Virtual { recorder, now, until } if until == Some(now) => recorder.cut(now),
+            Self::Virtual { recorder, now, .. } => recorder.close(now),
             Self::Real(keeper) => keeper.close().0,
         }
     }

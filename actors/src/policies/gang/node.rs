@@ -1,0 +1,122 @@
+//! A node of a gang: each core runs what the slice says, and keeps what it leaves.
+
+use std::collections::VecDeque;
+
+use crate::base::{ActorId, CopyId, Span};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine};
+use crate::message::{Core, Gang as Order, Launch, Message};
+
+/// A core of a gang-scheduled node.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    running: Option<CopyId>,
+    /// Scheduler the copies belong to, once one has spoken.
+    owner: Option<ActorId>,
+    suspended: Vec<(CopyId, Span)>,
+    /// Copies that ended here lately: the scheduler may order one again before it learns.
+    ended: VecDeque<CopyId>,
+    /// Epoch and number of the last order.
+    last: (u16, u32),
+}
+
+/// How many ended copies a core remembers.
+const REMEMBERED: usize = 16;
+
+/// A node manager that does what the slice says.
+#[derive(Debug)]
+pub(super) struct Node {
+    slots: Box<[Slot]>,
+}
+
+impl Node {
+    pub(super) fn new(cores: u32) -> Self {
+        Self { slots: vec![Slot::default(); cores as usize].into() }
+    }
+
+    fn switch(
+        &mut self,
+        from: ActorId,
+        core: u16,
+        copy: Option<CopyId>,
+        order: (u16, u32),
+        fx: &mut Effects<'_>,
+    ) {
+        let Role::Node(node) = fx.layout().role(fx.me()) else { return };
+        let worker = fx.layout().worker(node, u32::from(core));
+        let slot = &mut self.slots[core as usize];
+        // Orders can overtake each other: an older one is void.
+        if order < slot.last || slot.running == copy {
+            slot.last = slot.last.max(order);
+            return;
+        }
+        slot.last = order;
+        slot.owner = Some(from);
+        if let Some(running) = slot.running.take() {
+            fx.send(worker, Core::Suspend { copy: running });
+        }
+        if let Some(copy) = copy.filter(|copy| !slot.ended.contains(copy)) {
+            slot.running = Some(copy);
+            match slot.suspended.iter().position(|(c, _)| *c == copy) {
+                Some(i) => {
+                    let (_, left) = slot.suspended.swap_remove(i);
+                    fx.send(worker, Core::Resume { copy, left });
+                }
+                None => fx.send(worker, Core::Run { copy }),
+            }
+        }
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else { return };
+        let slot = &mut self.slots[core as usize];
+        slot.running = None;
+        if slot.ended.len() == REMEMBERED {
+            slot.ended.pop_front();
+        }
+        slot.ended.push_back(copy);
+        if let Some(owner) = slot.owner {
+            fx.send(owner, Launch::Completed { copy });
+        }
+    }
+}
+
+impl Machine for Node {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Gang(Order::Switch { core, copy, epoch, order }) => {
+                    self.switch(from, core, copy, (epoch, order), fx);
+                }
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                Message::Core(Core::Suspended { copy, left }) => {
+                    if let Role::Worker { core, .. } = fx.layout().role(from) {
+                        self.slots[core as usize].suspended.push((copy, left));
+                    }
+                }
+                _ => fx.unexpected(&msg),
+            },
+            Input::Undelivered { to, msg: Message::Launch(Launch::Completed { copy }) } => {
+                fx.recover(to, Launch::Completed { copy });
+            }
+            Input::Down { actor } => {
+                let Role::Node(node) = fx.layout().role(fx.me()) else { return };
+                for (core, slot) in self.slots.iter_mut().enumerate() {
+                    if slot.owner == Some(actor) {
+                        if let Some(copy) = slot.running {
+                            fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
+                        }
+                        // Orders of the dead scheduler that are still under way stay void.
+                        *slot = Slot { last: slot.last, ..Slot::default() };
+                    }
+                }
+            }
+            Input::Start { .. }
+            | Input::Up { .. }
+            | Input::Undelivered { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! A scheduler of Sparrow: reservations and samples, late binding, and what becomes of both when something is
+//! lost.
+
+use super::group::Group;
+use super::samples::Samples;
+use super::{Form, Sparrow};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Job, Launch, Message, Probe, Row};
+use crate::policies::Seat;
+use crate::roles::jobs::{Completion, JobTable, Open};
+use crate::roles::members::Members;
+use crate::roles::returned;
+
+#[derive(Debug)]
+struct Placed {
+    open: Open,
+    groups: Vec<Group>,
+    /// Node of each launched task.
+    nodes: Vec<Option<ActorId>>,
+    /// In the sampling form, where every task is a group.
+    samples: Option<Samples>,
+    /// Whether a look at the probes is armed.
+    checking: bool,
+}
+
+/// A scheduler of any form.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    config: Sparrow,
+    lossy: bool,
+    members: Members,
+    jobs: JobTable<Placed>,
+    sample: Vec<ActorId>,
+}
+
+impl Scheduler {
+    pub(super) fn new(config: Sparrow, seat: Seat<'_>) -> Self {
+        Self {
+            config,
+            lossy: seat.lossy,
+            members: Members::new(seat.layout),
+            jobs: JobTable::default(),
+            sample: Vec::new(),
+        }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        open.attempts(1);
+        let tasks = open.spec.tasks;
+        let size = match self.config.form {
+            Form::Batch => tasks,
+            Form::Pairs => self.config.group,
+            Form::PerTask => 1,
+        };
+        let samples = (self.config.form == Form::PerTask).then(|| Samples::new(tasks, self.samples_each()));
+        let mut placed = Placed {
+            open,
+            groups: (0..tasks.div_ceil(size)).map(|g| Group::new(g * size, size, tasks)).collect(),
+            nodes: vec![None; tasks as usize],
+            samples,
+            checking: self.lossy,
+        };
+        for group in 0..placed.groups.len() {
+            let tasks = placed.groups[group].len;
+            self.probe(&mut placed, job, group as u32, tasks, false, fx);
+        }
+        self.jobs.open(job, placed);
+        self.recheck(job, 0, fx);
+    }
+
+    fn samples_each(&self) -> usize {
+        self.config.probe_ratio.ceil() as usize
+    }
+
+    fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        if self.lossy {
+            let wait = Span(self.config.probe_timeout.0.saturating_mul(1 << attempt.min(16)));
+            fx.arm(Timer::Recheck { job, attempt }, wait);
+        }
+    }
+
+    /// Asks fresh nodes for places for `tasks` tasks of a group, or how long their queues are.
+    fn probe(
+        &mut self,
+        placed: &mut Placed,
+        job: JobId,
+        id: u32,
+        tasks: u32,
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        match &mut placed.samples {
+            Some(samples) => self.ask(samples, job.task(id), repair, fx),
+            None => self.reserve(&mut placed.groups[id as usize], job, id, tasks, repair, fx),
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        group: &mut Group,
+        job: JobId,
+        id: u32,
+        tasks: u32,
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        let places = (f64::from(tasks) * self.config.probe_ratio).ceil() as usize;
+        let servers = if self.config.form == Form::Pairs { places.min(group.len as usize) } else { places };
+        self.sample.clear();
+        self.members.sample(fx.rng(), servers.max(1), &mut self.sample);
+        let found = self.sample.len();
+        for (i, &node) in self.sample.iter().enumerate() {
+            // With fewer nodes than places they hold as many each as is needed, the first ones one more.
+            let count = (places / found + usize::from(i < places % found)) as u32;
+            group.reserved.push((node, count));
+            fx.send_as(repair, node, Probe::Reserve { job, group: id, count, repair });
+        }
+    }
+
+    fn ask(&mut self, samples: &mut Samples, task: TaskId, repair: bool, fx: &mut Effects<'_>) {
+        self.sample.clear();
+        self.members.sample(fx.rng(), self.samples_each(), &mut self.sample);
+        samples.ask(task.index, &self.sample);
+        for &node in &self.sample {
+            fx.send_as(repair, node, Probe::Sample { task, repair });
+        }
+    }
+
+    fn length(&mut self, from: ActorId, task: TaskId, length: i32, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(task.job) else { return };
+        let Some(samples) = &mut placed.samples else { return };
+        let unbound = placed.nodes[task.index as usize].is_none();
+        if unbound && samples.answer(task.index, from, length) {
+            Self::bind(placed, task, fx);
+        }
+    }
+
+    /// Sends a sampled task to the shortest queue heard of; says whether one was.
+    fn bind(placed: &mut Placed, task: TaskId, fx: &mut Effects<'_>) -> bool {
+        let Some(node) = placed.samples.as_ref().and_then(|samples| samples.best(task.index)) else {
+            return false;
+        };
+        let group = &mut placed.groups[task.index as usize];
+        let first = group.launched == 0;
+        group.launched = 1;
+        group.again.clear();
+        placed.nodes[task.index as usize] = Some(node);
+        let attempt = if first { placed.open.first_attempt() } else { placed.open.attempts(1) };
+        fx.send_as(!first, node, Launch::Row(Row::single(task.copy(attempt))));
+        true
+    }
+
+    fn claim(&mut self, node: ActorId, job: JobId, id: u32, repair: bool, fx: &mut Effects<'_>) {
+        let granted = self.jobs.get_mut(job).and_then(|placed| {
+            let group = placed.groups.get_mut(id as usize)?;
+            group.claimed(node);
+            let (task, attempt) = group.next(&mut placed.open)?;
+            placed.nodes[task as usize] = Some(node);
+            let row = Row::single(job.task(task).copy(attempt));
+            fx.send_as(placed.open.is_repeated(attempt), node, Probe::Grant { row, group: id });
+            Some(group)
+        });
+        let Some(group) = granted else {
+            return fx.send_as(repair, node, Probe::Nothing { job, group: id });
+        };
+        if self.config.cancellation && !group.is_open() {
+            for (node, _) in group.reserved.drain(..) {
+                fx.send(node, Probe::Cancel { job, group: id });
+            }
+        }
+    }
+
+    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        let job = copy.task.job;
+        let Some(placed) = self.jobs.get_mut(job) else { return };
+        if placed.open.complete(copy.task.index) == Completion::Job {
+            placed.open.report(job, fx);
+            self.jobs.close(job);
+        }
+    }
+
+    /// The timeout of a job's probes: reservations still out are repeated (a node that has one ignores it),
+    /// samples that lack answers are decided on what is known or drawn again.
+    fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        let Some(mut placed) = self.jobs.close(job) else { return };
+        for id in 0..placed.groups.len() as u32 {
+            let group = &placed.groups[id as usize];
+            if !group.is_open() || Self::bind(&mut placed, job.task(id), fx) {
+                continue;
+            }
+            let group = &placed.groups[id as usize];
+            for &(node, count) in &group.reserved {
+                fx.recover(node, Probe::Reserve { job, group: id, count, repair: true });
+            }
+            if group.reserved.is_empty() {
+                let tasks = group.waiting();
+                self.probe(&mut placed, job, id, tasks, true, fx);
+            }
+        }
+        let open = placed.groups.iter().any(Group::is_open);
+        placed.checking = open && self.lossy;
+        self.jobs.open(job, placed);
+        if open {
+            self.recheck(job, attempt + 1, fx);
+        }
+    }
+
+    /// Takes back tasks whose node is `lost`, forgets its reservations if it is `gone`, and makes new ones.
+    fn recover(&mut self, node: ActorId, only: Option<TaskId>, gone: bool, fx: &mut Effects<'_>) {
+        let touched: Vec<_> = self.jobs.iter_mut().map(|(job, _)| job).collect();
+        for job in touched.into_iter().filter(|job| only.is_none_or(|task| task.job == *job)) {
+            let Some(mut placed) = self.jobs.close(job) else { continue };
+            let mut repaired = false;
+            for id in 0..placed.groups.len() {
+                let missing = self.lost(&mut placed, id, node, only, gone);
+                if missing > 0 {
+                    repaired = true;
+                    self.probe(&mut placed, job, id as u32, missing, true, fx);
+                }
+            }
+            let checking = placed.checking;
+            placed.checking |= self.lossy && repaired;
+            self.jobs.open(job, placed);
+            if repaired && !checking {
+                self.recheck(job, 0, fx);
+            }
+        }
+    }
+
+    /// Takes back what a node had of a group; for how many tasks new places are needed.
+    fn lost(&self, placed: &mut Placed, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
+        let group = &mut placed.groups[id];
+        let places = if gone { group.forget(node) } else { 0 };
+        let worth = (f64::from(places) / self.config.probe_ratio).ceil() as u32;
+        let mut missing = if group.is_open() { worth } else { 0 };
+        for task in group.base..group.base + group.launched {
+            let at = &mut placed.nodes[task as usize];
+            let asked = only.is_none_or(|only| only.index == task);
+            if *at == Some(node) && asked && !placed.open.is_done(task) {
+                *at = None;
+                group.again.push(task);
+                missing += 1;
+            }
+        }
+        missing
+    }
+
+    /// Nodes came back: jobs that found none alive try again.
+    fn retry_stranded(&mut self, fx: &mut Effects<'_>) {
+        let stranded = |placed: &Placed, id: usize| {
+            let asked = placed.samples.as_ref().is_some_and(|samples| samples.is_waiting(id as u32));
+            placed.groups[id].is_open() && placed.groups[id].reserved.is_empty() && !asked
+        };
+        let touched: Vec<_> = self
+            .jobs
+            .iter_mut()
+            .filter(|(_, placed)| (0..placed.groups.len()).any(|id| stranded(placed, id)))
+            .map(|(job, _)| job)
+            .collect();
+        for job in touched {
+            let Some(mut placed) = self.jobs.close(job) else { continue };
+            for id in 0..placed.groups.len() {
+                if stranded(&placed, id) {
+                    let tasks = placed.groups[id].waiting();
+                    self.probe(&mut placed, job, id as u32, tasks, true, fx);
+                }
+            }
+            self.jobs.open(job, placed);
+        }
+    }
+}
+
+impl Machine for Scheduler {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                Message::Probe(Probe::Claim { job, group, repair }) => {
+                    self.claim(from, job, group, repair, fx);
+                }
+                Message::Probe(Probe::Length { task, length }) => self.length(from, task, length, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Recheck { job, attempt }) => self.repeat(job, attempt, fx),
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = returned(to, msg, fx) {
+                    self.recover(to, Some(row.copy(0).task), false, fx);
+                }
+            }
+            Input::Down { actor } => {
+                self.members.down(actor, fx.layout());
+                self.recover(actor, None, true, fx);
+            }
+            Input::Up { actor } => {
+                self.members.up(actor, fx.layout());
+                self.retry_stranded(fx);
+            }
+            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! A row of tasks that a node holds, and what of it is gone.
+
+use crate::base::{ActorId, CopyId};
+use crate::message::{Row, Tasks};
+use crate::roles::jobs::Bits;
+
+/// A row with what is dropped of it.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Who sent it.
+    pub from: ActorId,
+    /// Its tasks.
+    pub row: Row,
+    /// Dropped or finished positions.
+    gone: Bits,
+    /// The position that runs, or the first that may.
+    pub at: u16,
+}
+
+impl Held {
+    pub(super) fn new(from: ActorId, row: Row) -> Self {
+        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0 }
+    }
+
+    /// Marks positions of tasks as gone.
+    pub(super) fn remove(&mut self, tasks: Tasks) {
+        for position in 0..self.row.len {
+            if tasks.contains(self.row.copy(position).task) {
+                self.gone.add(u32::from(position));
+            }
+        }
+    }
+
+    pub(super) fn overlaps(&self, tasks: Tasks) -> bool {
+        let row = &self.row;
+        tasks.job == row.job
+            && row.attempt < tasks.below
+            && tasks.base < row.base + u32::from(row.len)
+            && row.base < tasks.base + tasks.len
+    }
+
+    /// Moves to the first position from `at` on that is not gone.
+    pub(super) fn seek(&mut self) -> Option<CopyId> {
+        while self.at < self.row.len {
+            if !self.gone.has(u32::from(self.at)) {
+                return Some(self.row.copy(self.at));
+            }
+            self.at += 1;
+        }
+        None
+    }
+}

@@ -1,0 +1,106 @@
+//! `volary validate`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{FleetArgs, print, print_json, runtime as kind, watch};
+use crate::rundir;
+use crate::runtime::hosts::Fleet;
+use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError};
+pub(super) use crate::validate::Error;
+use crate::validate::{Plan, validate};
+
+/// Agents that are started where no hosts are given.
+const AGENTS: u16 = 3;
+
+/// Run one experiment in several runtimes and say how far their answers diverge, and why.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The experiment file.
+    experiment: PathBuf,
+    /// The runtimes; the first that can run here is what the others are compared with.
+    #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
+    runtimes: Vec<RuntimeKind>,
+    /// Change a key of the file, such as `workload.synthetic.jobs=400`; a swept key is pinned to the value.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run only the policies with these labels.
+    #[arg(long, value_name = "LABEL")]
+    policy: Vec<String>,
+    /// The seed.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Emulated seconds per real second, for `local` and `hosts`.
+    #[arg(long, value_name = "X")]
+    speed: Option<f64>,
+    /// Runs in each real-time runtime, all with the same seed: from three on they say what runs differ by
+    /// themselves.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Where the run directories go; `runs/validate-<experiment>` if absent.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Threads of a run; one per processor if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    #[command(flatten)]
+    fleet: FleetArgs,
+    /// As JSON.
+    #[arg(long)]
+    json: bool,
+    /// No progress bar.
+    #[arg(long)]
+    quiet: bool,
+    /// Exit with status 1 if a run that calls itself faithful diverges by more than 5 % in a quantile, or if
+    /// any did not do the same jobs.
+    #[arg(long)]
+    check: bool,
+}
+
+impl Options {
+    fn load(&self, runtime: RuntimeKind) -> Result<Experiment, SpecError> {
+        let speed = self.speed.map(|speed| format!("run.speed={speed}"));
+        let overrides = Overrides {
+            set: self.set.iter().cloned().chain(speed).collect(),
+            policies: self.policy.clone(),
+            seed: self.seed,
+            repeat: None,
+            runtime: Some(runtime),
+        };
+        Experiment::load(&self.experiment, &overrides)
+    }
+}
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let mut runtimes = Vec::new();
+    for &runtime in &options.runtimes {
+        if !runtimes.contains(&runtime) {
+            runtimes.push(runtime);
+        }
+    }
+    let experiment = options.load(RuntimeKind::Virtual)?;
+    experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let out = options.out.clone();
+    let plan = Plan {
+        runtimes,
+        repeat: options.repeat,
+        out: out
+            .unwrap_or_else(|| rundir::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
+        // Agents of our own show what the network and several processes change, if not several machines.
+        fleet: options.fleet.fleet().unwrap_or(Fleet::Spawn(AGENTS)),
+        threads: options.threads.map(usize::from),
+        argv: std::env::args().collect(),
+    };
+    let watch = watch(options.quiet)?;
+    let validation = validate(&|runtime| options.load(runtime), &plan, &watch)?;
+    if options.json {
+        print_json(&validation)?;
+    } else {
+        print(&validation.text())?;
+        print(&format!("results: {}", plan.out.display()))?;
+    }
+    let failed = options.check && !validation.holds();
+    Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,207 @@
+//! One policy in one runtime against the reference: books, draws, placement, metrics.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::cause::cause;
+use super::{BAR, Point, Ran, spread};
+use crate::compare::{METRICS, Metric};
+use crate::record::cell::CellRecord;
+use crate::results::{CopyEnd, CopyRow, JobRow, Summary};
+use crate::rundir::{Error, load_copies, load_jobs};
+use crate::stats::Interval;
+
+/// What is shown, and whether it must stay within the bar.
+const SHOWN: [(&str, bool); 8] = [
+    ("response_s.p50", true),
+    ("response_s.p90", true),
+    ("response_s.p99", true),
+    ("response_s.mean", false),
+    ("wait_s.mean", false),
+    ("slowdown.mean", false),
+    ("utilization", false),
+    ("messages.total / tasks", false),
+];
+
+/// Divergence from which on a cause is looked for.
+const NOTABLE: f64 = 0.01;
+
+/// A runtime against the reference.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Against {
+    /// The runtime.
+    pub runtime: String,
+    /// How many runs of it.
+    pub runs: usize,
+    /// In which books it differs: empty if as many jobs and tasks were submitted and finished.
+    pub books: Vec<String>,
+    /// Whether it met the same jobs.
+    pub draws: Draws,
+    /// Where they ran; absent if no executions were sampled.
+    pub placement: Option<Placement>,
+    /// Why its results are degraded; empty if they are not.
+    pub degraded: Vec<String>,
+    /// The metrics.
+    pub metrics: Vec<Divergence>,
+}
+
+/// Jobs compared one by one, arrival and demand to the bit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Draws {
+    /// Jobs that either saw.
+    pub jobs: u64,
+    /// Of these, jobs that only one saw, or that arrived at another time or with other work.
+    pub different: u64,
+}
+
+/// Where sampled jobs ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Placement {
+    /// Jobs of which both sampled the executions.
+    pub jobs: u64,
+    /// Of these, jobs with a task whose first finished copy ran on another core.
+    pub moved: u64,
+}
+
+/// A metric in both.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Divergence {
+    /// Its name in the results.
+    pub metric: String,
+    /// In the reference.
+    pub reference: Option<f64>,
+    /// Mean of the runs.
+    pub value: Option<f64>,
+    /// By which share of the reference they differ.
+    pub relative: Option<f64>,
+    /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
+    pub spread: Option<f64>,
+    /// Whether the difference is within the bar, or within what runs differ by themselves; absent for metrics
+    /// that are only shown.
+    pub within: Option<bool>,
+    /// The likely cause of a difference of more than one in a hundred.
+    pub cause: Option<String>,
+}
+
+impl Against {
+    /// See [`Validation::holds`](super::Validation::holds).
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let same = self.books.is_empty() && self.draws.different == 0;
+        same && (!self.degraded.is_empty() || self.beyond().next().is_none())
+    }
+
+    /// Metrics beyond the bar.
+    pub fn beyond(&self) -> impl Iterator<Item = &Divergence> {
+        self.metrics.iter().filter(|divergence| divergence.within == Some(false))
+    }
+}
+
+/// Compares; nothing if either did not run the point.
+pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Option<Against>, Error> {
+    let (reference, runs) = (reference.of(point), ran.of(point));
+    let (Some((folder, base)), Some((other, first))) = (reference.first(), runs.first()) else {
+        return Ok(None);
+    };
+    let draws = draws(&load_jobs(folder, &base.id)?, &load_jobs(other, &first.id)?);
+    let placement = placement(&load_copies(folder, &base.id)?, &load_copies(other, &first.id)?);
+    let summaries: Vec<&Summary> = runs.iter().map(|(_, record)| &record.summary).collect();
+    let mut found = Against {
+        runtime: ran.runtime.to_string(),
+        runs: runs.len(),
+        books: books(&base.summary, &summaries),
+        draws,
+        placement,
+        degraded: degraded(&runs.iter().map(|(_, record)| *record).collect::<Vec<_>>()),
+        metrics: Vec::new(),
+    };
+    let shown = SHOWN
+        .iter()
+        .filter_map(|(name, judged)| Some((METRICS.iter().find(|metric| metric.name == *name)?, *judged)));
+    found.metrics = shown
+        .map(|(metric, judged)| {
+            let mut divergence = divergence(metric, judged, &base.summary, &summaries);
+            if divergence.relative.is_some_and(|share| share.abs() > NOTABLE) {
+                divergence.cause = Some(cause(&divergence, &base.summary, &summaries, &found));
+            }
+            divergence
+        })
+        .collect();
+    Ok(Some(found))
+}
+
+/// Counts that differ, in words.
+fn books(reference: &Summary, runs: &[&Summary]) -> Vec<String> {
+    type Count = (&'static str, fn(&Summary) -> u64);
+    const COUNTS: [Count; 5] = [
+        ("jobs submitted", |s| s.jobs.submitted),
+        ("jobs finished", |s| s.jobs.finished),
+        ("jobs failed", |s| s.jobs.failed),
+        ("tasks submitted", |s| s.tasks.submitted),
+        ("tasks finished", |s| s.tasks.finished),
+    ];
+    let differ = COUNTS.iter().flat_map(|(name, count)| {
+        let other = runs.iter().map(|run| count(run)).find(|other| *other != count(reference));
+        other.map(|other| format!("{name}: {} against {other}", count(reference)))
+    });
+    differ.collect()
+}
+
+fn draws(a: &[JobRow], b: &[JobRow]) -> Draws {
+    let drawn = |rows: &[JobRow]| -> BTreeMap<u32, (u64, u64, u32)> {
+        rows.iter().map(|row| (row.job, (row.arrival.to_bits(), row.longest.to_bits(), row.tasks))).collect()
+    };
+    let (a, b) = (drawn(a), drawn(b));
+    let same = a.iter().filter(|(job, draws)| b.get(job) == Some(draws)).count();
+    let all = a.len() + b.keys().filter(|job| !a.contains_key(job)).count();
+    Draws { jobs: all as u64, different: (all - same) as u64 }
+}
+
+fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<Placement> {
+    let placed = |rows: &[CopyRow]| {
+        let mut jobs: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.end_kind == CopyEnd::First) {
+            jobs.entry(row.job).or_default().insert(row.task, row.core);
+        }
+        jobs
+    };
+    let (a, b) = (placed(a), placed(b));
+    let both: Vec<_> = a.iter().filter_map(|(job, tasks)| Some((tasks, b.get(job)?))).collect();
+    let moved = both.iter().filter(|(a, b)| a != b).count();
+    (!both.is_empty()).then_some(Placement { jobs: both.len() as u64, moved: moved as u64 })
+}
+
+/// What the certificates of degraded runs say, each once.
+fn degraded(runs: &[&CellRecord]) -> Vec<String> {
+    let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
+    let mut says: Vec<String> =
+        certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
+    says.dedup();
+    says
+}
+
+fn divergence(metric: &Metric, judged: bool, reference: &Summary, runs: &[&Summary]) -> Divergence {
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let reference = finite((metric.value)(reference));
+    let values: Vec<f64> = runs.iter().map(|run| (metric.value)(run)).collect();
+    let value = Interval::new(&values).map(|interval| interval.mean);
+    let spread = spread(&values);
+    let pair = reference.zip(value);
+    let apart = pair.map(|(reference, value)| value - reference);
+    let within = pair.filter(|_| judged).map(|(reference, value)| {
+        (value - reference).abs() <= (BAR * reference.abs()).max(spread.unwrap_or(0.0))
+    });
+    Divergence {
+        metric: metric.name.to_owned(),
+        reference,
+        value,
+        relative: apart.zip(reference).filter(|(_, r)| *r != 0.0).map(|(apart, reference)| apart / reference),
+        spread,
+        within,
+        cause: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::fidelity::fixture;
+use crate::record::fixture::{manifest, measured};
+use crate::report::Study;
+use crate::results::Measured;
+use crate::rundir::RunDir;
+use crate::spec::RuntimeKind;
+use crate::validate::Validation;
+
+/// Runs of one policy as run directories hold them, each as `change` left it.
+fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
+    let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (PathBuf, Study) {
+        let root = folder.join(format!("{runtime}-{number}"));
+        let id = format!("{runtime}{number}");
+        let mut measured = measured("a", &[], 1, 1.0, 400);
+        change(&mut measured);
+        let dir = RunDir::create(&root, manifest(&[&id])).unwrap();
+        dir.store(&id, &measured).unwrap();
+        (root, dir.finish(crate::record::manifest::State::Finished, &[]).unwrap())
+    };
+    Ran { runtime, runs: runs.iter().enumerate().map(run).collect() }
+}
+
+fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
+    let folder = tempfile::tempdir().unwrap();
+    let point = Point { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
+    let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
+    against(&point, &reference, &ran(folder.path(), RuntimeKind::Local, runs)).unwrap().unwrap()
+}
+
+fn metric<'a>(against: &'a Against, name: &str) -> &'a Divergence {
+    against.metrics.iter().find(|divergence| divergence.metric == name).unwrap()
+}
+
+/// Stretches all response times.
+fn slower(by: f64) -> impl Fn(&mut Measured) {
+    move |run| {
+        run.summary.fidelity = Some(fixture::faithful());
+        for value in [
+            &mut run.summary.response_s.p50,
+            &mut run.summary.response_s.p90,
+            &mut run.summary.response_s.p99,
+        ] {
+            *value *= 1.0 + by;
+        }
+    }
+}
+
+#[test]
+fn the_same_run_agrees_in_everything() {
+    let found = compared(&[&|run| run.summary.fidelity = Some(fixture::faithful())]);
+    assert_eq!((found.books.len(), found.draws), (0, Draws { jobs: 400, different: 0 }));
+    assert_eq!(found.placement.map(|p| p.moved), Some(0));
+    assert!(found.metrics.iter().all(|m| m.relative == Some(0.0) && m.cause.is_none()), "{found:?}");
+    assert!(found.holds() && found.degraded.is_empty());
+}
+
+#[test]
+fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
+    assert!(compared(&[&slower(0.04)]).holds());
+    let found = compared(&[&slower(0.06)]);
+    assert!(!found.holds());
+    assert_eq!(found.beyond().count(), 3);
+    assert!((metric(&found, "response_s.p99").relative.unwrap() - 0.06).abs() < 1e-9);
+    let degraded = compared(&[&|run| {
+        slower(0.06)(run);
+        run.summary.fidelity = Some(fixture::degraded());
+    }]);
+    assert!(degraded.holds() && degraded.beyond().count() == 3);
+    let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();
+    assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
+}
+
+#[test]
+fn runs_that_differ_by_themselves_are_allowed_to() {
+    let found = compared(&[&slower(0.02), &slower(0.15), &slower(0.06)]);
+    assert!(found.holds() && metric(&found, "response_s.p50").spread.is_some(), "{found:?}");
+    let sure = compared(&[&slower(0.060), &slower(0.061), &slower(0.062)]);
+    assert!(!sure.holds(), "three runs agree that it is 6 %");
+    assert_eq!(
+        metric(&compared(&[&slower(0.0), &slower(0.2)]), "response_s.p50").spread,
+        None,
+        "two say little"
+    );
+}
+
+#[test]
+fn other_jobs_and_other_books_never_hold() {
+    let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
+    assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
+    assert!(!found.holds());
+    let found = compared(&[&|run| run.jobs.truncate(399)]);
+    assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
+    let found = compared(&[&|_| (), &|run| run.summary.jobs.finished -= 3]);
+    assert_eq!(found.books, ["jobs finished: 400 against 397"], "of any repetition");
+    assert!(!found.holds());
+}
+
+#[test]
+fn causes_are_named() {
+    let cause = |change: &dyn Fn(&mut Measured)| {
+        metric(&compared(&[change]), "response_s.p50").cause.clone().unwrap()
+    };
+    let late = cause(&|run| {
+        slower(0.02)(run);
+        let certificate = run.summary.fidelity.as_mut().unwrap();
+        certificate.lateness.deliveries.mean_s = 0.01;
+    });
+    assert!(late.starts_with("lateness: 6.40 messages a task, 10.0\u{202f}ms late each"), "{late}");
+    let clocks = cause(&|run| {
+        slower(0.02)(run);
+        run.summary.fidelity.as_mut().unwrap().hosts[0].clock.bound_s = 0.01;
+    });
+    assert!(clocks.starts_with("clocks of hosts"), "{clocks}");
+    let order = cause(&|run| {
+        slower(0.5)(run);
+        run.copies.iter_mut().filter(|row| row.end_kind == CopyEnd::First).for_each(|row| row.core += 1);
+    });
+    assert!(order.starts_with("ordering noise: "), "{order}");
+    assert_eq!(cause(&slower(0.5)), "not explained by the certificate");
+}
+
+#[test]
+fn tables_show_every_runtime_and_the_verdict() {
+    let mut local = compared(&[&slower(0.06)]);
+    let mut hosts = local.clone();
+    (local.runtime, hosts.runtime) = ("local".into(), "hosts".into());
+    hosts.degraded = vec!["too late".into()];
+    let cell = crate::results::Cell::new();
+    let validation = Validation {
+        experiment: "e".into(),
+        seed: 1,
+        reference: "virtual".into(),
+        skipped: vec![crate::validate::Skipped { runtime: "hosts".into(), why: "no hosts".into() }],
+        points: vec![Point { policy: "a".into(), cell, against: vec![local, hosts] }],
+    };
+    assert!(!validation.holds());
+    let text = validation.text();
+    for words in [
+        "+6.00\u{202f}% ✗",
+        "local: equal books; 400 jobs with equal arrivals and demands",
+        "DEGRADED: too late",
+        "hosts was left out: no hosts",
+        "0 of 6 quantiles",
+        "1 of 2 are degraded",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    let json = serde_json::to_string(&validation).unwrap();
+    assert_eq!(serde_json::from_str::<Validation>(&json).unwrap(), validation);
+}

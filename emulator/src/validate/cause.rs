@@ -1,0 +1,90 @@
+//! What explains a divergence, as far as the certificates tell.
+
+use super::against::{Against, Divergence};
+use crate::fidelity::Certificate;
+use crate::number;
+use crate::report::table::messages_per_task;
+use crate::results::Summary;
+
+/// The part of a difference from which on something explains it.
+const MOST: f64 = 0.5;
+
+/// The likely cause, in words: the first that explains most of it.
+pub(super) fn cause(
+    divergence: &Divergence,
+    reference: &Summary,
+    runs: &[&Summary],
+    found: &Against,
+) -> String {
+    let certificates: Vec<&Certificate> = runs.iter().filter_map(|run| run.fidelity.as_ref()).collect();
+    let seconds = divergence.metric.contains("_s.");
+    let apart =
+        divergence.value.zip(divergence.reference).map_or(0.0, |(value, reference)| value - reference);
+    let causes = [
+        degraded(&certificates),
+        runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
+        clocks(apart, seconds, runs, &certificates),
+        other_servers(found),
+        few_jobs(&divergence.metric, reference),
+    ];
+    causes.into_iter().flatten().next().unwrap_or_else(|| "not explained by the certificate".to_owned())
+}
+
+/// The run says itself that it is off.
+fn degraded(certificates: &[&Certificate]) -> Option<String> {
+    let mut departures: Vec<_> =
+        certificates.iter().flat_map(|c| &c.reasons).map(|reason| reason.what).collect();
+    departures.sort_unstable();
+    departures.dedup();
+    let words: Vec<String> = departures.iter().map(ToString::to_string).collect();
+    (!words.is_empty()).then(|| format!("the run is degraded: {}", words.join(", ")))
+}
+
+/// Every message of a task's way adds its lateness, and the end of its copy too.
+fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<String> {
+    let lateness = |of: fn(&Certificate) -> f64| mean(certificates, of);
+    let (delivery, work) = (lateness(|c| c.lateness.deliveries.mean_s), lateness(|c| c.lateness.work.mean_s));
+    let hops = messages_per_task(run);
+    let expected = hops * delivery + work;
+    (apart > 0.0 && expected >= MOST * apart).then(|| {
+        format!(
+            "lateness: {} messages a task, {} late each, and ends of copies {}, make {} of {}",
+            number::short(hops),
+            number::seconds(delivery),
+            number::seconds(work),
+            number::seconds(expected),
+            number::seconds(apart)
+        )
+    })
+}
+
+/// Clocks may be wrong by as much as it takes.
+fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
+    let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
+    let hops = runs.first().map_or(0.0, |run| messages_per_task(run));
+    (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs())
+        .then(|| format!("clocks of hosts: known to {} only", number::seconds(bound)))
+}
+
+/// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first
+/// chooses otherwise.
+fn other_servers(found: &Against) -> Option<String> {
+    let placement = found.placement.filter(|placement| placement.moved > 0)?;
+    let (moved, jobs) = (number::count(placement.moved), number::count(placement.jobs));
+    Some(format!("ordering noise: {moved} of {jobs} sampled jobs on other servers"))
+}
+
+/// A quantile far out rests on few jobs.
+fn few_jobs(metric: &str, reference: &Summary) -> Option<String> {
+    let beyond = match metric {
+        "response_s.p99" => 0.01,
+        "response_s.p90" => 0.1,
+        _ => return None,
+    };
+    let jobs = reference.jobs.finished as f64 * beyond;
+    (jobs < 30.0).then(|| format!("chance: only {} jobs are beyond this quantile", jobs.ceil()))
+}
+
+fn mean(certificates: &[&Certificate], of: fn(&Certificate) -> f64) -> f64 {
+    certificates.iter().map(|c| of(c)).sum::<f64>() / certificates.len().max(1) as f64
+}

@@ -1,0 +1,123 @@
+//! A validation for people.
+
+use std::fmt::Write;
+
+use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+
+use super::{Against, BAR, Divergence, Point, Validation};
+use crate::compare::{METRICS, Metric};
+use crate::number;
+use crate::results::cell_name;
+
+impl Validation {
+    /// A table a point, what else is known of it, and the verdict.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for point in &self.points {
+            let cell = cell_name(&point.cell);
+            let comma = if cell.is_empty() { "" } else { ", " };
+            let _ = writeln!(out, "{}{comma}{cell}, seed {}", point.policy, self.seed);
+            let _ = writeln!(out, "{}", self.table(point));
+            point.against.iter().for_each(|against| out.push_str(&against.text()));
+            out.push('\n');
+        }
+        for skipped in &self.skipped {
+            let _ = writeln!(out, "{} was left out: {}", skipped.runtime, skipped.why);
+        }
+        out.push_str(&self.verdict());
+        out
+    }
+
+    fn table(&self, point: &Point) -> Table {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.set_content_arrangement(ContentArrangement::Disabled);
+        let mut header = vec!["metric".to_owned(), self.reference.clone()];
+        for against in &point.against {
+            header.extend([against.runtime.clone(), "divergence".to_owned()]);
+        }
+        table.set_header(header);
+        let Some(first) = point.against.first() else { return table };
+        for (row, divergence) in first.metrics.iter().enumerate() {
+            let Some(metric) = METRICS.iter().find(|metric| metric.name == divergence.metric) else {
+                continue;
+            };
+            let mut cells = vec![entry(divergence.reference, metric)];
+            for other in point.against.iter().filter_map(|against| against.metrics.get(row)) {
+                cells.extend([entry(other.value, metric), change(other)]);
+            }
+            let right = |text| TableCell::new(text).set_alignment(CellAlignment::Right);
+            table.add_row(
+                std::iter::once(TableCell::new(&divergence.metric)).chain(cells.into_iter().map(right)),
+            );
+        }
+        table
+    }
+
+    fn verdict(&self) -> String {
+        let all = || self.points.iter().flat_map(|point| &point.against);
+        let beyond: usize = all().map(|against| against.beyond().count()).sum();
+        let judged: usize =
+            all().map(|against| against.metrics.iter().filter(|m| m.within.is_some()).count()).sum();
+        let degraded = all().filter(|against| !against.degraded.is_empty()).count();
+        let bar = number::percent(BAR);
+        let mut out = format!(
+            "{} of {judged} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ by themselves\n",
+            judged - beyond,
+            self.reference
+        );
+        if degraded > 0 {
+            let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
+        }
+        let worlds = all().filter(|against| !against.books.is_empty() || against.draws.different > 0).count();
+        if worlds > 0 {
+            let _ = writeln!(out, "{worlds} of {} did not do the same jobs", all().count());
+        }
+        out
+    }
+}
+
+impl Against {
+    fn text(&self) -> String {
+        let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
+        let books = if self.books.is_empty() { "equal books".to_owned() } else { self.books.join(", ") };
+        let jobs = number::count(self.draws.jobs);
+        let draws = match self.draws.different {
+            0 => format!("{jobs} jobs with equal arrivals and demands"),
+            n => format!("{} of {jobs} jobs with other arrivals or demands", number::count(n)),
+        };
+        let placement = self.placement.map(|p| {
+            format!("; {} of {} sampled jobs on other servers", number::count(p.moved), number::count(p.jobs))
+        });
+        let mut out = format!("{}{runs}: {books}; {draws}{}\n", self.runtime, placement.unwrap_or_default());
+        let standing = match self.degraded.as_slice() {
+            [] => "faithful".to_owned(),
+            reasons => format!("DEGRADED: {}", reasons.join("; ")),
+        };
+        let _ = writeln!(out, "  {standing}");
+        for divergence in &self.metrics {
+            if let (Some(relative), Some(cause)) = (divergence.relative, &divergence.cause) {
+                let _ = writeln!(out, "  {} {}: {cause}", divergence.metric, number::change(relative));
+            }
+        }
+        out
+    }
+}
+
+fn entry(value: Option<f64>, metric: &Metric) -> String {
+    value.map_or_else(|| "–".to_owned(), metric.text)
+}
+
+/// The divergence with the spread of the runs, marked if it is beyond the bar.
+fn change(divergence: &Divergence) -> String {
+    let change = divergence.relative.map_or_else(|| "–".to_owned(), number::change);
+    let spread = divergence.spread.zip(divergence.reference).filter(|(_, reference)| *reference != 0.0);
+    let spread = spread.map(|(half, reference)| format!(" ± {}", number::percent(half / reference.abs())));
+    let mark = match divergence.within {
+        Some(false) => " ✗",
+        Some(true) => " ✓",
+        None => "  ",
+    };
+    format!("{change}{}{mark}", spread.unwrap_or_default())
+}

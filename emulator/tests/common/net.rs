@@ -1,0 +1,357 @@
+//! Machines over QUIC on one machine: two good ones, and hostile ones by hand.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::mpsc;
+use volary::parcel::Parcel;
+use volary::transport::connection::Streams;
+use volary::transport::endpoint::{Accepted, Refusals};
+use volary::transport::issue::{Order, issue};
+use volary::transport::link::What;
+use volary::transport::{Arrival, Connection, Control, End, Identity, Link, Options, Role, Transport, Who};
+use volary::wire;
+use volary_actors::base::{ActorId, Class, JobId, Time};
+use volary_actors::message::Job;
+
+/// A guard against tests that hang, far beyond what anything takes.
+pub const PATIENT: Duration = Duration::from_secs(120);
+/// Bytes that may wait to be sent on a link of the rig.
+pub const QUEUE: usize = 256 << 10;
+/// Parcels for actors from here on cannot be.
+const ACTORS: u32 = 1_000_000;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Waits, but not forever.
+pub async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENT, what).await.expect("it hangs")
+}
+
+/// A parcel that says which one it is.
+pub fn parcel(count: u32) -> Parcel {
+    Parcel {
+        sent: Time(1_000_000_000 + u64::from(count)),
+        due: Time(1_010_000_000 + u64::from(count)),
+        from: ActorId(count % 1000),
+        count,
+        to: ActorId(count % 777),
+        msg: Job::Submit { job: JobId(count), round: 0 }.into(),
+        returned: false,
+    }
+}
+
+/// Any bytes as a frame.
+pub fn frame(body: &[u8]) -> Vec<u8> {
+    [&u32::try_from(body.len()).unwrap().to_le_bytes(), body].concat()
+}
+
+/// A frame of parcels.
+pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    assert_eq!(wire::encode_batch_frame(sequence, parcels, &mut bytes), Ok(parcels.len()));
+    bytes
+}
+
+/// What a host of this name says first.
+pub fn hello(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::encode(&(env!("CARGO_PKG_VERSION"), Role::Host, name), 1000, &mut bytes).unwrap();
+    bytes
+}
+
+/// Identities of hosts h1, h2 and h3 and a controller, forty days old and good for sixty more.
+pub struct Net {
+    folder: tempfile::TempDir,
+    founded: SystemTime,
+}
+
+impl Net {
+    pub fn new() -> Self {
+        let net = Self { folder: tempfile::tempdir().unwrap(), founded: SystemTime::now() - 40 * DAY };
+        net.issue(&["h1", "h2", "h3"], 100);
+        net
+    }
+
+    fn issue(&self, names: &[&str], days: u32) {
+        let port = names[0].bytes().map(u16::from).sum::<u16>() * 10;
+        let hosts = names
+            .iter()
+            .zip(port..)
+            .map(|(name, port)| ((*name).to_owned(), SocketAddr::from(([127, 0, 0, 1], port))));
+        let order = Order { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
+        issue(self.folder.path(), &order).unwrap();
+    }
+
+    /// The folder of an identity of the same authority that expired long ago.
+    pub fn expired(&self, name: &str) -> PathBuf {
+        self.issue(&[name], 1);
+        self.folder(name)
+    }
+
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn identity(&self, name: &str) -> Identity {
+        Identity::load(&self.folder(name), SystemTime::now()).unwrap()
+    }
+
+    pub fn listen(&self, name: &str, options: &Options) -> (Transport, Accepted) {
+        Transport::listen(&self.identity(name), anywhere(), options).unwrap()
+    }
+
+    pub fn connector(&self, name: &str) -> Transport {
+        Transport::connector(&self.identity(name), anywhere(), &Options::default()).unwrap()
+    }
+}
+
+fn anywhere() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// h1 listens, h2 is connected, with a link and a control stream.
+pub struct Rig {
+    pub net: Net,
+    pub server: Transport,
+    pub accepted: Accepted,
+    pub at_server: Who,
+    pub server_link: Link,
+    pub server_inbox: mpsc::Receiver<Arrival>,
+    pub server_control: Control<String, Vec<u8>>,
+    pub client: Transport,
+    pub client_connection: Connection,
+    pub client_link: Link,
+    pub client_inbox: mpsc::Receiver<Arrival>,
+    pub client_control: Control<Vec<u8>, String>,
+}
+
+impl Rig {
+    pub async fn new(options: Options) -> Self {
+        let net = Net::new();
+        let (server, mut accepted) = net.listen("h1", &options);
+        server.admit(["h2".to_owned()]);
+        let client = net.connector("h2");
+        let address = server.address().unwrap();
+        let (called, came) =
+            within(async { tokio::join!(client.connect("h1", address), accepted.next()) }).await;
+        let (called, came) = (called.unwrap(), came.unwrap());
+        let (server_link, server_inbox) = link(&came.connection);
+        let (client_link, client_inbox) = link(&called.connection);
+        Self {
+            net,
+            server,
+            accepted,
+            at_server: came.who,
+            server_link,
+            server_inbox,
+            server_control: Control::new(&came.connection, came.streams, 8 << 20),
+            client,
+            client_control: Control::new(&called.connection, called.streams, 8 << 20),
+            client_connection: called.connection,
+            client_link,
+            client_inbox,
+        }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address().unwrap()
+    }
+
+    /// Sends parcels both ways, all of which arrive in order.
+    pub async fn exchange(&mut self, count: u32) {
+        let parcels: Vec<_> = (0..count).map(parcel).collect();
+        for part in parcels.chunks(64) {
+            within(self.client_link.room(QUEUE / 2)).await.unwrap();
+            self.client_link.send(part, Class::Stream).unwrap();
+            within(self.server_link.room(QUEUE / 2)).await.unwrap();
+            self.server_link.send(part, Class::Stream).unwrap();
+        }
+        let there = drain(&mut self.server_inbox, parcels.len());
+        let back = drain(&mut self.client_inbox, parcels.len());
+        let (there, back) = tokio::join!(there, back);
+        assert!(there == parcels && back == parcels);
+    }
+
+    pub async fn drain(&mut self, count: usize) -> Vec<Parcel> {
+        drain(&mut self.server_inbox, count).await
+    }
+
+    pub async fn end_at_server(&mut self) -> End {
+        end(&mut self.server_inbox).await
+    }
+
+    /// Waits until a count of refusals grew.
+    pub async fn refused_since(&self, before: &Refusals, count: fn(&Refusals) -> u64) {
+        within(async {
+            while count(&self.server.refusals()) <= count(before) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+}
+
+fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
+    let (inbox, outlet) = mpsc::channel(4);
+    (Link::start(connection, QUEUE, 0, |parcel| parcel.to.0 < ACTORS, inbox), outlet)
+}
+
+async fn drain(inbox: &mut mpsc::Receiver<Arrival>, count: usize) -> Vec<Parcel> {
+    let mut got = Vec::new();
+    while got.len() < count {
+        match within(inbox.recv()).await.unwrap().what {
+            What::Parcels(parcels) => got.extend(parcels),
+            What::Ended(end) => panic!("the link ended: {end}"),
+        }
+    }
+    got
+}
+
+async fn end(inbox: &mut mpsc::Receiver<Arrival>) -> End {
+    loop {
+        if let What::Ended(end) = within(inbox.recv()).await.unwrap().what {
+            return end;
+        }
+    }
+}
+
+/// QUIC by hand: no volary at this end.
+#[derive(Clone)]
+pub struct Hostile {
+    endpoint: quinn::Endpoint,
+}
+
+impl Hostile {
+    /// Trusts the authority in one folder and shows the certificate in another, if any.
+    pub fn new(trust: &Path, shows: Option<&Path>) -> Self {
+        let read = |path: PathBuf| fs::read(path).unwrap();
+        let certificate = |path| CertificateDer::from_pem_slice(&read(path)).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(trust.join("ca.pem"))).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut tls = match shows {
+            None => tls.with_no_client_auth(),
+            Some(folder) => {
+                let key = PrivateKeyDer::from_pem_slice(&read(folder.join("key.pem"))).unwrap();
+                tls.with_client_auth_cert(vec![certificate(folder.join("cert.pem"))], key).unwrap()
+            }
+        };
+        tls.alpn_protocols = vec![b"volary/1".to_vec()];
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+        let mut transport = quinn::TransportConfig::default();
+        transport.max_idle_timeout(Some(Duration::from_secs(5).try_into().unwrap()));
+        config.transport_config(Arc::new(transport));
+        let mut endpoint = quinn::Endpoint::client(anywhere()).unwrap();
+        endpoint.set_default_client_config(config);
+        Self { endpoint }
+    }
+
+    /// Connects and waits to be thrown out.
+    pub async fn refused(&self, address: SocketAddr) -> End {
+        match within(self.endpoint.connect(address, "h1").unwrap()).await {
+            Ok(connection) => within(connection.closed()).await.into(),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Connects, says `words` and waits to be thrown out.
+    pub async fn says(&self, address: SocketAddr, words: &[u8]) -> End {
+        let connection = within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap();
+        let (mut send, _receive) = connection.open_bi().await.unwrap();
+        send.write_all(words).await.unwrap();
+        let _ = send.finish();
+        within(connection.closed()).await.into()
+    }
+
+    /// Connects and says hello as h3; the connection, if it was let in.
+    pub fn knock(
+        &self,
+        address: SocketAddr,
+    ) -> impl Future<Output = Option<quinn::Connection>> + Send + 'static {
+        let connecting = self.endpoint.connect(address, "h1").unwrap();
+        async move {
+            let connection = connecting.await.ok()?;
+            let (mut send, mut receive) = connection.open_bi().await.ok()?;
+            send.write_all(&hello("h3")).await.ok()?;
+            receive.read_chunk(1, true).await.ok()??;
+            Some(connection)
+        }
+    }
+}
+
+/// One that was let in, and what the server holds of it.
+pub struct Guest {
+    raw: quinn::Connection,
+    send: quinn::SendStream,
+    _receive: quinn::RecvStream,
+    inbox: mpsc::Receiver<Arrival>,
+    pub link: Link,
+    pub connection: Connection,
+    pub streams: Option<Streams>,
+}
+
+impl Guest {
+    /// Says a proper hello as h3.
+    pub async fn joins(rig: &mut Rig) -> Self {
+        let folder = rig.net.folder("h3");
+        let hostile = Hostile::new(&folder, Some(&folder));
+        let raw = within(hostile.endpoint.connect(rig.address(), "h1").unwrap()).await.unwrap();
+        let (mut send, receive) = raw.open_bi().await.unwrap();
+        send.write_all(&hello("h3")).await.unwrap();
+        let peer = within(rig.accepted.next()).await.unwrap();
+        assert_eq!(peer.who.name, "h3");
+        let (link, inbox) = link(&peer.connection);
+        Self {
+            raw,
+            send,
+            _receive: receive,
+            inbox,
+            link,
+            connection: peer.connection,
+            streams: Some(peer.streams),
+        }
+    }
+
+    /// Sends this as parcels, and ends the stream.
+    pub async fn stream(&self, bytes: &[u8]) {
+        let mut stream = self.raw.open_uni().await.unwrap();
+        // The server may hang up in the middle.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.finish();
+    }
+
+    /// Sends this as control frames, and ends the stream.
+    pub async fn control(&mut self, bytes: &[u8]) {
+        let _ = self.send.write_all(bytes).await;
+        let _ = self.send.finish();
+    }
+
+    pub fn datagram(&self, bytes: &[u8]) {
+        self.raw.send_datagram(bytes.to_vec().into()).unwrap();
+    }
+
+    /// How the server sees the end.
+    pub async fn end_of_link(&mut self) -> End {
+        end(&mut self.inbox).await
+    }
+
+    /// What the server says about the end.
+    pub async fn told(&self) -> String {
+        let end = End::from(within(self.raw.closed()).await);
+        let End::Peer(words) = end else { panic!("{end}") };
+        words
+    }
+}

@@ -1,0 +1,198 @@
+//! Runs in real time do what was asked, and say by how much they did not. Nothing here depends on how fast the
+//! machine is: what it could not keep up with must be in the certificate.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use common::binary::{expect, volary};
+use volary::fidelity::Certificate;
+use volary::fidelity::certificate::{Departure, Late, Share};
+use volary::results::Measured;
+use volary::runtime::{Watch, local};
+use volary::spec::Experiment;
+use volary::stats::dkw;
+use volary::validate::Validation;
+
+/// Some two seconds of jobs on a small cluster.
+fn experiment(network: &str, policies: &str, speed: f64) -> Experiment {
+    common::parse(&format!(
+        r#"
+        title = "real time"
+        seed = 5
+        [cluster]
+        nodes = 20
+        cores = 2
+        schedulers = 2
+        [workload.synthetic]
+        jobs = 100
+        tasks = 4
+        interarrival = {{ exponential = {{ mean = "20ms" }} }}
+        [service]
+        demand = {{ exponential = {{ mean = "60ms" }} }}
+        [network]
+        {network}
+        [run]
+        speed = {speed}
+        {policies}
+        "#
+    ))
+}
+
+/// Runs every point in real time on two shards.
+fn local(experiment: &Experiment) -> Vec<Measured> {
+    let run = |world| {
+        local::measure("test", world, &experiment.run, 2, None, &Watch::default()).expect("the run ends")
+    };
+    common::worlds(experiment).map(run).collect()
+}
+
+fn certificate(run: &Measured) -> &Certificate {
+    let certificate = run.summary.fidelity.as_ref().unwrap();
+    assert_consistent(certificate);
+    certificate
+}
+
+/// What any certificate must be, whatever the machine.
+fn assert_consistent(certificate: &Certificate) {
+    assert_eq!(certificate.is_degraded(), !certificate.reasons.is_empty());
+    for reason in &certificate.reasons {
+        assert!(reason.measured > reason.threshold && !reason.remedy.is_empty(), "{reason:?}");
+    }
+    let lateness = &certificate.lateness;
+    for late in [&lateness.deliveries, &lateness.timers, &lateness.work, &lateness.arrivals] {
+        let Late { p50_s, p99_s, max_s, late_share, .. } = *late;
+        assert!(p50_s <= p99_s && p99_s <= max_s && (0.0..=1.0).contains(&late_share), "{late:?}");
+    }
+    let delay = &certificate.network.delay;
+    assert_eq!(delay.asked.count, lateness.deliveries.count);
+    assert_eq!(delay.achieved.count, lateness.deliveries.count);
+    // What a message was late is what its delay grew by; the histograms have three digits.
+    let grown = delay.achieved.mean_s - delay.asked.mean_s;
+    assert!((grown - lateness.deliveries.mean_s).abs() < 2e-3 * delay.achieved.mean_s + 1e-9, "{delay:?}");
+    assert!(certificate.core_s.achieved >= certificate.core_s.asked && certificate.core_s.asked > 0.0);
+    let [host] = &certificate.hosts[..] else { panic!("{:?}", certificate.hosts) };
+    assert!(host.name == "local" && host.wall_s > 0.0 && host.cpu_s > 0.0 && host.cores > 0, "{host:?}");
+    assert_eq!((host.datagrams_lost, host.clock.bound_s), (0, 0.0), "nothing real is between the shards");
+}
+
+#[test]
+fn real_time_does_the_same_jobs_as_virtual_time() {
+    let policies = "[[policy]]\nsparrow = {}\n[[policy]]\nlatin-square = { order = 2 }";
+    let experiment = experiment(r#"one_way = { gamma = { shape = 9, mean = "5ms" } }"#, policies, 1.0);
+    for (virtually, really) in common::measured(&experiment).iter().zip(local(&experiment)) {
+        let (a, b) = (&virtually.summary, &really.summary);
+        assert_eq!((a.jobs, a.tasks), (b.jobs, b.tasks), "{}", a.policy);
+        assert_eq!(b.jobs.finished, 100);
+        let draws = |run: &Measured| -> Vec<_> {
+            run.jobs.iter().map(|job| (job.job, job.arrival, job.longest, job.tasks, job.class)).collect()
+        };
+        assert_eq!(draws(virtually), draws(&really), "{}", a.policy);
+        assert!(really.jobs.iter().all(|job| job.response > job.longest), "nothing ends before it can");
+        let certificate = certificate(&really);
+        assert!(a.fidelity.is_none() && certificate.speed == 1.0);
+        assert!(certificate.lateness.deliveries.count >= 800, "{certificate:?}");
+        assert!(certificate.lateness.work.count >= 400, "every copy that ended");
+    }
+}
+
+/// The delays that were asked follow the law of the file, and those achieved differ from them by no more than
+/// the lateness that the certificate reports.
+#[test]
+fn delays_are_those_of_the_law_but_for_the_lateness() {
+    for (mean, text) in [(0.001, "1ms"), (0.01, "10ms"), (0.1, "100ms")] {
+        let network = format!(r#"one_way = {{ gamma = {{ shape = 4, mean = "{text}" }} }}"#);
+        let experiment = experiment(&network, "[[policy]]\nsparrow = {}", 2.0);
+        let run = local(&experiment).remove(0);
+        let certificate = certificate(&run);
+        let delay = &certificate.network.delay;
+        let n = delay.asked.count as f64;
+        // A gamma law of shape 4 has a standard deviation of half its mean.
+        let sampling = 5.0 * 0.5 * mean / n.sqrt();
+        assert!((delay.asked.mean_s - mean).abs() < sampling + 2e-6, "{text}: {delay:?}");
+        // Its density is below 0.9 over its mean: so much can a shift change the distribution function.
+        let shift = certificate.lateness.deliveries.p99_s;
+        let most = 0.01 + 0.9 * (shift + 2e-6) / mean + 2.0 * dkw(delay.asked.count);
+        let ks = delay.ks.unwrap();
+        assert!((0.0..=1.0).contains(&ks) && ks <= most, "{text}: {ks} above {most}: {delay:?}");
+    }
+}
+
+#[test]
+fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
+    let network = "one_way = \"2ms\"\nloss = 0.1\nduplicate = 0.2\nreorder = 0.3";
+    let experiment = experiment(network, "[[policy]]\nsparrow = {}", 2.0);
+    let run = local(&experiment).remove(0);
+    assert_eq!(run.summary.jobs.finished, 100, "losses are repaired");
+    let network = &certificate(&run).network;
+    let within = |share: Share, p: f64, what: &str| {
+        assert_eq!(share.asked, Some(p), "{what}");
+        assert!(share.trials > 300, "{what}: {share:?}");
+        let apart = (share.achieved.unwrap() - p).abs();
+        assert!(apart < 5.0 * (p * (1.0 - p) / share.trials as f64).sqrt(), "{what}: {share:?}");
+    };
+    within(network.datagram.loss, 0.1, "loss of datagrams");
+    within(network.stream.loss, 0.1, "loss of streams");
+    within(network.datagram.duplicate, 0.2, "duplicates");
+    within(network.datagram.reorder, 0.3, "reordering");
+    assert_eq!(network.stream.duplicate, Share::default(), "a stream has none");
+    assert!(network.delay.ks.is_none(), "a constant law");
+}
+
+/// At a million emulated seconds a second, the fastest machine is late.
+#[test]
+fn a_run_that_is_asked_too_much_says_so() {
+    let experiment = experiment(r#"one_way = "1ms""#, "[[policy]]\nrandom = {}", 1e6);
+    let run = local(&experiment).remove(0);
+    assert_eq!(run.summary.jobs.finished, 100, "late, but complete");
+    let certificate = certificate(&run);
+    assert!(certificate.is_degraded());
+    let what: Vec<_> = certificate.reasons.iter().map(|reason| reason.what).collect();
+    assert!(what.contains(&Departure::LateDeliveries) && what.contains(&Departure::LongerDelays), "{what:?}");
+    assert!(certificate.remedies()[0].starts_with("--set run.speed=100000 "), "{:?}", certificate.remedies());
+}
+
+#[test]
+fn table_results_and_report_show_the_certificate() {
+    let folder = common::binary::folder();
+    let at = folder.path();
+    let set = ["--set", "run.speed=20", "--out", "r"];
+    let args = [&["run", "e.toml", "--runtime", "local"][..], &set].concat();
+    let (out, _) = expect(at, &args, 0);
+    assert!(out.contains("fidelity"), "{out}");
+    let (json, _) = expect(at, &["report", "r", "--json"], 0);
+    let lines = common::binary::lines(&json);
+    for line in &lines[..2] {
+        let certificate: Certificate = serde_json::from_value(line["fidelity"].clone()).unwrap();
+        assert_consistent(&certificate);
+        assert_eq!(certificate.speed, 20.0);
+    }
+    let page = std::fs::read_to_string(at.join("r/report.html")).unwrap();
+    assert!(page.contains("Fidelity: asked against achieved"));
+    let degraded = page.contains("✗ degraded");
+    assert_eq!(degraded, page.contains("did not do what was asked"), "the overview names degraded runs");
+}
+
+#[test]
+fn validate_compares_runtimes_and_checks() {
+    let folder = common::binary::folder();
+    let at = folder.path();
+    let shared = ["validate", "e.toml", "--speed", "20", "--policy", "sparrow"];
+    let args = [&shared[..], &["--runtimes", "virtual,local", "--repeat", "3", "--json", "--check"]].concat();
+    let output = volary(at, &[&args[..], &["--out", "v"]].concat());
+    let out = common::binary::text(&output.stdout);
+    let validation: Validation = serde_json::from_str(&out).unwrap();
+    assert_eq!(output.status.code(), Some(i32::from(!validation.holds())), "{out}");
+    assert_eq!((validation.reference.as_str(), validation.points.len()), ("virtual", 1));
+    let [against] = &validation.points[0].against[..] else { panic!("{out}") };
+    assert_eq!((against.runtime.as_str(), against.runs), ("local", 3));
+    assert!(against.books.is_empty(), "{:?}", against.books);
+    assert_eq!((against.draws.jobs, against.draws.different), (60, 0));
+    assert!(against.metrics.iter().all(|metric| metric.spread.is_some()), "three runs have a spread");
+    for run in ["v/virtual-1", "v/local-3"] {
+        assert!(at.join(run).join("report.html").exists(), "{run}");
+    }
+    let same = [&shared[..], &["--runtimes", "virtual,virtual", "--out", "w"]].concat();
+    let (_, err) = expect(at, &same, 2);
+    assert!(err.contains("nothing to compare"), "{err}");
+}

@@ -1,0 +1,98 @@
+//! The faults of a seed. All heal, but for one node or scheduler that may stay down while others live.
+
+use std::fmt::Write as _;
+
+use crate::draw::{Dice, Site};
+
+/// Appends some faults within `horizon` seconds.
+pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f64) {
+    let mut funeral = dice.chance(25);
+    let mut at = 0.0;
+    for _ in 0..1 + dice.below(6) {
+        // Some begin at the same instant.
+        if dice.chance(75) {
+            at = horizon * f64::from(dice.below(100)) / 100.0;
+        }
+        let lasting = f64::from(1 + dice.below(200)) / 10.0;
+        match dice.below(5) {
+            0 if std::mem::replace(&mut funeral, false) => last_farewell(dice, text, site, at),
+            0 | 1 => crash(dice, text, site, at, lasting),
+            2 => {
+                let who = if dice.chance(15) { "\"all\"".to_owned() } else { anyone(dice, site) };
+                fault(text, "pause", &format!("who = [{who}]"), at, Some(lasting), "");
+            }
+            3 => {
+                let one_way = if dice.chance(30) { ", one_way = true" } else { "" };
+                fault(text, "partition", &sides(dice, site), at, Some(lasting), one_way);
+            }
+            _ => {
+                let how = ", delay_factor = 5.0, loss = 0.3";
+                fault(text, "degrade", &sides(dice, site), at, Some(lasting), how);
+            }
+        }
+    }
+}
+
+fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64>, how: &str) {
+    let lasting = lasting.map_or_else(String::new, |lasting| format!(", for = \"{lasting}s\""));
+    writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = \"{at}s\"{lasting}{how} }}").unwrap();
+}
+
+/// A node that never comes back, or a scheduler, if there is another.
+fn last_farewell(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
+    let who = if site.schedulers > 1 && dice.chance(40) {
+        scheduler(dice, site)
+    } else if site.nodes > 1 {
+        node(dice, site)
+    } else {
+        return;
+    };
+    fault(text, "crash", &format!("who = [{who}]"), at, None, "");
+}
+
+/// A crash, sometimes of somebody who is paused before, meanwhile or after.
+fn crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64, lasting: f64) {
+    let who = match dice.below(4) {
+        0 => format!("\"{}\"", dice.pick(site.nodes_at)),
+        _ => anyone(dice, site),
+    };
+    let whom = format!("who = [{who}]");
+    fault(text, "crash", &whom, at, Some(lasting), "");
+    if dice.chance(35) {
+        let from = (at + f64::from(dice.below(40)) / 10.0 - 2.0).max(0.0);
+        let lasting = f64::from(1 + dice.below(80)) / 10.0;
+        fault(text, "pause", &whom, from, Some(lasting), "");
+    }
+}
+
+fn node(dice: &mut Dice, site: &Site) -> String {
+    format!("\"node:{}\"", dice.below(site.nodes))
+}
+
+fn scheduler(dice: &mut Dice, site: &Site) -> String {
+    format!("\"scheduler:{}\"", dice.below(site.schedulers))
+}
+
+/// Nodes, schedulers, or some of both: whoever can crash.
+fn anyone(dice: &mut Dice, site: &Site) -> String {
+    match dice.below(10) {
+        0..5 => node(dice, site),
+        5 | 6 => scheduler(dice, site),
+        7 => format!("{}, {}", node(dice, site), scheduler(dice, site)),
+        8 => {
+            let first = dice.below(site.nodes);
+            format!("\"nodes:{first}-{}\"", first + dice.below(site.nodes - first))
+        }
+        _ => dice.pick(&["\"nodes\"", "\"schedulers\"", "\"nodes\", \"schedulers\""]).to_owned(),
+    }
+}
+
+/// The two sides of a cut or of bad links.
+fn sides(dice: &mut Dice, site: &Site) -> String {
+    match dice.below(6) {
+        0..3 => format!("a = [\"schedulers\"], b = [{}]", node(dice, site)),
+        3 => "a = [\"nodes\"], b = [\"schedulers\", \"clients\"]".to_owned(),
+        4 => format!("a = [\"{}\"]", dice.pick(site.places)),
+        _ => format!("a = [{}]", anyone(dice, site)),
+    }
+}

@@ -1,0 +1,50 @@
+//! A seed draws everything: cluster or topology, policy, load, delay and its correlation, loss, duplication,
+//! reordering, rate and buffer, crashes, partitions, pauses, bursts. The faults heal; then every job must have
+//! finished exactly once and the books must close.
+//!
+//! `VOLARY_SWARM_SEEDS=2000 cargo test --test swarm` looks further; `VOLARY_SWARM_SEED=17` replays one.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod draw;
+mod faults;
+
+use std::panic::catch_unwind;
+
+use common::run;
+use draw::experiment;
+
+fn check(seed: u64) {
+    let text = experiment(seed);
+    eprintln!("seed {seed}\n{text}");
+    let measured = run(&text).remove(0);
+    let summary = &measured.summary;
+    let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);
+    assert_eq!(jobs.submitted, jobs.finished + jobs.failed + jobs.unfinished, "{text}");
+    assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{text}");
+    assert_eq!(
+        jobs.unfinished + jobs.failed,
+        0,
+        "every fault heals, so every job can finish\n{text}{measured:#?}"
+    );
+    assert_eq!(tasks.submitted, tasks.finished, "{text}");
+    let again = run(&text).remove(0);
+    assert_eq!(
+        summary.engine.order_hash, again.summary.engine.order_hash,
+        "the same seed, another order\n{text}"
+    );
+    assert_eq!(measured.jobs.len() as u64, jobs.submitted);
+}
+
+#[test]
+fn every_job_that_can_finish_finishes_exactly_once() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("VOLARY_SWARM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("VOLARY_SWARM_SEEDS").unwrap_or(2000),
+    };
+    let failed: Vec<u64> = seeds.filter(|&seed| catch_unwind(|| check(seed)).is_err()).collect();
+    assert!(failed.is_empty(), "replay with VOLARY_SWARM_SEED=N; seeds that failed: {failed:?}");
+}

@@ -1,0 +1,333 @@
+//! Machines that talk over QUIC, and strangers, liars and the slow among them: the good link goes on.
+//!
+//! All over 127.0.0.1. Times are guards only: nothing here passes or fails by being quick.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::net::{Guest, Hostile, Net, Rig, batch, frame, parcel, within};
+use volary::transport::connection::Close;
+use volary::transport::link::{SendError, What};
+use volary::transport::{Control, End, Options, Role, Transport};
+use volary::wire::{self, WireError};
+use volary_actors::base::Class;
+
+#[tokio::test]
+async fn parcels_and_frames_cross() {
+    let mut rig = Rig::new(Options::default()).await;
+    assert_eq!((rig.at_server.name.as_str(), rig.at_server.role), ("h2", Role::Host));
+    rig.exchange(5000).await;
+    // Frames of two types, one of them large.
+    let big = vec![7_u8; 3 << 20];
+    let (sent, got) = tokio::join!(rig.client_control.send(&big), rig.server_control.receive());
+    sent.unwrap();
+    assert_eq!(got.unwrap(), big);
+    rig.server_control.send(&"enough".to_owned()).await.unwrap();
+    assert_eq!(within(rig.client_control.receive()).await.unwrap(), "enough");
+    // The end, and why.
+    rig.client.close("all done").await;
+    assert_eq!(rig.end_at_server().await, End::Done);
+    let rest = rig.server_link.send(&[parcel(0)], Class::Stream);
+    assert_eq!(rest, Err(SendError::Ended(End::Done)));
+}
+
+#[tokio::test]
+async fn datagrams_arrive_once_each_or_are_counted() {
+    let mut rig = Rig::new(Options::default()).await;
+    let sent: Vec<_> = (0..1000).map(parcel).collect();
+    rig.client_link.send(&sent, Class::Datagram).unwrap();
+    // What is dropped here or on the way may be dropped, but not silently: a stream parcel says that all were sent.
+    let mut got = Vec::new();
+    let stats = within(async {
+        loop {
+            let stats = rig.client_link.stats();
+            assert_eq!(stats.datagram_sent + stats.datagram_dropped, 1000);
+            if got.len() as u64 >= stats.datagram_sent || rig.server_link.stats().datagrams_lost > 0 {
+                break rig.server_link.stats();
+            }
+            match rig.server_inbox.recv().await.unwrap().what {
+                What::Parcels(parcels) => got.extend(parcels),
+                What::Ended(end) => panic!("{end}"),
+            }
+        }
+    })
+    .await;
+    got.sort_by_key(|parcel| parcel.count);
+    got.dedup();
+    assert!(got.len() as u64 == stats.received && got.iter().all(|parcel| sent.contains(parcel)));
+    assert_eq!(stats.datagrams_repeated, 0);
+}
+
+#[tokio::test]
+async fn the_controller_is_told_apart_and_always_admitted() {
+    let net = Net::new();
+    let (server, mut accepted) = net.listen("h1", &Options::default());
+    let (controller, address) = (net.connector("controller"), server.address().unwrap());
+    let (called, came) = tokio::join!(controller.connect("h1", address), accepted.next());
+    let (called, came) = (called.unwrap(), came.unwrap());
+    assert_eq!((came.who.name.as_str(), came.who.role), ("controller", Role::Controller));
+    assert_eq!((called.who.name.as_str(), called.who.role), ("h1", Role::Host));
+    // Somebody else than expected is at that address.
+    let error = within(controller.connect("h2", address)).await.unwrap_err().to_string();
+    assert!(error.contains("host h2 at 127.0.0.1") && error.contains("certificate"), "{error}");
+}
+
+#[tokio::test]
+async fn nobody_there_is_said() {
+    let net = Net::new();
+    let options = Options { patience: Duration::from_millis(200), ..Options::default() };
+    let controller =
+        Transport::connector(&net.identity("controller"), "127.0.0.1:0".parse().unwrap(), &options);
+    let error = within(controller.unwrap().connect("h1", "127.0.0.1:9".parse().unwrap())).await.unwrap_err();
+    assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
+}
+
+/// Strangers are refused in the handshake or right after it; each is counted and told why.
+#[tokio::test]
+async fn strangers_are_refused() {
+    let mut rig = Rig::new(Options::default()).await;
+    let other = Net::new();
+    let ours = rig.net.folder("h3");
+    let theirs = other.folder("h3");
+    let old = rig.net.expired("old");
+    for (hostile, words) in [
+        (Hostile::new(&ours, None), "showed no certificate"),
+        (Hostile::new(&ours, Some(&theirs)), "not of the other's run"),
+        (Hostile::new(&ours, Some(&old)), "a certificate expired"),
+        (Hostile::new(&ours, Some(&ours)), "h3 is not on this run's list"),
+    ] {
+        let before = rig.server.refusals();
+        let end = hostile.refused(rig.address()).await;
+        assert!(end.to_string().contains(words), "{end}");
+        rig.refused_since(&before, |now| now.handshake + now.unlisted).await;
+        rig.exchange(100).await;
+    }
+    let refusals = rig.server.refusals();
+    assert_eq!((refusals.handshake, refusals.unlisted, refusals.hello), (3, 1, 0), "{refusals:?}");
+    // One that trusts another authority does not talk to us either.
+    let stranger = other.connector("controller");
+    let error = within(stranger.connect("h1", rig.address())).await.unwrap_err().to_string();
+    assert!(error.contains("not of the other's run"), "{error}");
+}
+
+/// Listed and certified, but the first words are wrong, or none.
+#[tokio::test]
+async fn a_wrong_hello_is_refused() {
+    let mut rig = Rig::new(Options { patience: Duration::from_millis(500), ..Options::default() }).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    let folder = rig.net.folder("h3");
+    let mut other_version = common::net::hello("h3");
+    other_version[wire::PREFIX] = 99;
+    let mut other_engine = Vec::new();
+    wire::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
+    for (words, reason) in [
+        (other_version, "install the same version"),
+        (other_engine, "runs volary 0.0.0-elsewhere"),
+        (common::net::hello("h2"), "h3 says it is h2"),
+        (vec![255; 64], "where 1024 are the most"),
+        (frame(&[1, 200, 3, 4]), "ends early"),
+        (Vec::new(), ""), // says nothing at all
+    ] {
+        let before = rig.server.refusals();
+        let hostile = Hostile::new(&folder, Some(&folder));
+        let end = hostile.says(rig.address(), &words).await;
+        assert!(end.to_string().contains(reason), "{reason}: {end}");
+        rig.refused_since(&before, |now| now.hello).await;
+        rig.exchange(100).await;
+    }
+}
+
+/// A peer that said hello and then sends this on its parcel stream ends its own link, with the reason on both sides.
+#[tokio::test]
+async fn broken_frames_end_their_link_only() {
+    let mut rig = Rig::new(Options::default()).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    let good = batch(0, &[parcel(1)]);
+    let impossible = {
+        let mut parcel = parcel(1);
+        parcel.to.0 = u32::MAX;
+        batch(0, &[parcel])
+    };
+    let mut version = good.clone();
+    version[wire::PREFIX] = 77;
+    let cut = [&good[..], &good[..good.len() - 3]].concat();
+    let oversize = [&u32::MAX.to_le_bytes()[..], &[0; 100]].concat();
+    let protocol =
+        |end: &End, want: fn(&WireError) -> bool| matches!(end, End::Protocol(error) if want(error));
+    type Want = fn(&WireError) -> bool;
+    for (bytes, want) in [
+        (
+            frame(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255]),
+            (|e| matches!(e, WireError::Garbage(_))) as Want,
+        ),
+        (oversize, |e| matches!(e, WireError::Oversize { limit: wire::PARCEL_FRAME, .. })),
+        (cut, |e| *e == WireError::Truncated),
+        (version, |e| *e == WireError::Version(77)),
+        (impossible, |e| matches!(e, WireError::Refused(_))),
+        ([&good[..], &good[..]].concat(), |e| *e == WireError::Sequence { found: 0, expected: 1 }),
+        (batch(3, &[parcel(1)]), |e| *e == WireError::Sequence { found: 3, expected: 0 }),
+    ] {
+        let mut hostile = Guest::joins(&mut rig).await;
+        hostile.stream(&bytes).await;
+        let end = hostile.end_of_link().await;
+        assert!(protocol(&end, want), "{end:?}");
+        let told = hostile.told().await;
+        assert!(told.contains(&end.to_string().replace("the peer", "you")), "{told} / {end}");
+        rig.exchange(100).await;
+    }
+    // The same in datagrams; a repeated one is no fault, but is not delivered again.
+    let mut hostile = Guest::joins(&mut rig).await;
+    for sequence in [0, 0, 5] {
+        hostile.datagram(&batch(sequence, &[parcel(1)])[wire::PREFIX..]);
+    }
+    hostile.datagram(b"\x01 and then nothing sensible");
+    assert!(protocol(&hostile.end_of_link().await, |e| matches!(
+        e,
+        WireError::Garbage(_) | WireError::Truncated
+    )));
+    let stats = hostile.link.stats();
+    assert_eq!((stats.received, stats.datagrams_repeated), (2, 1), "{stats:?}");
+    assert!(stats.datagrams_lost >= 4, "{stats:?}");
+    rig.exchange(100).await;
+}
+
+/// The control stream is judged as the parcels are.
+#[tokio::test]
+async fn broken_control_frames_end_their_connection_only() {
+    let mut rig = Rig::new(Options::default()).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    for (bytes, words) in [
+        (frame(&[1, 250]), "ends early"),
+        (frame(&[1, 3, 1, 1, 1, 1]), "1 bytes after the end"),
+        (((8 << 20) + 1_u32).to_le_bytes().to_vec(), "8388609 bytes where 8388608 are the most"),
+    ] {
+        let mut hostile = Guest::joins(&mut rig).await;
+        hostile.control(&bytes).await;
+        let mut control =
+            Control::<String, Vec<u8>>::new(&hostile.connection, hostile.streams.take().unwrap(), 8 << 20);
+        let end = within(control.receive()).await.unwrap_err();
+        assert!(end.to_string().contains(words), "{end}");
+        assert!(hostile.told().await.contains(words));
+        rig.exchange(100).await;
+    }
+    // What this side may not send leaves the connection as it was.
+    let error = rig.client_control.send(&vec![0; 9 << 20]).await.unwrap_err();
+    assert!(error.to_string().contains("cannot send this"), "{error}");
+    rig.client_control.send(&vec![1]).await.unwrap();
+    assert_eq!(within(rig.server_control.receive()).await.unwrap(), [1]);
+}
+
+/// A peer that does not read fills bounded buffers, and the sender sees it; control still comes through.
+#[tokio::test]
+async fn a_slow_reader_is_seen_and_nothing_is_lost() {
+    let mut rig = Rig::new(Options { window: 256 << 10, ..Options::default() }).await;
+    let (mut sent, mut waited) = (0, 0);
+    let full = loop {
+        let parcels: Vec<_> = (sent..sent + 1000).map(parcel).collect();
+        match rig.client_link.send(&parcels, Class::Stream) {
+            Ok(()) => sent += 1000,
+            Err(SendError::Full { waiting }) => break waiting,
+            Err(SendError::Ended(end)) => panic!("{end}"),
+        }
+        // Let the network take what it will.
+        tokio::task::yield_now().await;
+        waited = rig.client_link.waiting().max(waited);
+    };
+    let bound = common::net::QUEUE + 1000 * 64;
+    assert!((common::net::QUEUE..bound).contains(&full) && waited < bound, "{full} {waited}");
+    assert!(sent < 200_000, "{sent} parcels in flight");
+    rig.client_control.send(&vec![42]).await.unwrap();
+    assert_eq!(within(rig.server_control.receive()).await.unwrap(), [42]);
+    // Once it reads, all of it comes, in order.
+    let got = rig.drain(sent as usize).await;
+    assert!(got.iter().enumerate().all(|(i, parcel)| parcel.count as usize == i));
+    within(rig.client_link.room(0)).await.unwrap();
+    rig.exchange(100).await;
+}
+
+/// Thousands knock at once, without a certificate or with one: bounded numbers get in, and the good link goes on.
+#[tokio::test]
+async fn a_crowd_at_the_door_does_not_disturb() {
+    let options = Options { connections: 24, handshakes: 8, ..Options::default() };
+    let mut rig = Rig::new(options).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    let folder = rig.net.folder("h3");
+    let (stranger, member) = (Hostile::new(&folder, None), Hostile::new(&folder, Some(&folder)));
+    let crowd = 3000;
+    let knocks: Vec<_> = (0..crowd)
+        .map(|i| if i % 8 == 0 { member.knock(rig.address()) } else { stranger.knock(rig.address()) })
+        .collect();
+    let mut knocks: tokio::task::JoinSet<_> = knocks.into_iter().collect();
+    for _ in 0..20 {
+        rig.exchange(500).await;
+    }
+    let mut inside = Vec::new();
+    while let Some(knock) = within(knocks.join_next()).await {
+        inside.extend(knock.unwrap());
+        assert!(inside.len() <= 24);
+    }
+    rig.exchange(500).await;
+    let refusals = rig.server.refusals();
+    assert!(refusals.full > 0 && refusals.handshake > 0, "{refusals:?}");
+    assert!(refusals.recent.len() <= 16);
+}
+
+/// A machine that stops is noticed by its silence.
+#[test]
+fn a_silent_peer_is_noticed() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (here, there) = (runtime(), runtime());
+    let net = Net::new();
+    let options = Options {
+        idle: Duration::from_millis(500),
+        keep_alive: Duration::from_millis(100),
+        ..Options::default()
+    };
+    let (server, mut accepted) = here.block_on(async { net.listen("h1", &options) });
+    server.admit(["h2".to_owned()]);
+    let address = server.address().unwrap();
+    let identity = net.identity("h2");
+    let peer = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            there.block_on(async {
+                let socket =
+                    Transport::connector(&identity, "127.0.0.1:0".parse().unwrap(), &options).unwrap();
+                // Forgotten, not dropped: dropping would say goodbye.
+                std::mem::forget(socket.connect("h1", address).await.unwrap());
+                std::mem::forget(socket);
+            });
+        });
+        here.block_on(within(accepted.next())).unwrap()
+    });
+    // From here on nobody runs the other side.
+    assert_eq!(here.block_on(within(peer.connection.ended())), End::Silent);
+    drop(there);
+}
+
+/// Closing with a reason is read on the other side.
+#[tokio::test]
+async fn a_reason_is_read_by_the_peer() {
+    let mut rig = Rig::new(Options::default()).await;
+    rig.client_connection.close(Close::Failed, "the disk is full");
+    assert_eq!(rig.end_at_server().await, End::Peer("the disk is full".to_owned()));
+    assert_eq!(within(rig.client_connection.ended()).await, End::Here);
+    assert_eq!(within(rig.client_link.room(0)).await, Err(End::Here));
+}
+
+/// A link that is dropped leaves the connection as it is.
+#[tokio::test]
+async fn dropping_a_link_is_not_the_end() {
+    let rig = Rig::new(Options::default()).await;
+    let Rig { client_link, mut client_control, mut server_control, mut server_inbox, .. } = rig;
+    client_link.send(&[parcel(1)], Class::Stream).unwrap();
+    assert!(
+        matches!(within(server_inbox.recv()).await.unwrap().what, What::Parcels(one) if one == [parcel(1)])
+    );
+    drop(client_link);
+    assert!(matches!(within(server_inbox.recv()).await.unwrap().what, What::Ended(End::Stream)));
+    client_control.send(&vec![1]).await.unwrap();
+    assert_eq!(within(server_control.receive()).await.unwrap(), [1]);
+}
