@@ -1,7 +1,7 @@
 //! The first words on a connection: who speaks, and which volary it is.
 //!
 //! The connecting side opens the control stream and speaks first. The version of the protocol is the frame's
-//! own (see [`wire`](crate::wire)); name and role must be those of the certificate.
+//! own (see [`wire`](mod@crate::wire)); name and role must be those of the certificate.
 
 use std::time::Duration;
 

@@ -14,9 +14,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`check`] | digests of effects, checksums of frames |
-//! | [`write`] | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
-//! | [`read`] | [`Log`], which finds the sections and reads their entries |
+//! | `check` | digests of effects, checksums of frames |
+//! | `write` | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
+//! | `read` | [`Log`], which finds the sections and reads their entries |
 
 mod check;
 mod read;

@@ -2,7 +2,7 @@
 //!
 //! Whatever is due waits in the shard's own queue, so there is one timer for all of it and no sleeping task per
 //! message or link. An overloaded shard shows as lateness and not as memory: no shard runs further ahead of
-//! the slowest than [`AHEAD`], so what piles up before that one is bounded.
+//! the slowest than `AHEAD`, so what piles up before that one is bounded.
 
 use std::cell::RefCell;
 use std::io;
