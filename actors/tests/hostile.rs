@@ -9,9 +9,11 @@ use common::{Load, policies};
 use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
-use volary_actors::message::{Gang, Job, KINDS, Launch, Message, Probe, Ring, Row, Tasks, Visitor};
+use volary_actors::message::{
+    Blocks, Gang, Heartbeat, Job, KINDS, Launch, Message, Probe, Ring, Row, Share, Steal, Tasks, Visitor,
+};
 use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
+use volary_actors::roles::Worker;
 
 /// Steps of one life of the system.
 const STEPS: u32 = 1500;
@@ -59,7 +61,7 @@ impl<'a> Chaos<'a> {
     fn build(&self, me: ActorId) -> Box<dyn Machine> {
         let seat = |index| Seat { me, index, layout: self.layout, lossy: true };
         match self.layout.role(me) {
-            Role::Client(i) => Box::new(Client::new(i)),
+            Role::Client(i) => self.policy.client(seat(i)),
             Role::Scheduler(i) => self.policy.scheduler(seat(i)),
             Role::Node(i) => self.policy.node(seat(i)),
             Role::Worker { node, .. } => Box::new(Worker::new(self.layout.node(node))),
@@ -221,7 +223,7 @@ impl<'a> Chaos<'a> {
         let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(19) {
+        match self.below(27) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
@@ -241,6 +243,20 @@ impl<'a> Chaos<'a> {
             }
             16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
             17 => Ring::Load { report: span.0, active: any, work: span }.into(),
+            18 => {
+                let (round, known) = (any as u16, (self.now + span).into());
+                Share::Probe { job, count: any, round, last: repair, repair, known }.into()
+            }
+            19 => Share::Accepted { job }.into(),
+            20 => Share::Rejected { job, count: any, round: any as u16, repair }.into(),
+            21 => {
+                let (bits, at) = ([any; 3], (self.now + span).into());
+                Share::Bits(Blocks { first: any as u16, len: 1 + turn, bits, at }).into()
+            }
+            22 => Steal::Ask.into(),
+            23 => Steal::Loot { scheduler: any, job, count: any, repair }.into(),
+            24 => Steal::Nothing.into(),
+            25 => Heartbeat::Wait { wait: span, at: self.now + span }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()

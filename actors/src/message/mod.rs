@@ -6,17 +6,23 @@
 mod check;
 mod core;
 mod gang;
+mod heartbeat;
 mod job;
 mod launch;
 mod probe;
 mod ring;
+mod share;
+mod steal;
 
 pub use self::core::Core;
 pub use gang::Gang;
+pub use heartbeat::Heartbeat;
 pub use job::Job;
 pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
 pub use ring::{Ring, Visitor};
+pub use share::{Blocks, Share, Stamp};
+pub use steal::Steal;
 
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +44,12 @@ pub enum Message {
     Ring(Ring),
     /// Gang scheduler ↔ node: time slices.
     Gang(Gang),
+    /// Scheduler ↔ node: probes that can be turned away, and a bitmap.
+    Share(Share),
+    /// Node ↔ node: stealing of reservations.
+    Steal(Steal),
+    /// Node → scheduler: how long one would wait there.
+    Heartbeat(Heartbeat),
 }
 
 /// A conversation: its variants in a fixed order, each with a name and a class.
@@ -88,7 +100,7 @@ macro_rules! vocabulary {
         })*
     };
 }
-vocabulary!(Job Launch Core Probe Ring Gang);
+vocabulary!(Job Launch Core Probe Ring Gang Share Steal Heartbeat);
 
 impl Message {
     /// How this message travels.
