@@ -37,6 +37,10 @@ const MISTAKES: &[Mistake] = &[
         &["latin-square", "exceeds the number of servers", "cluster.nodes"],
     ),
     ("nodes = 10\n", "nodes = 0\n", ":5:9", &["without nodes", "nodes = 1 or more"]),
+    ("cores = 2", "cpu = 8", ":6:7", &["cluster.cpu", "without `service.cpu`", "add cpu to [service]"]),
+    ("cores = 2", "memory = \"64\"", ":6:10", &["cluster.memory", "is not a size", "64 GiB"]),
+    ("cores = 2", "cpu = 0", ":6:7", &["between 0.001 and", "a tenth of a core"]),
+    ("[service]", "[service]\nmemory = \"1 GiB\"", ":14:10", &["without `cluster.memory`"]),
     ("nodes = 10\n", "", ":4:2", &["`cluster` lacks `nodes`", "topology"]),
     ("seed = 7", "repeat = 0", ":2:10", &["repeat", "at least 1"]),
     ("seed = 7", "repeat = \"often\"", ":2:10", &["repeat", "auto"]),
@@ -127,6 +131,16 @@ fn every_mistake_is_located_and_has_a_remedy() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_task_that_fits_nowhere_is_refused() {
+    let text = GOOD.replace("cores = 2", "cpu = 8").replace("[service]", "[service]\ncpu = 9");
+    let text = message(&text);
+    assert!(
+        text.contains("e.toml:14:7") && text.contains("lower service.cpu, or raise cluster.cpu"),
+        "{text}"
+    );
 }
 
 #[test]
