@@ -5,11 +5,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use volary_actors::base::{Endpoint as Place, Time};
 
-use super::protocol::{Assignment, End, Member, Order, Word};
+use super::held::homes;
+use super::host::{Heard, Host};
+use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::possible;
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
@@ -18,14 +19,11 @@ use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::{Keeper, Over};
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
 use crate::spec::{Bundle, Experiment, RunSection, RuntimeKind};
-use crate::transport::control::Incoming;
-use crate::transport::{Control, Hosts, Identity, Transport};
-use crate::wire::LARGEST_FRAME;
+use crate::transport::{Hosts, Identity, Transport};
 
 /// How long a host may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -60,27 +58,6 @@ struct Party {
     run: u64,
 }
 
-#[derive(Debug)]
-struct Host {
-    orders: mpsc::Sender<Order>,
-    tasks: [JoinHandle<()>; 2],
-    /// Why it is gone, if it is.
-    lost: Option<String>,
-}
-
-/// What came from a host.
-#[derive(Debug)]
-enum Heard {
-    Word(Word),
-    Gone(String),
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
 impl Drop for Session {
     fn drop(&mut self) {
         // Hosts are free at once, and need not wait for our silence.
@@ -111,9 +88,10 @@ impl Session {
         Ok(Self { party, runtime, _spawned: spawned })
     }
 
-    /// The names of the hosts, in order of shards.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.party.members.iter().map(|member| member.name.as_str())
+    /// The hosts, in order of shards.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.party.members
     }
 
     /// Runs one unit on the hosts.
@@ -134,17 +112,17 @@ impl Session {
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let ran = self.runtime.block_on(self.party.unit(world, point, run, watch))?;
-        let Ran { keeper, over, ends, broken } = ran;
+        let Ran { keeper, over, accounts, broken } = ran;
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
-        let ended = ends.iter().flatten();
-        ended.clone().for_each(|end| {
-            tally.add(&end.tally);
-            gauge.merge(&end.reading);
+        let ended = accounts.iter().flatten();
+        ended.clone().for_each(|account| {
+            tally.add(&account.tally);
+            gauge.merge(&account.reading);
         });
-        let hosts: Vec<_> = ended.map(|end| end.vitals.clone()).collect();
+        let hosts: Vec<_> = ended.map(|account| account.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -173,7 +151,7 @@ struct Ran<'a> {
     keeper: Keeper<'a>,
     over: Over,
     /// The last words of the hosts, by shard.
-    ends: Vec<Option<Box<End>>>,
+    accounts: Vec<Option<Box<Account>>>,
     /// Why it could not go on.
     broken: Option<String>,
 }
@@ -277,7 +255,7 @@ impl Party {
         let mut ran = Ran {
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
-            ends: self.hosts.iter().map(|_| None).collect(),
+            accounts: self.hosts.iter().map(|_| None).collect(),
             broken: None,
         };
         ran.over = self.attend(&mut ran, world, &doomed, watch).await;
@@ -288,8 +266,7 @@ impl Party {
 
     /// From when on every actor of a host is down for good, by the experiment's own faults.
     fn doomed(&self, world: &World) -> Result<Vec<Option<Time>>, UnitError> {
-        let weights: Vec<f64> = self.members.iter().map(|member| member.weight).collect();
-        let homes = place(world.layout(), &weights);
+        let homes = homes(world, &self.members);
         let faults = world.faults()?;
         let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); self.hosts.len()];
         for (endpoint, home) in homes.into_iter().enumerate() {
@@ -365,13 +342,17 @@ impl Party {
     async fn collect(&mut self, ran: &mut Ran<'_>) {
         let late = tokio::time::Instant::now() + CLOSING;
         let missing = |party: &Self, ran: &Ran<'_>| {
-            party.hosts.iter().zip(&ran.ends).position(|(host, end)| host.lost.is_none() && end.is_none())
+            party
+                .hosts
+                .iter()
+                .zip(&ran.accounts)
+                .position(|(host, account)| host.lost.is_none() && account.is_none())
         };
         while let Some(slowest) = missing(self, ran) {
             match tokio::time::timeout_at(late, self.heard.recv()).await {
-                Ok(Some((i, Heard::Word(Word::End(end))))) => {
+                Ok(Some((i, Heard::Word(Word::Account(account))))) => {
                     ran.keeper.end(i);
-                    ran.ends[i] = Some(end);
+                    ran.accounts[i] = Some(account);
                 }
                 Ok(Some((i, Heard::Word(Word::Notes { notes, mark, .. })))) => {
                     ran.keeper.report(i, notes, mark)
@@ -399,66 +380,6 @@ impl Party {
     async fn order(&self, order: &Order) {
         for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
             host.tell(order.clone()).await;
-        }
-    }
-}
-
-impl Host {
-    /// Connects to a host and begins to listen to it.
-    async fn take(
-        i: usize,
-        member: &Member,
-        transport: &Transport,
-        ticks: Ticks,
-        hear: &mpsc::Sender<(usize, Heard)>,
-    ) -> Result<Self, HostsError> {
-        let peer = transport.connect(&member.name, member.address).await?;
-        let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: mut sender, incoming: receiver } = control;
-        let (orders, mut outgoing) = mpsc::channel(64);
-        let gone = hear.clone();
-        let write = tokio::spawn(async move {
-            while let Some(order) = outgoing.recv().await {
-                if let Err(error) = sender.send(&order).await {
-                    let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
-                    return;
-                }
-            }
-        });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, hear.clone()));
-        Ok(Self { orders, tasks: [write, read], lost: None })
-    }
-
-    async fn tell(&self, order: Order) {
-        // If it is gone, whoever listens to it will notice.
-        let _ = self.orders.send(order).await;
-    }
-}
-
-/// Hands on what a host says. Pings are answered here and now.
-async fn listen(
-    i: usize,
-    mut receiver: Incoming<Word>,
-    orders: mpsc::Sender<Order>,
-    ticks: Ticks,
-    hear: mpsc::Sender<(usize, Heard)>,
-) {
-    loop {
-        let heard = match receiver.receive().await {
-            Ok(Word::Ping { sent }) => {
-                let pong = Order::Pong { sent, here: ticks.now() };
-                // One that cannot be sent at once would come too late to say anything.
-                let _ = orders.try_send(pong);
-                continue;
-            }
-            Ok(word) => Heard::Word(word),
-            Err(error) => {
-                let _ = hear.send((i, Heard::Gone(error.to_string()))).await;
-                return;
-            }
-        };
-        if hear.send((i, heard)).await.is_err() {
-            return;
         }
     }
 }

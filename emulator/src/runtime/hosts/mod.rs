@@ -3,6 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | `held` | which host holds what |
+//! | `host` | one host as the controller sees it |
 //! | [`agent`] | the daemon on each host |
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
@@ -14,6 +16,8 @@
 pub mod agent;
 mod desk;
 pub mod fleet;
+mod held;
+mod host;
 pub mod protocol;
 mod sense;
 mod session;
@@ -24,6 +28,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(super) use held::{held, nothing_held};
 pub use status::{State, status};
 
 use crate::spec::SpecError;
@@ -45,7 +50,7 @@ pub enum Fleet {
 pub enum HostsError {
     /// The hosts file.
     #[error(transparent)]
-    File(#[from] transport::hosts::HostsError),
+    File(#[from] transport::hosts::HostsFileError),
     /// An identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),

@@ -10,14 +10,14 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 
 use super::agent::House;
 use super::desk::{Desk, Office, QUEUE, WORDS};
-use super::protocol::{Assignment, End, Order, Purpose, Word};
+use super::held::homes;
+use super::protocol::{Account, Assignment, Order, Purpose, Word};
 use super::sense::sensible;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::runtime::closing::Tally;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
@@ -81,7 +81,7 @@ pub(super) async fn session(
         let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
         let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
         let ran = unit.run(Arc::clone(&experiment), assignment).await;
-        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::End);
+        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::Account);
     }
 }
 
@@ -136,7 +136,7 @@ struct Unit<'a> {
 }
 
 impl Unit<'_> {
-    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<End>, String> {
+    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<Account>, String> {
         let speed = experiment.run.speed;
         let world = build(experiment, &task).await?;
         let mut crew = Crew::default();
@@ -152,8 +152,7 @@ impl Unit<'_> {
             }
             () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
         };
-        let weights: Vec<f64> = task.members.iter().map(|member| member.weight).collect();
-        let homes: Arc<[u16]> = place(world.layout(), &weights).into();
+        let homes: Arc<[u16]> = homes(&world, &task.members).into();
         let world = Arc::new(world);
         let (came, arrivals) = mpsc::channel(ARRIVALS);
         let start = |(from, connection): (usize, Option<Connection>)| {
@@ -185,7 +184,7 @@ impl Unit<'_> {
         if let Some(rest) = office.rest() {
             self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
         }
-        Ok(Box::new(End {
+        Ok(Box::new(Account {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
