@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use volary_actors::base::{Endpoint as Place, Time};
 
 use super::held::homes;
-use super::host::{Heard, Host};
+use super::line::{Heard, Host};
 use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::possible;
 use super::spawn::Spawned;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
 //! | `held` | which host holds what |
-//! | `host` | one host as the controller sees it |
+//! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
@@ -17,7 +17,7 @@ pub mod agent;
 mod desk;
 pub mod fleet;
 mod held;
-mod host;
+mod line;
 pub mod protocol;
 mod sense;
 mod session;

@@ -1,4 +1,4 @@
-//! One host as the controller sees it: orders go to it, words come from it.
+//! The controller's line to one host.
 
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
