@@ -256,7 +256,7 @@ impl<'a> Chaos<'a> {
             22 => Steal::Ask.into(),
             23 => Steal::Loot { scheduler: any, job, count: any, repair }.into(),
             24 => Steal::Nothing.into(),
-            25 => Heartbeat::Wait { wait: span, at: self.now + span }.into(),
+            25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()

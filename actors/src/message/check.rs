@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn hearts_beat_upwards() {
         let world = World::new();
-        let beat = Heartbeat::Wait { wait: Span(u64::MAX), at: Time(u64::MAX) };
+        let beat = Heartbeat::Wait { wait: Span(u64::MAX), passing: Span(1), at: Time(u64::MAX) };
         world.only(&world.nodes(), &world.schedulers(), beat);
     }
 

@@ -13,6 +13,8 @@ pub enum Heartbeat {
     Wait {
         /// How long a new task would wait for a core.
         wait: Span,
+        /// How much of that passes by itself: what is left of the task that runs, a core.
+        passing: Span,
         /// When it was so.
         at: Time,
     },

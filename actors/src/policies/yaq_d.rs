@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use self::node::Node;
 use self::snapshot::Snapshot;
-use super::eagle::partition;
 use super::{Policy, Seat};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -27,6 +26,10 @@ pub struct YaqD {
     pub heartbeat: Span,
     /// All nodes say so at the same instants, as in the simulators; otherwise evenly spread.
     pub together: bool,
+    /// Heartbeats that say only that time has passed are not sent, as long as no datagram can be lost; schedulers
+    /// reckon with them all the same. For periods so short that nobody could send them all; needs nodes of one
+    /// core.
+    pub silent: bool,
     /// Adds up to one period, drawn anew for each heartbeat, to what schedulers believe, as in the simulators.
     pub jitter: bool,
     /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
@@ -43,6 +46,7 @@ impl Default for YaqD {
         Self {
             heartbeat: Span::from_secs(8),
             together: false,
+            silent: false,
             jitter: false,
             nodes: 1.0,
             srpt: true,
@@ -57,7 +61,10 @@ impl Policy for YaqD {
         each task of a job to the node with the least wait, counting what it placed itself since it last heard \
         of the node, and nothing of what others did.";
 
-    fn check(&self, _: &Layout) -> Result<(), String> {
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if self.silent && layout.workers() != layout.nodes() {
+            return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
+        }
         if self.heartbeat == Span::ZERO {
             return Err("heartbeat: must be longer than zero".into());
         }
@@ -68,9 +75,7 @@ impl Policy for YaqD {
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        let nodes = partition(self.nodes, seat.layout);
-        let jitter = self.jitter.then_some(self.heartbeat);
-        Box::new(Early::new(Snapshot::new(nodes, jitter), seat.layout))
+        Box::new(Early::new(Snapshot::new(self, seat.layout), seat.layout))
     }
 
     fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
@@ -118,7 +123,7 @@ mod tests {
     }
 
     fn beat(wait: u64, at: u64) -> Message {
-        Heartbeat::Wait { wait: Span::from_secs(wait), at: Time(at) }.into()
+        Heartbeat::Wait { wait: Span::from_secs(wait), passing: Span::ZERO, at: Time(at) }.into()
     }
 
     /// Waits of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
@@ -171,11 +176,38 @@ mod tests {
         node.hear(layout.scheduler(0), rows[1]);
         node.now = Time::ZERO + Span::from_millis(500);
         let told = node.step(Input::Fire(Timer::Tick(0)));
-        let wait = Heartbeat::Wait { wait: Span::from_millis(1500), at: node.now };
+        let wait = Span::from_millis(1500);
+        let wait = Heartbeat::Wait { wait, passing: Span::from_millis(500), at: node.now };
         let all = [layout.scheduler(0), layout.scheduler(1)].map(|to| (to, Message::from(wait)));
         assert_eq!((sends(&told), told.last()), (all.to_vec(), Some(&beats)));
         node.ended(JOB.task(0).copy(0));
         node.ended(JOB.task(1).copy(0));
         assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "it says that it is idle, once");
+    }
+
+    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of
+    /// it than what runs there was estimated at.
+    #[test]
+    fn time_can_pass_silently() {
+        let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
+        let layout = Layout::new(2, 0, [1, 1]);
+        let me = layout.node(0);
+        let mut node = Bench::new(layout.clone(), me, 2, config.node(seat(&layout, me, 0)));
+        node.hear(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
+        let me = layout.scheduler(0);
+        let mut scheduler = Bench::new(layout.clone(), me, 1, config.scheduler(seat(&layout, me, 0)));
+        let beat = |wait, passing| Heartbeat::Wait {
+            wait: Span::from_secs(wait),
+            passing: Span::from_secs(passing),
+            at: Time(1),
+        };
+        scheduler.hear(layout.node(0), beat(9, 9));
+        scheduler.hear(layout.node(1), beat(6, 2));
+        scheduler.now = Time::ZERO + Span::from_secs(4);
+        assert_eq!(placed(&mut scheduler, JOB), [1], "4 against 5");
+        assert_eq!(placed(&mut scheduler, JobId(1)).len(), 1, "5 against 5");
+        scheduler.now = Time::ZERO + Span::from_secs(9);
+        assert_eq!(placed(&mut scheduler, JobId(2)), [0], "0 or 1 against 5 or 6");
     }
 }

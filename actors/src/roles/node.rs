@@ -253,25 +253,26 @@ impl Node {
         self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, Slot::Idle))
     }
 
-    /// How long a new task would wait for a core: the estimates of what waits and runs, less what those that
-    /// run have done, over the cores.
+    /// How long a new task would wait for a core, and how much of that is left of what runs: by the estimates,
+    /// shared by the cores.
     #[must_use]
-    pub fn wait(&self, fx: &Effects<'_>) -> Span {
+    pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
         let estimate = |held: &Held| fx.catalog().job_estimate(held.row.job);
-        let work = |held: &Held| Span(estimate(held).0.saturating_mul(u64::from(held.left())));
-        let mut sum = Span::ZERO;
+        let work = |held: &Held, tasks: u32| Span(estimate(held).0.saturating_mul(u64::from(tasks)));
+        let (mut waiting, mut running) = (Span::ZERO, Span::ZERO);
         for entry in self.queue.iter() {
             if let Entry::Row(held) = entry {
-                sum += work(held);
+                waiting += work(held, held.left());
             }
         }
         for slot in &self.slots {
             if let Slot::Running(held) = slot {
-                let done = fx.now().since(held.began).min(estimate(held));
-                sum += work(held).saturating_sub(done);
+                waiting += work(held, held.left() - 1);
+                running += estimate(held).saturating_sub(fx.now().since(held.began));
             }
         }
-        Span(sum.0 / self.slots.len() as u64)
+        let share = |work: Span| Span(work.0 / self.slots.len() as u64);
+        (share(waiting + running), share(running))
     }
 
     /// Whether tasks of long jobs wait or run here.

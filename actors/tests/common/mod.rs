@@ -75,6 +75,7 @@ pub fn policies() -> Vec<PolicySpec> {
             jitter: true,
             ..YaqD::default()
         }),
+        PolicySpec::YaqD(YaqD { heartbeat: Span::from_millis(8), silent: true, ..YaqD::default() }),
         PolicySpec::YaqD(YaqD { nodes: 0.6, srpt: false, ..YaqD::default() }),
         PolicySpec::YaqC(YaqC { srpt: false, ..YaqC::default() }),
         PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),

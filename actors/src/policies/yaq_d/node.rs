@@ -16,6 +16,10 @@ pub(super) struct Node {
     phase: Span,
     /// Whether even an idle node goes on: what it said last may have been lost.
     always: bool,
+    /// Whether a node to which nothing happened is silent.
+    silent: bool,
+    /// Whether anything happened since the last heartbeat.
+    news: bool,
     beating: bool,
 }
 
@@ -24,12 +28,21 @@ impl Node {
         let nodes = u64::from(seat.layout.nodes());
         let spread = u128::from(config.heartbeat.0) * u128::from(seat.index) / u128::from(nodes);
         let phase = if config.together { Span::ZERO } else { Span(spread as u64) };
-        Self { plain, every: config.heartbeat, phase, always: seat.lossy, beating: false }
+        Self {
+            plain,
+            every: config.heartbeat,
+            phase,
+            always: seat.lossy,
+            silent: config.silent,
+            news: false,
+            beating: false,
+        }
     }
 
     /// Arms the next heartbeat, unless there is nothing that schedulers do not know.
     fn keep_beating(&mut self, fx: &mut Effects<'_>) {
-        if !self.beating && (self.always || !self.plain.is_idle()) {
+        let due = self.always || self.news || !self.silent && !self.plain.is_idle();
+        if !self.beating && due {
             self.beating = true;
             let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
                 % u128::from(self.every.0);
@@ -38,11 +51,11 @@ impl Node {
     }
 
     fn beat(&mut self, fx: &mut Effects<'_>) {
-        let (wait, at) = (self.plain.wait(fx), fx.now());
+        let (wait, passing) = self.plain.wait(fx);
         for i in 0..fx.layout().schedulers() {
-            fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, at });
+            fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, passing, at: fx.now() });
         }
-        self.beating = false;
+        (self.beating, self.news) = (false, false);
     }
 }
 
@@ -52,6 +65,8 @@ impl Machine for Node {
             self.beat(fx);
         } else {
             self.plain.step(input, fx);
+            // Whatever it hears of is a task that came, ended or is void.
+            self.news |= !matches!(input, Input::Start { .. });
         }
         self.keep_beating(fx);
     }

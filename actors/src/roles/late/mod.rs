@@ -2,15 +2,16 @@
 //! something is lost. Sparrow, and the short jobs of Hawk and Eagle.
 
 mod group;
+mod offer;
 mod samples;
 mod sharing;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+mod terms;
 
 use self::group::Group;
+use self::offer::Offer;
 use self::samples::Samples;
 pub use self::sharing::Sharing;
+pub use self::terms::{Form, Terms};
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
 use super::returned;
@@ -18,39 +19,6 @@ use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Row, Share};
-
-/// How nodes are sampled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
-    #[default]
-    Batch,
-    /// Groups of `group` tasks, each on as many random servers with d reservations apiece, bound late: the
-    /// latin-square paper's simulator.
-    Pairs,
-    /// d samples for each task; it is bound at once to the shorter queue (power of d choices).
-    PerTask,
-}
-
-/// What a scheduler that binds late is asked to do.
-#[derive(Clone, Debug)]
-pub struct Terms {
-    /// How nodes are sampled.
-    pub form: Form,
-    /// Reservations, or samples, per task.
-    pub ratio: f64,
-    /// Reservations of a job, at least.
-    pub at_least: u32,
-    /// Whether a node can be drawn more than once for a job.
-    pub replacement: bool,
-    /// Tasks and servers of a group in the `Pairs` form.
-    pub group: u32,
-    /// Tell nodes to drop reservations once the last task is launched.
-    pub cancellation: bool,
-    /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
-    pub timeout: Span,
-}
 
 #[derive(Debug)]
 struct Placed {
@@ -346,32 +314,6 @@ impl Late {
                 }
             }
             self.jobs.open(job, placed);
-        }
-    }
-}
-
-/// Places that a node is asked to keep.
-#[derive(Clone, Copy, Debug)]
-struct Offer {
-    job: JobId,
-    group: u32,
-    count: u32,
-    /// How often they were turned away.
-    round: u16,
-    /// Whether they must not be turned away.
-    last: bool,
-    repair: bool,
-}
-
-impl Offer {
-    fn send(self, node: ActorId, sharing: Option<&Sharing>, fx: &mut Effects<'_>) {
-        let Self { job, group, count, round, last, repair } = self;
-        match sharing {
-            None => fx.send_as(repair, node, Probe::Reserve { job, group, count, repair }),
-            Some(sharing) => {
-                let known = sharing.bits.newest().into();
-                fx.send_as(repair, node, Share::Probe { job, count, round, last, repair, known });
-            }
         }
     }
 }
