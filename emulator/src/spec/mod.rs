@@ -23,6 +23,8 @@ mod explain;
 pub mod file;
 pub mod identity;
 pub mod include;
+mod kind;
+mod limits;
 pub mod plan;
 pub mod policy;
 mod repeat;
