@@ -27,6 +27,7 @@ mod kind;
 mod limits;
 pub mod plan;
 pub mod policy;
+pub mod reference;
 mod repeat;
 mod resolve;
 pub mod schema;
