@@ -130,7 +130,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     // Before the folder: a run that cannot begin leaves none.
     let session = session(experiment, options)?;
     manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
-    let session = session.map(Mutex::new);
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -141,6 +140,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         let runs = plural(units.len() as u64, "run");
         tracing::warn!("kept {kept} of {runs}, running {}", units.len() - kept);
     }
+    if let Some(session) = &session {
+        folder.keep_logs(|logs| session.keep_logs_in(logs))?;
+    }
+    let session = session.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
@@ -156,6 +159,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
         units.extend(todo.iter().cloned());
     }
+    // The hosts are free, and have no part in the log any more.
+    drop(session);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
