@@ -17,7 +17,7 @@ use crate::spec::Bundle;
 use crate::transport::refusals::Refusals;
 
 /// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
-const RECENT: usize = 5;
+const RECENT: usize = 3;
 const WORDS: usize = 200;
 
 /// One host of a run, as all of them know it.

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn pods_come_before_racks() {
-        // Four pods of two racks of two nodes. Cuts of 3 : 5 are 6 and of 7 : 9 are 7; 8 ends a pod, 6 a rack.
+        // Four pods of two racks of two nodes. The first cut is at 6, where a rack ends, the second at 7.5, near 8.
         let (pods, pod) = ("[shape.fat-tree]\nk = 4", "[link.pod]\none_way = \"1ms\"");
         let of = |weights: &[f64]| sizes(&homes(&format!("{pods}\n{pod}"), 1, weights).1);
         assert_eq!(of(&[3.0, 5.0]), [6, 10], "a pod's border is too far");
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(with("\"spread\""), [0, 1, 2, 3]);
         assert_eq!(
             with("{ racks = [\"rack:3\", \"rack:1\"] }"),
-            [3, 1, 0, 2],
+            [1, 3, 0, 2],
             "two would stand in each rack"
         );
     }
