@@ -143,7 +143,7 @@ impl Pending {
             self.backing.pop();
             self.add(pod, now);
         }
-        let sweeps = self.retry == Retry::Timer || now.0 % SWEEP.0 == 0;
+        let sweeps = self.retry == Retry::Timer || now.0.is_multiple_of(SWEEP.0);
         while let Some(&(since, pod)) = self.failed.front()
             && sweeps
             && since + patience <= now
