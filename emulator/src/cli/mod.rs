@@ -174,6 +174,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(validate::Error::Broken { .. }) => return 3,
         Some(validate::Error::Run(error)) => Some(error),
         Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
+        None if error.is::<Unwritten>() => return 3,
         None => error.downcast_ref::<RunError>(),
     };
     match run {
@@ -209,7 +210,7 @@ fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
 
 /// Whoever read our output stopped reading: that is not an error of ours.
 fn broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Sets logging up: to stderr, or to an agent's log file, where times matter.
@@ -221,7 +222,9 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
         1 => Level::INFO,
         _ => Level::TRACE,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false);
+    // A log that takes no more, because the disk is full, must not end what it is about.
+    let builder =
+        tracing_subscriber::fmt().with_max_level(level).with_target(false).log_internal_errors(false);
     if let Command::Agent(agent::Options { log: Some(path), .. }) = &cli.command {
         builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
     } else {
@@ -239,14 +242,19 @@ fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
+/// Standard output takes no more.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+struct Unwritten(#[from] io::Error);
+
 /// Writes text to stdout, with a newline at its end.
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), Unwritten> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
-    out.flush()
+    Ok(out.flush()?)
 }
 
 /// Writes a value as indented JSON to stdout.

@@ -1,7 +1,10 @@
 //! What the tasks of an agent share during a unit, and how its shard speaks to the others.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
@@ -29,6 +32,8 @@ const DRIFT_PPM: f64 = 1000.0;
 /// What the tasks of a unit share.
 pub(super) struct Desk {
     pub(super) inbox: Inbox,
+    /// How far this host has come, ns: for whoever judges what comes in.
+    pub(super) now: Arc<AtomicU64>,
     pub(super) stop: Cell<bool>,
     /// How far the slowest host has come.
     pub(super) slowest: Cell<Time>,
@@ -41,12 +46,15 @@ pub(super) struct Desk {
     answers: Cell<u32>,
     /// The largest error bound during the run, ns.
     worst: Cell<i64>,
+    /// What a task of the unit said when it panicked.
+    bug: RefCell<Option<String>>,
 }
 
 impl Desk {
     pub(super) fn new(ticks: Ticks) -> Self {
         Self {
             inbox: Inbox::default(),
+            now: Arc::default(),
             stop: Cell::new(false),
             slowest: Cell::new(Time::ZERO),
             start: Cell::new(None),
@@ -55,6 +63,7 @@ impl Desk {
             estimator: RefCell::new(OffsetEstimator::new(SAMPLES, DRIFT_PPM)),
             answers: Cell::new(0),
             worst: Cell::new(0),
+            bug: RefCell::default(),
         }
     }
 
@@ -63,6 +72,23 @@ impl Desk {
         self.stop.set(true);
         self.bell.notify_waiters();
         self.inbox.wake();
+    }
+
+    /// Ends the unit because one of its tasks panicked.
+    pub(super) fn fail(&self, bug: String) {
+        tracing::error!("{bug}");
+        self.bug.borrow_mut().get_or_insert(bug);
+        self.halt();
+    }
+
+    /// Whether no task of the unit has panicked.
+    pub(super) fn sound(&self) -> Result<(), String> {
+        self.bug.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Why the unit was ended before it began.
+    pub(super) fn reason(&self) -> String {
+        self.sound().err().unwrap_or_else(|| "the controller has called it off".to_owned())
     }
 
     /// The controller has said when to begin.
@@ -81,10 +107,9 @@ impl Desk {
         self.until(|| self.stop.get()).await;
     }
 
-    /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
-    pub(super) async fn known(&self, pings: u32) -> i64 {
+    /// Waits until so many pings were answered.
+    pub(super) async fn known(&self, pings: u32) {
         self.until(|| self.answers.get() >= pings).await;
-        self.offset().map_or(0, |(_, bound)| bound)
     }
 
     async fn until(&self, done: impl Fn() -> bool) {
@@ -142,11 +167,18 @@ pub(super) struct Office {
     /// Reports that the channel had no room for.
     waiting: Vec<Observation>,
     mine: Time,
+    /// Events that may wait at most.
+    events: usize,
 }
 
 impl Office {
-    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<Link>>, words: mpsc::Sender<Word>) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO }
+    pub(super) fn new(
+        desk: Rc<Desk>,
+        links: Vec<Option<Link>>,
+        words: mpsc::Sender<Word>,
+        events: usize,
+    ) -> Self {
+        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO, events }
     }
 
     /// The last report, if there was no room for it.
@@ -156,10 +188,12 @@ impl Office {
         Some(Word::Notes { notes, mark, progress: self.mine })
     }
 
-    /// What all links counted.
-    pub(super) fn links(&self) -> LinkStats {
+    /// Ends all links; says what they counted.
+    pub(super) fn close(&self) -> LinkStats {
         let mut sum = LinkStats::default();
-        for stats in self.links.iter().flatten().map(Link::stats) {
+        for link in self.links.iter().flatten() {
+            let stats = link.stats();
+            link.close("the run is over");
             sum.datagram_sent += stats.datagram_sent;
             sum.datagram_dropped += stats.datagram_dropped;
             sum.datagrams_lost += stats.datagrams_lost;
@@ -188,7 +222,19 @@ impl Post for Office {
 
     fn progress(&mut self, mine: Time) -> Time {
         self.mine = mine;
+        self.desk.now.store(mine.0, Ordering::Relaxed);
         self.desk.slowest.get()
+    }
+
+    fn bear(&self, events: usize) -> io::Result<()> {
+        if events <= self.events {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "more than {} events wait here: use more hosts, or start the agent with a larger --events if it has \
+             the memory",
+            self.events
+        )))
     }
 
     fn stopped(&self) -> bool {

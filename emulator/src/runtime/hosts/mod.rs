@@ -3,17 +3,23 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
+//! | `house` | who comes to an agent, and who is served |
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
 //! | [`protocol`] | what controller and agents say to each other |
+//! | `caught` | panics that end a unit and not the agent |
 //! | `sense` | whether what other hosts say can be |
 //! | `spawn` | agents on this machine, to try it in one command |
 //! | [`status`](fn@status) | how agents are |
 
 pub mod agent;
+mod caught;
 mod desk;
 pub mod fleet;
+mod house;
+mod line;
 pub mod protocol;
 mod sense;
 mod session;
@@ -61,6 +67,9 @@ pub enum HostsError {
     /// The system refuses something.
     #[error("{0}")]
     System(io::Error),
+    /// Somebody wants it to stop before it has begun.
+    #[error("interrupted before the hosts were ready, so nothing was run")]
+    Interrupted,
     /// A host does not do what it should.
     #[error("host {host}: {why}")]
     Host {
@@ -78,6 +87,11 @@ impl HostsError {
         matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_))
     }
 }
+
+/// The shortest time of silence after which an agent may give a peer up.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+/// The longest. The controller waits as long as the agent's own lease says, and never longer than this.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
 /// Limits of a socket whose peers may be silent for so long.
 fn timing(silence: Duration) -> Options {
