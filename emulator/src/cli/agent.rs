@@ -54,7 +54,7 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
-        anyhow::bail!("--lease: {} is not from 1s to 10min", options.lease);
+        anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);
     }
     let settings = Settings {
         listen: options.listen,
