@@ -179,7 +179,7 @@ impl Controller {
         self.start().await;
         tokio::time::sleep(Duration::from_millis(200)).await;
         self.say(Order::Stop).await;
-        let Word::End(end) = self.hear().await else { panic!("no last word") };
+        let Word::Account(end) = self.hear().await else { panic!("no last word") };
         assert!(end.tally.events > 0, "nothing happened in 200 ms");
     }
 
@@ -240,7 +240,7 @@ async fn a_run_that_is_over_ends_its_links() {
     // Called by the test.
     let (_h2, connection) = stage.two(&mut controller).await;
     controller.say(Order::Stop).await;
-    assert!(matches!(controller.hear().await, Word::End(_)));
+    assert!(matches!(controller.hear().await, Word::Account(_)));
     assert_eq!(within(connection.ended()).await, End::Done);
     // Calling the test.
     let (h2, mut accepted) = stage.net.listen("h2", &Options::default());
@@ -250,7 +250,7 @@ async fn a_run_that_is_over_ends_its_links() {
     assert!(matches!(controller.hear().await, Word::Ready { run: 2 }));
     controller.start().await;
     controller.say(Order::Stop).await;
-    assert!(matches!(controller.hear().await, Word::End(_)));
+    assert!(matches!(controller.hear().await, Word::Account(_)));
     assert_eq!(within(peer.connection.ended()).await, End::Done);
 }
 

@@ -13,7 +13,7 @@ use common::binary::{lines, text};
 use common::net::{Net, PATIENT, within};
 use volary::fidelity::vitals::HostVitals;
 use volary::runtime::closing::Tally;
-use volary::runtime::hosts::protocol::{End, Order, Word};
+use volary::runtime::hosts::protocol::{Account, Order, Word};
 use volary::transport::endpoint::Accepted;
 use volary::transport::{Connection, Control, Options, Transport};
 use volary::wire::LARGEST_FRAME;
@@ -125,7 +125,7 @@ impl Agent {
     async fn end(&mut self) {
         let (reading, vitals) = Default::default();
         let vitals: HostVitals = vitals;
-        self.say(Word::End(Box::new(End { tally: Tally::default(), reading, vitals }))).await;
+        self.say(Word::Account(Box::new(Account { tally: Tally::default(), reading, vitals }))).await;
     }
 }
 

@@ -176,6 +176,32 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
         assert!(fastest(there) > 0.5 * fastest(here), "{there}\n{here}");
     }
     assert!(cluster.states().iter().all(|state| state == "idle"), "{:?}", cluster.states());
+    assert_hosts_are_recorded(&cluster, "there", 2);
+    assert!(manifest(&cluster, "here")["hosts"].is_null());
+}
+
+fn manifest(cluster: &Cluster, out: &str) -> Value {
+    serde_json::from_slice(&fs::read(cluster.path().join(out).join("manifest.json")).unwrap()).unwrap()
+}
+
+/// The manifest names the hosts, what each held in every cell, and how far their clocks can be trusted.
+fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
+    let manifest = manifest(cluster, out);
+    let hosts = manifest["hosts"].as_array().unwrap();
+    let file = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
+    for (i, (host, (name, nodes))) in
+        hosts.iter().zip([("h1", "0-3"), ("h2", "4-7"), ("h3", "8-11")]).enumerate()
+    {
+        assert_eq!(host["name"], name);
+        assert!(file.contains(host["address"].as_str().unwrap()), "{host}");
+        let [held] = &host["held"].as_array().unwrap()[..] else { panic!("placed alike: {host}") };
+        assert_eq!((&held["shard"], &held["nodes"]), (&i.into(), &nodes.into()));
+        assert_eq!(held["schedulers"], i.to_string());
+        assert_eq!(held["cells"].as_array().unwrap().len(), cells);
+        assert_eq!(held["cells"], manifest["cells"]);
+    }
+    let error = manifest["clock_error_s"].as_f64().unwrap();
+    assert!(error > 0.0 && error < 1.0, "{error}");
 }
 
 #[test]

@@ -17,6 +17,7 @@
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;
+mod hosts;
 mod load;
 mod merge;
 mod place;
@@ -173,6 +174,7 @@ impl RunDir {
             if let Some(differs) = differ::another(&old, &manifest) {
                 return Err(Error::Another { path: root.to_owned(), differs });
             }
+            hosts::unite(&mut manifest, &old);
             manifest.started = old.started;
         }
         Self::take(root, manifest, lock)
@@ -239,6 +241,7 @@ impl RunDir {
                 .map_err(io("create", &path))?
                 .map_err(|source| Error::Rows { path, source })?;
         }
+        self.clock_error(&measured.summary)?;
         let record = CellRecord::new(id, measured);
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
@@ -253,6 +256,7 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written.
     pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
+        failure.summary.as_ref().map_or(Ok(()), |summary| self.clock_error(summary))?;
         write_json(&failure_path(&self.root, &failure.id), failure)
     }
 

@@ -34,7 +34,7 @@ use crate::rundir::{self, RunDir};
 use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
 use hosts::fleet::Session;
-use hosts::{Fleet, HostsError};
+use hosts::{Fleet, HostsError, nothing_held};
 pub use pool::Watch;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
@@ -125,9 +125,11 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let logged = experiment.run.record.inputs;
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut units = experiment.units(options.shard);
-    let manifest = manifest(experiment, options, &units);
+    let mut manifest = manifest(experiment, options, &units);
     // Before the folder: a run that cannot begin leaves none.
     let session = session(experiment, options, watch)?;
+    manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
+    let session = session.map(Mutex::new);
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -171,8 +173,8 @@ fn session(
     experiment: &Experiment,
     options: &RunOptions,
     watch: &Watch,
-) -> Result<Option<Mutex<Session>>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment, watch).map(Mutex::new));
+) -> Result<Option<Session>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment, watch));
     Ok(fleet.transpose()?)
 }
 

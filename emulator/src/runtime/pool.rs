@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
 use super::hosts::fleet::Session;
+use super::hosts::held;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
 use crate::record::inputs::Sink;
@@ -124,10 +125,14 @@ impl Crew<'_> {
             Err(panic) => self.fail(unit, panic_text(panic.as_ref()), None),
         };
         if let Err(error) = stored {
-            // Nothing can be kept any more: everyone stops.
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            self.watch.stop.store(true, Ordering::Relaxed);
+            self.give_up(error);
         }
+    }
+
+    /// Nothing can be kept any more: everyone stops.
+    fn give_up(&self, error: rundir::Error) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        self.watch.stop.store(true, Ordering::Relaxed);
     }
 
     fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
@@ -144,9 +149,12 @@ impl Crew<'_> {
                     virtual_time::measure_logged(name, &world, run, &log, self.watch)
                 }
                 (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
-                (RuntimeKind::Hosts, _) => {
-                    self.on_hosts(|session| session.measure(name, &world, unit.point, run, self.watch))
-                }
+                (RuntimeKind::Hosts, _) => self.on_hosts(|session| {
+                    if let Err(error) = self.folder.held(&held(session.members(), &world, &unit.id)) {
+                        self.give_up(error);
+                    }
+                    session.measure(name, &world, unit.point, run, self.watch)
+                }),
             }
         });
         match measured {

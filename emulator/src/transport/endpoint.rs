@@ -119,7 +119,7 @@ pub struct Refusals {
 #[derive(Debug)]
 pub struct Transport {
     quic: quinn::Endpoint,
-    desk: Arc<Desk>,
+    gate: Arc<Gate>,
     buffers: Buffers,
     doorman: Option<AbortHandle>,
 }
@@ -130,7 +130,7 @@ pub struct Accepted(mpsc::Receiver<Peer>);
 
 /// What every handshake needs.
 #[derive(Debug)]
-struct Desk {
+struct Gate {
     hello: Hello,
     options: Options,
     listed: Mutex<BTreeSet<String>>,
@@ -149,7 +149,7 @@ impl Transport {
         let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.gate), accepted));
         transport.doorman = Some(doorman.abort_handle());
         Ok((transport, Accepted(peers)))
     }
@@ -172,21 +172,21 @@ impl Transport {
         let mut quic =
             quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
         quic.set_default_client_config(client);
-        let desk = Desk {
+        let gate = Gate {
             hello: Hello::of(&identity.subject),
             options: options.clone(),
             listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
             refusals: Mutex::default(),
             handshakes: Arc::new(Semaphore::new(options.handshakes)),
         };
-        Ok(Self { quic, desk: Arc::new(desk), buffers, doorman: None })
+        Ok(Self { quic, gate: Arc::new(gate), buffers, doorman: None })
     }
 
     /// Connects to the host of that name, and to nobody else who may be at that address.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
-        let patience = self.desk.options.patience;
-        timeout(patience, self.desk.call(&self.quic, name, address))
+        let patience = self.gate.options.patience;
+        timeout(patience, self.gate.call(&self.quic, name, address))
             .await
             .map_err(|_| failed(format!("no answer within {patience:?}: does `volary agent` run there?")))?
             .map_err(|error| failed(error.to_string()))
@@ -196,13 +196,13 @@ impl Transport {
     pub fn admit(&self, names: impl IntoIterator<Item = String>) {
         let mut listed: BTreeSet<_> = names.into_iter().collect();
         listed.insert(CONTROLLER.to_owned());
-        *lock(&self.desk.listed) = listed;
+        *lock(&self.gate.listed) = listed;
     }
 
     /// What was refused so far.
     #[must_use]
     pub fn refusals(&self) -> Refusals {
-        lock(&self.desk.refusals).clone()
+        lock(&self.gate.refusals).clone()
     }
 
     /// Sizes of the socket's buffers.
@@ -239,7 +239,7 @@ impl Accepted {
 }
 
 /// Looks at everyone who knocks, without waiting for any.
-async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<Peer>) {
+async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<Peer>) {
     while let Some(incoming) = quic.accept().await {
         if !incoming.remote_address_validated() {
             // Fails only for who was told to retry already.
@@ -247,18 +247,18 @@ async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<
             continue;
         }
         let address = incoming.remote_address();
-        let room = quic.open_connections() < desk.options.connections;
-        let Some(slot) = Arc::clone(&desk.handshakes).try_acquire_owned().ok().filter(|_| room) else {
-            desk.refuse(address, &Refusal::Full);
+        let room = quic.open_connections() < gate.options.connections;
+        let Some(slot) = Arc::clone(&gate.handshakes).try_acquire_owned().ok().filter(|_| room) else {
+            gate.refuse(address, &Refusal::Full);
             incoming.refuse();
             continue;
         };
-        let (desk, accepted) = (Arc::clone(&desk), accepted.clone());
+        let (gate, accepted) = (Arc::clone(&gate), accepted.clone());
         tokio::spawn(async move {
-            match desk.receive(incoming).await {
+            match gate.receive(incoming).await {
                 // Nobody left to take it means that all is over.
                 Ok(peer) => drop(accepted.send(peer).await),
-                Err(refusal) => desk.refuse(address, &refusal),
+                Err(refusal) => gate.refuse(address, &refusal),
             }
             drop(slot);
         });
@@ -278,7 +278,7 @@ enum Refusal {
     Hello(#[from] HelloError),
 }
 
-impl Desk {
+impl Gate {
     /// Takes somebody in who connects to us.
     async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
         let patience = self.options.patience;

@@ -6,6 +6,7 @@ use super::*;
 use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
+use crate::record::hosts::Held;
 use crate::record::manifest::Failure;
 use crate::results::{ClaimResult, Verdict};
 
@@ -97,7 +98,9 @@ fn all_text_is_escaped() {
     manifest.experiment = evil.into();
     manifest.argv = vec![evil.into()];
     manifest.spec = json!({ evil: evil });
-    manifest.hosts = Some(json!({ evil: evil }));
+    let held = Held { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
+    let address = ([127, 0, 0, 1], 4433).into();
+    manifest.hosts = Some(vec![HostRecord { name: evil.into(), address, weight: 1.0, held: vec![held] }]);
     let cell = [(evil.to_owned(), json!(evil))].into();
     let failure =
         Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };

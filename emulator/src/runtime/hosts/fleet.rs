@@ -6,20 +6,19 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout, timeout_at};
-use volary_actors::base::{Endpoint as Place, Time};
+use volary_actors::base::Time;
 
+use super::held::doomed;
 use super::line::{Heard, Host};
-use super::protocol::{Assignment, End, Member, Order, Word};
-use super::sense::possible;
+use super::protocol::{Assignment, Member, Order, Word};
+use super::ran::{Last, Ran};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::fidelity::gauge::Gauge;
-use crate::parcel::Observation;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::{Keeper, Over};
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
@@ -99,9 +98,10 @@ impl Session {
         Ok(Self { party, runtime, _spawned: spawned })
     }
 
-    /// The names of the hosts, in order of shards.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.party.members.iter().map(|member| member.name.as_str())
+    /// The hosts, in order of shards.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.party.members
     }
 
     /// Runs one unit on the hosts.
@@ -128,14 +128,14 @@ impl Session {
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
         let ended = last.iter().flatten().filter_map(|last| match last {
-            Last::End(end) => Some(end),
+            Last::Account(account) => Some(account),
             Last::Refused => None,
         });
-        ended.clone().for_each(|end| {
-            tally.add(&end.tally);
-            gauge.merge(&end.reading);
+        ended.clone().for_each(|account| {
+            tally.add(&account.tally);
+            gauge.merge(&account.reading);
         });
-        let hosts: Vec<_> = ended.map(|end| end.vitals.clone()).collect();
+        let hosts: Vec<_> = ended.map(|account| account.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -155,45 +155,6 @@ impl Session {
         match broken {
             Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),
-        }
-    }
-}
-
-/// A unit on its way, and when it is over.
-struct Ran<'a> {
-    world: &'a World,
-    keeper: Keeper<'a>,
-    over: Over,
-    /// The last words of the hosts, by shard.
-    last: Vec<Option<Last>>,
-    /// Why it could not go on.
-    broken: Option<String>,
-    /// The host that is said to be why, if only others said so.
-    accused: Option<usize>,
-}
-
-/// The last word of a host on a unit.
-enum Last {
-    End(Box<End>),
-    /// It could not go on, but is ready for the next one.
-    Refused,
-}
-
-impl Ran<'_> {
-    /// Takes in a report of a host, if what it says can be.
-    fn report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), String> {
-        if !notes.iter().all(|note| possible(self.world, note)) {
-            return Err("it reports what cannot be".to_owned());
-        }
-        self.keeper.report(host, notes, mark);
-        Ok(())
-    }
-
-    /// A host said why it cannot go on: that is worth more than what others say of it.
-    fn refused(&mut self, host: usize, name: &str, why: &str) {
-        self.last[host] = Some(Last::Refused);
-        if self.broken.is_none() || self.accused == Some(host) {
-            (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);
         }
     }
 }
@@ -292,7 +253,7 @@ impl Party {
             return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
         }
         let heals_at = world.faults()?.heals_at();
-        let doomed = self.doomed(world)?;
+        let doomed = doomed(world, &self.members)?;
         self.run += 1;
         let id = world.point().id_under(world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {
@@ -328,21 +289,6 @@ impl Party {
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
         Ok(ran)
-    }
-
-    /// From when on every actor of a host is down for good, by the experiment's own faults.
-    fn doomed(&self, world: &World) -> Result<Vec<Option<Time>>, UnitError> {
-        let weights: Vec<f64> = self.members.iter().map(|member| member.weight).collect();
-        let homes = place(world.layout(), &weights);
-        let faults = world.faults()?;
-        let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); self.hosts.len()];
-        for (endpoint, home) in homes.into_iter().enumerate() {
-            let gone =
-                faults.crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
-            let host = &mut doomed[home as usize];
-            *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
-        }
-        Ok(doomed)
     }
 
     /// Keeps the books until the run is over.
@@ -415,9 +361,9 @@ impl Party {
                 false => None,
             };
             let (host, why) = match heard {
-                Some((i, Heard::Word(Word::End(end)))) => {
+                Some((i, Heard::Word(Word::Account(account)))) => {
                     ran.keeper.end(i);
-                    ran.last[i] = Some(Last::End(end));
+                    ran.last[i] = Some(Last::Account(account));
                     continue;
                 }
                 Some((i, Heard::Word(Word::Refused { run, why }))) if run == self.run => {

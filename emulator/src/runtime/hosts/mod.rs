@@ -3,6 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | `ran` | a unit on the hosts, as the controller sees it |
+//! | `held` | which host holds what |
 //! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
 //! | `house` | who comes to an agent, and who is served |
@@ -18,9 +20,11 @@ pub mod agent;
 mod caught;
 mod desk;
 pub mod fleet;
+mod held;
 mod house;
 mod line;
 pub mod protocol;
+mod ran;
 mod sense;
 mod session;
 mod spawn;
@@ -30,6 +34,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(super) use held::{held, nothing_held};
 pub use status::{State, status};
 
 use crate::spec::SpecError;
@@ -51,7 +56,7 @@ pub enum Fleet {
 pub enum HostsError {
     /// The hosts file.
     #[error(transparent)]
-    File(#[from] transport::hosts::HostsError),
+    File(#[from] transport::hosts::HostsFileError),
     /// An identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),

@@ -134,12 +134,12 @@ pub enum Word {
         why: String,
     },
     /// The last word on a unit.
-    End(Box<End>),
+    Account(Box<Account>),
 }
 
 /// What an agent measured of a unit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct End {
+pub struct Account {
     /// What its shard counted.
     pub tally: Tally,
     /// How late it was.

@@ -13,15 +13,15 @@ use volary_actors::base::Time;
 
 use super::caught::caught;
 use super::desk::{Desk, Office, QUEUE, WORDS};
+use super::held::homes;
 use super::house::{FAREWELL, House};
-use super::protocol::{Assignment, End, Order, PURPOSE_FRAME, Purpose, Word};
+use super::protocol::{Account, Assignment, Order, PURPOSE_FRAME, Purpose, Word};
 use super::sense::{sensible, timely};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::runtime::closing::Tally;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
@@ -105,7 +105,7 @@ pub(super) async fn session(
         let ran = caught(unit.run(Arc::clone(&experiment), assignment)).await;
         house.begin(run + 1);
         word = match ran {
-            Ok(Ok(end)) => Word::End(end),
+            Ok(Ok(account)) => Word::Account(account),
             Ok(Err(why)) => {
                 tracing::info!("a run ends early: {why}");
                 Word::Refused { run, why }
@@ -172,7 +172,7 @@ struct Unit<'a> {
 }
 
 impl Unit<'_> {
-    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<End>, String> {
+    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<Account>, String> {
         let speed = experiment.run.speed;
         let world = build(experiment, &task).await?;
         let mut crew = Crew::default();
@@ -188,8 +188,7 @@ impl Unit<'_> {
             }
             () = self.desk.halted() => return Err(self.desk.reason()),
         };
-        let weights: Vec<f64> = task.members.iter().map(|member| member.weight).collect();
-        let homes: Arc<[u16]> = place(world.layout(), &weights).into();
+        let homes: Arc<[u16]> = homes(&world, &task.members).into();
         let world = Arc::new(world);
         let (came, arrivals) = mpsc::channel(ARRIVALS);
         let start = |(from, connection): (usize, Option<Connection>)| {
@@ -226,7 +225,7 @@ impl Unit<'_> {
         if let Some(rest) = office.rest() {
             self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
         }
-        Ok(Box::new(End {
+        Ok(Box::new(Account {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
