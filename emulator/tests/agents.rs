@@ -152,13 +152,12 @@ impl Controller {
     /// The next word that is neither a ping nor a report.
     async fn hear(&mut self) -> Word {
         loop {
-            match within(self.control.receive()).await.unwrap() {
-                Word::Ping { sent } => {
-                    self.clock = sent;
-                    self.say(Order::Pong { sent, here: sent }).await;
-                }
-                Word::Notes { .. } => {}
-                word => return word,
+            let word = within(self.control.receive()).await.unwrap();
+            if let Word::Ping { sent } = word {
+                self.clock = sent;
+                self.say(Order::Pong { sent, here: sent }).await;
+            } else if !matches!(word, Word::Notes { .. }) {
+                return word;
             }
         }
     }

@@ -90,26 +90,24 @@ impl Agent {
 
     async fn hear(&mut self) -> Order {
         loop {
-            match within(self.control.receive()).await.unwrap() {
-                Order::Progress { .. } | Order::Pong { .. } => {}
-                order => return order,
+            let order = within(self.control.receive()).await.unwrap();
+            if !matches!(order, Order::Progress { .. } | Order::Pong { .. }) {
+                return order;
             }
         }
     }
 
     /// Until a unit has begun; gives its number.
     async fn begun(&mut self) -> u64 {
-        loop {
-            match self.hear().await {
-                Order::Load { .. } => self.say(Word::Loaded).await,
-                Order::Prepare(unit) => {
-                    self.say(Word::Ready { run: unit.run }).await;
-                    assert!(matches!(self.hear().await, Order::Start { .. }));
-                    return unit.run;
-                }
-                other => panic!("{other:?}"),
-            }
+        let mut order = self.hear().await;
+        if matches!(order, Order::Load { .. }) {
+            self.say(Word::Loaded).await;
+            order = self.hear().await;
         }
+        let Order::Prepare(unit) = order else { panic!("no unit to prepare") };
+        self.say(Word::Ready { run: unit.run }).await;
+        assert!(matches!(self.hear().await, Order::Start { .. }));
+        unit.run
     }
 
     /// Nothing was seen, and nothing will be before the unit's end.

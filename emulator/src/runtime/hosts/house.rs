@@ -104,7 +104,8 @@ impl House {
         };
         let refusal = match first {
             Order::Status => {
-                let state = self.guest.get().map_or("idle".to_owned(), |other| format!("runs for {other}"));
+                let state =
+                    self.guest.get().map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
                 let _ = control.send(&Word::State(state)).await;
                 return hung_up(&connection).await;
             }
