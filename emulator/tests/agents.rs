@@ -14,6 +14,7 @@ use common::worlds;
 use tokio::sync::mpsc;
 use volary::parcel::Parcel;
 use volary::runtime::hosts::agent::{Agent, Settings};
+use volary::runtime::hosts::log::RunLog;
 use volary::runtime::hosts::protocol::{Assignment, Member, Order, PURPOSE_FRAME, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
@@ -62,6 +63,7 @@ impl Stage {
             lease: Span::from_secs(10),
             once: false,
             events: EVENTS,
+            log: RunLog::default(),
             ticks: Ticks::new(),
         };
         let agent = Agent::new(&settings).unwrap();
@@ -156,7 +158,7 @@ impl Controller {
             if let Word::Ping { sent } = word {
                 self.clock = sent;
                 self.say(Order::Pong { sent, here: sent }).await;
-            } else if !matches!(word, Word::Notes { .. }) {
+            } else if !matches!(word, Word::Notes { .. } | Word::Log(_) | Word::Inputs(_)) {
                 return word;
             }
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::binary::{lines, text};
 use common::net::{Net, PATIENT, within};
+use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
 use volary::runtime::closing::Tally;
 use volary::runtime::hosts::protocol::{Account, Order, Word};
@@ -121,9 +122,13 @@ impl Agent {
     }
 
     async fn end(&mut self) {
-        let (reading, vitals) = Default::default();
-        let vitals: HostVitals = vitals;
-        self.say(Word::Account(Box::new(Account { tally: Tally::default(), reading, vitals }))).await;
+        let account = Account {
+            tally: Tally::default(),
+            reading: Reading::default(),
+            vitals: HostVitals::default(),
+            datagrams: Vec::new(),
+        };
+        self.say(Word::Account(Box::new(account))).await;
     }
 }
 
@@ -192,7 +197,7 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     assert!(matches!(host.hear().await, Order::Load { .. }));
-    let _ = within(host.control.send(&Word::State("x".repeat(20 << 20)))).await;
+    let _ = within(host.control.send(&Word::Log("x".repeat(20 << 20)))).await;
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");

@@ -69,12 +69,6 @@ fn nothing_is_left_behind() {
         ("seed = 3", "seed = 3", &["--set", "run.speed=0"], &["--set:1:11", "run.speed", "between"]),
         ("seed = 3", "seed = 3", &["--set", "run.speed=inf"], &["--set:1:11", "run.speed", "between"]),
         ("seed = 3", "seed = 3", &["--set", "run.speed=nan"], &["--set:1:11", "run.speed", "between"]),
-        (
-            "seed = 3",
-            "seed = 3",
-            &["--runtime", "hosts", "--set", "run.record.inputs=true"],
-            &["--set:1:19", "local", "inputs"],
-        ),
         ("seed = 3", "repeat = \"auto\"", &["--shard", "1/2"], &["--repeat N"]),
     ];
     let mut wrong = Vec::new();

@@ -12,6 +12,7 @@ use volary_actors::base::Span;
 
 use super::print;
 use crate::runtime::hosts::agent::{Agent, Settings};
+use crate::runtime::hosts::log::RunLog;
 use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::runtime::real::ticks::Ticks;
 
@@ -51,7 +52,7 @@ pub(super) struct Options {
     clock_drift: f64,
 }
 
-pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> {
     let lease = Duration::from_nanos(options.lease.0);
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
         anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);
@@ -63,6 +64,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         once: options.once,
         events: options.events,
         ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
+        log: log.clone(),
     };
     let agent = Agent::new(&settings)?;
     let pid = options.pidfile.as_deref().map(Pidfile::write).transpose()?;

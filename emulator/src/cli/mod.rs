@@ -27,11 +27,16 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
+use crate::runtime::hosts::log::RunLog;
 use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
 
@@ -138,7 +143,8 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match log(&cli).and_then(|()| dispatch(&cli.command)) {
+    let heard = RunLog::default();
+    match log(&cli, &heard).and_then(|()| dispatch(&cli.command, &heard)) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -148,7 +154,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
+fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(options) => run::main(options),
         Command::Plan(options) => plan::main(options),
@@ -162,7 +168,7 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
         Command::Certs(options) => certs::main(options),
-        Command::Agent(options) => agent::main(options),
+        Command::Agent(options) => agent::main(options, heard),
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options),
     }
@@ -213,8 +219,11 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Sets logging up: to stderr, or to an agent's log file, where times matter.
-fn log(cli: &Cli) -> anyhow::Result<()> {
+/// A log that takes no more, because the disk is full, must not end what it is about.
+const COMPLAIN: bool = false;
+
+/// Sets logging up: to stderr, or to an agent's log file, where times matter. An agent's controller `heard` it too.
+fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run writes to the terminal of whoever started it.
     let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
     let level = match cli.verbose + u8::from(agent) {
@@ -222,14 +231,35 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
         1 => Level::INFO,
         _ => Level::TRACE,
     };
-    // A log that takes no more, because the disk is full, must not end what it is about.
-    let builder =
-        tracing_subscriber::fmt().with_max_level(level).with_target(false).log_internal_errors(false);
-    if let Command::Agent(agent::Options { log: Some(path), .. }) = &cli.command {
-        builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
-    } else {
-        builder.with_writer(io::stderr).with_ansi(colours(&io::stderr())).without_time().init();
-    }
+    let level = LevelFilter::from(level);
+    let Command::Agent(agent) = &cli.command else {
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
+        let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
+        tracing_subscriber::registry().with(terminal.with_filter(level)).init();
+        return Ok(());
+    };
+    let file = agent.log.as_deref().map(agent::log_file).transpose()?;
+    let file = file.map(|file| {
+        fmt::layer()
+            .with_target(false)
+            .log_internal_errors(COMPLAIN)
+            .with_writer(Mutex::new(file))
+            .with_ansi(false)
+    });
+    let terminal = agent.log.is_none().then(|| {
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
+        terminal.with_ansi(colours(&io::stderr())).without_time()
+    });
+    let heard = fmt::layer()
+        .with_target(false)
+        .log_internal_errors(COMPLAIN)
+        .with_writer(heard.clone())
+        .with_ansi(false);
+    tracing_subscriber::registry()
+        .with(file.with_filter(level))
+        .with(terminal.with_filter(level))
+        .with(heard.with_filter(level.max(LevelFilter::INFO)))
+        .init();
     Ok(())
 }
 

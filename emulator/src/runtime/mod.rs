@@ -129,7 +129,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     // Before the folder: a run that cannot begin leaves none.
     let session = session(experiment, options, watch)?;
     manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
-    let session = session.map(Mutex::new);
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -139,6 +138,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
         tracing::warn!("kept {kept} of {} runs, running {}", units.len(), units.len() - kept);
     }
+    if let Some(session) = &session {
+        folder.keep_logs(|logs| session.keep_logs_in(logs))?;
+    }
+    let session = session.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let mut failures = Vec::new();
     let mut todo = units.clone();
@@ -156,6 +159,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
         units.extend(todo.iter().cloned());
     }
+    // The hosts are free, and have no part in the log any more.
+    drop(session);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {

@@ -149,11 +149,11 @@ impl Crew<'_> {
                     virtual_time::measure_logged(name, &world, run, &log, self.watch)
                 }
                 (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
-                (RuntimeKind::Hosts, _) => self.on_hosts(|session| {
+                (RuntimeKind::Hosts, log) => self.on_hosts(|session| {
                     if let Err(error) = self.folder.held(&held(session.members(), &world, &unit.id)) {
                         self.give_up(error);
                     }
-                    session.measure(name, &world, unit.point, run, self.watch)
+                    session.measure(name, &world, unit.point, run, log.as_ref(), self.watch)
                 }),
             }
         });

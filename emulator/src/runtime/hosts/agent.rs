@@ -15,6 +15,7 @@ use tokio::task::LocalSet;
 use volary_actors::base::Span;
 
 use super::house::House;
+use super::log::RunLog;
 use super::{HostsError, timing};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::endpoint::Accepted;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub events: usize,
     /// Its clock.
     pub ticks: Ticks,
+    /// What it logs of a run.
+    pub log: RunLog,
 }
 
 /// An agent that listens.
@@ -47,6 +50,7 @@ pub struct Agent {
     once: bool,
     events: usize,
     ticks: Ticks,
+    log: RunLog,
 }
 
 impl Agent {
@@ -62,8 +66,8 @@ impl Agent {
         let (transport, accepted) = Transport::listen(&identity, settings.listen, &timing(lease))?;
         drop(guard);
         let name = identity.subject.name;
-        let &Settings { once, events, ticks, .. } = settings;
-        Ok(Self { runtime, transport, accepted, name, once, events, ticks })
+        let Settings { once, events, ticks, ref log, .. } = *settings;
+        Ok(Self { runtime, transport, accepted, name, once, events, ticks, log: log.clone() })
     }
 
     /// The name that its certificate proves.
@@ -85,7 +89,7 @@ impl Agent {
     /// # Errors
     /// When the system does not let it wait for signals.
     pub fn run(self) -> io::Result<()> {
-        let house = Rc::new(House::new(self.transport, self.ticks, self.events));
+        let house = Rc::new(House::new(self.transport, self.ticks, self.log, self.events));
         let local = LocalSet::new();
         let (once, accepted) = (self.once, self.accepted);
         let result = self.runtime.block_on(local.run_until(async {

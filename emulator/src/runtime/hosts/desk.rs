@@ -9,20 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
 
-use super::protocol::Word;
+use super::protocol::{Datagrams, Word};
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
+use crate::record::inputs::Carried;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::Link;
 use crate::transport::clock::{OffsetEstimator, Sample};
-use crate::transport::link::{LinkStats, SendError};
+use crate::transport::link::SendError;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
 pub(super) const WORDS: usize = 64;
 /// Bytes that may wait for one other host; with half of it the shard waits.
 pub(super) const QUEUE: usize = 8 << 20;
+/// Frames of logged inputs that may wait; with more the shard waits.
+const INPUTS: usize = 64;
 /// Samples of the controller's clock that are looked at.
 const SAMPLES: usize = 64;
 /// How much faster one machine's clock may run than another's, in parts per million: time services slew each by
@@ -107,9 +110,10 @@ impl Desk {
         self.until(|| self.stop.get()).await;
     }
 
-    /// Waits until so many pings were answered.
-    pub(super) async fn known(&self, pings: u32) {
+    /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
+    pub(super) async fn known(&self, pings: u32) -> i64 {
         self.until(|| self.answers.get() >= pings).await;
+        self.offset().map_or(0, |(_, bound)| bound)
     }
 
     async fn until(&self, done: impl Fn() -> bool) {
@@ -166,6 +170,8 @@ pub(super) struct Office {
     words: mpsc::Sender<Word>,
     /// Reports that the channel had no room for.
     waiting: Vec<Observation>,
+    /// Logged inputs on their way to the controller, if they are logged.
+    inputs: Option<Carried>,
     mine: Time,
     /// Events that may wait at most.
     events: usize,
@@ -176,29 +182,42 @@ impl Office {
         desk: Rc<Desk>,
         links: Vec<Option<Link>>,
         words: mpsc::Sender<Word>,
+        inputs: Option<Carried>,
         events: usize,
     ) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO, events }
+        Self { desk, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO, events }
     }
 
-    /// The last report, if there was no room for it.
+    /// The next of what there was no room for.
     pub(super) fn rest(&mut self) -> Option<Word> {
         let notes = std::mem::take(&mut self.waiting);
-        let mark = notes.last()?.at;
-        Some(Word::Notes { notes, mark, progress: self.mine })
+        match notes.last() {
+            Some(last) => Some(Word::Notes { mark: last.at, notes, progress: self.mine }),
+            None => self.inputs.as_ref()?.next().map(Word::Inputs),
+        }
     }
 
-    /// Ends all links; says what they counted.
-    pub(super) fn close(&self) -> LinkStats {
-        let mut sum = LinkStats::default();
-        for link in self.links.iter().flatten() {
-            let stats = link.stats();
-            link.close("the run is over");
-            sum.datagram_sent += stats.datagram_sent;
-            sum.datagram_dropped += stats.datagram_dropped;
-            sum.datagrams_lost += stats.datagrams_lost;
+    /// What the links counted, by shard.
+    pub(super) fn links(&self) -> Vec<Datagrams> {
+        let of =
+            |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
+        self.links.iter().map(of).collect()
+    }
+
+    /// Ends all links.
+    pub(super) fn close(&self) {
+        self.links.iter().flatten().for_each(|link| link.close("the run is over"));
+    }
+
+    /// Sends logged inputs on while the channel is half empty: notes and pings have the other half.
+    fn carry(&self) {
+        let Some(inputs) = &self.inputs else { return };
+        while self.words.capacity() > WORDS / 2
+            && let Ok(room) = self.words.try_reserve()
+            && let Some(frame) = inputs.next()
+        {
+            room.send(Word::Inputs(frame));
         }
-        sum
     }
 }
 
@@ -218,6 +237,7 @@ impl Post for Office {
             let notes = std::mem::take(&mut self.waiting);
             room.send(Word::Notes { notes, mark, progress: self.mine });
         }
+        self.carry();
     }
 
     fn progress(&mut self, mine: Time) -> Time {
@@ -243,6 +263,7 @@ impl Post for Office {
 
     fn congested(&self) -> bool {
         !self.waiting.is_empty() && self.words.capacity() == 0
+            || self.inputs.as_ref().is_some_and(|inputs| inputs.waiting() > INPUTS)
             || self.links.iter().flatten().any(|link| link.waiting() > QUEUE / 2)
     }
 }

@@ -1,6 +1,8 @@
 //! The controller's side: takes the hosts, gives them the experiment, runs unit after unit, collects.
 
+use std::io;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
@@ -9,12 +11,15 @@ use tokio::time::{sleep, timeout, timeout_at};
 use volary_actors::base::Time;
 
 use super::held::doomed;
+use super::kept::Kept;
 use super::line::{Heard, Host};
+use super::losses;
 use super::protocol::{Assignment, Member, Order, Word};
-use super::ran::{Last, Ran};
+use super::ran::{Last, Ran, Unsaid};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::fidelity::gauge::Gauge;
+use crate::record::inputs;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
@@ -52,6 +57,8 @@ struct Party {
     hosts: Vec<Host>,
     heard: mpsc::Receiver<(usize, Heard)>,
     ticks: Ticks,
+    /// Logs and inputs of the hosts.
+    kept: Kept,
     /// Tells units of this session from those of any other.
     run: u64,
 }
@@ -104,7 +111,15 @@ impl Session {
         &self.party.members
     }
 
-    /// Runs one unit on the hosts.
+    /// Keeps the hosts' logs in a folder, `HOST.log` each.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+        self.party.kept.keep_logs_in(folder)
+    }
+
+    /// Runs one unit on the hosts, whose inputs go to `log`.
     ///
     /// # Errors
     /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
@@ -118,24 +133,23 @@ impl Session {
         world: &World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let ran = self.runtime.block_on(self.party.unit(world, point, run, watch))?;
+        let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
         let Ran { keeper, over, last, broken, .. } = ran;
+        let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
+        let hosts = losses::vitals(&self.party.members, &accounts);
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
-        let ended = last.iter().flatten().filter_map(|last| match last {
-            Last::Account(account) => Some(account),
-            Last::Refused => None,
-        });
-        ended.clone().for_each(|account| {
+        let ended = accounts.iter().flatten();
+        ended.for_each(|account| {
             tally.add(&account.tally);
             gauge.merge(&account.reading);
         });
-        let hosts: Vec<_> = ended.map(|account| account.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -159,13 +173,6 @@ impl Session {
     }
 }
 
-/// Why not every host has said what it should.
-enum Unsaid {
-    Interrupted,
-    /// By that host, and why.
-    Host(String, String),
-}
-
 impl Party {
     fn new(file: &Hosts, heard: mpsc::Receiver<(usize, Heard)>) -> Result<Self, HostsError> {
         let identity = Identity::load(&file.controller(), SystemTime::now())?;
@@ -173,7 +180,8 @@ impl Party {
         let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
         let (members, hosts) = (Vec::new(), Vec::new());
-        Ok(Self { transport, members, hosts, heard, ticks: Ticks::new(), run: run_number() })
+        let kept = Kept::default();
+        Ok(Self { transport, members, hosts, heard, ticks: Ticks::new(), kept, run: run_number() })
     }
 
     /// Takes the hosts of a file and has them plan.
@@ -188,8 +196,9 @@ impl Party {
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
+            self.kept.add(&member.name);
             let taken = tokio::select! {
-                taken = Host::take(i, &member, &self.transport, self.ticks, &hear) => taken?,
+                taken = Host::take(i, &member, &self.transport, self.ticks, &self.kept, &hear) => taken?,
                 () = stopped(watch) => return Err(HostsError::Interrupted),
             };
             taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
@@ -198,10 +207,7 @@ impl Party {
         }
         drop(hear);
         let planned = |word: &Word| matches!(word, Word::Loaded);
-        self.all(0, "plan the experiment", planned, watch).await.map_err(|unsaid| match unsaid {
-            Unsaid::Interrupted => HostsError::Interrupted,
-            Unsaid::Host(host, why) => HostsError::Host { host, why },
-        })
+        Ok(self.all(0, "plan the experiment", planned, watch).await?)
     }
 
     /// Waits until every host has said a certain thing.
@@ -245,6 +251,7 @@ impl Party {
         world: &'a World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Ran<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
@@ -271,10 +278,7 @@ impl Party {
         let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
         if let Err(unsaid) = self.all(self.run, "prepare a run", ready, watch).await {
             self.order(&Order::Stop).await;
-            return Err(match unsaid {
-                Unsaid::Interrupted => UnitError::Interrupted,
-                Unsaid::Host(host, why) => UnitError::Refused(format!("host {host}: {why}")),
-            });
+            return Err(unsaid.into());
         }
         self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
         let mut ran = Ran {
@@ -285,9 +289,11 @@ impl Party {
             broken: None,
             accused: None,
         };
+        self.kept.begin(log, self.hosts.len());
         ran.over = self.attend(&mut ran, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
+        self.kept.end();
         Ok(ran)
     }
 

@@ -11,7 +11,8 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::caught::caught;
-use super::protocol::{Order, PURPOSE_FRAME, Purpose, Word};
+use super::log::RunLog;
+use super::protocol::{AgentState, Order, PURPOSE_FRAME, Purpose, Word};
 use super::session::session;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::connection::Close;
@@ -32,6 +33,7 @@ pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 pub(super) struct House {
     pub(super) transport: Transport,
     pub(super) ticks: Ticks,
+    pub(super) log: RunLog,
     /// Events of a unit that may wait at most.
     pub(super) events: usize,
     /// Who is being served.
@@ -47,10 +49,11 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn new(transport: Transport, ticks: Ticks, events: usize) -> Self {
+    pub(super) fn new(transport: Transport, ticks: Ticks, log: RunLog, events: usize) -> Self {
         Self {
             transport,
             ticks,
+            log,
             events,
             guest: Cell::default(),
             run: Cell::default(),
@@ -104,13 +107,15 @@ impl House {
         };
         let refusal = match first {
             Order::Status => {
-                let state =
-                    self.guest.get().map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
-                let _ = control.send(&Word::State(state)).await;
+                let guest = self.guest.get();
+                let doing = guest.map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
+                let state = AgentState { doing, turned_away: self.transport.refusals().into() };
+                let _ = control.send(&Word::State(Box::new(state))).await;
                 return hung_up(&connection).await;
             }
             Order::Load { bundle, hosts } => match self.enter(who.address) {
                 Ok(_guest) => {
+                    self.log.begin();
                     tracing::info!("{who} takes over");
                     // Before we say that we have loaded: nobody calls us earlier.
                     self.transport.admit(hosts);
@@ -208,6 +213,7 @@ impl Drop for Guest {
         house.guest.set(None);
         house.begin(0);
         house.early.borrow_mut().clear();
+        house.log.end();
         house.transport.admit([]);
         house.served.set(house.served.get() + 1);
         house.left.notify_waiters();

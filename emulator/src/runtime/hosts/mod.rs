@@ -5,6 +5,10 @@
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
 //! | `ran` | a unit on the hosts, as the controller sees it |
 //! | `held` | which host holds what |
+//! | `kept` | what hosts send to be kept: logs and inputs |
+//! | `log` | what an agent logs during a run |
+//! | `logs` | hosts' logs as files of the run directory |
+//! | `losses` | who lost whose datagrams |
 //! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
 //! | `house` | who comes to an agent, and who is served |
@@ -22,7 +26,11 @@ mod desk;
 pub mod fleet;
 mod held;
 mod house;
+mod kept;
 mod line;
+pub mod log;
+mod logs;
+mod losses;
 pub mod protocol;
 mod ran;
 mod sense;

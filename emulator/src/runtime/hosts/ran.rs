@@ -2,9 +2,11 @@
 
 use volary_actors::base::Time;
 
+use super::HostsError;
 use super::protocol::Account;
 use super::sense::possible;
 use crate::parcel::Observation;
+use crate::runtime::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::world::World;
 
@@ -28,6 +30,15 @@ pub(super) enum Last {
     Refused,
 }
 
+impl Last {
+    pub(super) fn account(self) -> Option<Box<Account>> {
+        match self {
+            Self::Account(account) => Some(account),
+            Self::Refused => None,
+        }
+    }
+}
+
 impl Ran<'_> {
     /// Takes in a report of a host, if what it says can be.
     pub(super) fn report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), String> {
@@ -43,6 +54,31 @@ impl Ran<'_> {
         self.last[host] = Some(Last::Refused);
         if self.broken.is_none() || self.accused == Some(host) {
             (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);
+        }
+    }
+}
+
+/// Why not every host has said what it should.
+pub(super) enum Unsaid {
+    Interrupted,
+    /// By that host, and why.
+    Host(String, String),
+}
+
+impl From<Unsaid> for HostsError {
+    fn from(unsaid: Unsaid) -> Self {
+        match unsaid {
+            Unsaid::Interrupted => Self::Interrupted,
+            Unsaid::Host(host, why) => Self::Host { host, why },
+        }
+    }
+}
+
+impl From<Unsaid> for UnitError {
+    fn from(unsaid: Unsaid) -> Self {
+        match unsaid {
+            Unsaid::Interrupted => Self::Interrupted,
+            Unsaid::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
         }
     }
 }
