@@ -38,7 +38,7 @@ use crate::rundir;
 use crate::runtime::hosts::Fleet;
 use crate::runtime::hosts::log::RunLog;
 use crate::runtime::{RunError, Watch};
-use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
+use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
 #[derive(Debug, Parser)]
@@ -107,6 +107,21 @@ impl ExperimentArgs {
         }
         Ok(experiment)
     }
+
+    /// As [`Self::load`], for commands that run it: says what the report will say as well.
+    fn prepare(&self) -> Result<Experiment, SpecError> {
+        let mut experiment = self.load()?;
+        if let Some(warning) = describe::overload(&experiment) {
+            tracing::warn!("{warning}");
+            experiment.warnings.push(warning);
+        }
+        Ok(experiment)
+    }
+
+    /// Whether the command line leaves out part of the experiment.
+    fn narrows(&self) -> bool {
+        !(self.set.is_empty() && self.policy.is_empty())
+    }
 }
 
 /// The machines of a run with `--runtime hosts`.
@@ -148,7 +163,7 @@ pub fn main() -> ExitCode {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            let _ = writeln!(io::stderr(), "error: {}", said_once(&error));
             ExitCode::from(status(&error))
         }
     }
@@ -172,6 +187,17 @@ fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options),
     }
+}
+
+/// An error and its causes, without those that it quotes already.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// 3 where a run broke off, 2 for what the user asked.
@@ -295,6 +321,15 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn what_the_system_says_is_said_once() {
+        let system = || std::io::Error::from_raw_os_error(2);
+        let quoted = anyhow::Error::new(system()).context(format!("cannot read x: {}", system()));
+        assert_eq!(super::said_once(&quoted), format!("cannot read x: {}", system()));
+        let bare = anyhow::Error::new(system()).context("cannot read x");
+        assert_eq!(super::said_once(&bare), format!("cannot read x: {}", system()));
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -70,7 +70,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The folder already holds a run.
-    #[error("{} already holds a {state} run of `{experiment}`; add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
