@@ -1,11 +1,23 @@
 //! What the manifest says of hosts.
 
-use super::{Error, MANIFEST, RunDir, guard, write_json};
+use std::io;
+use std::path::Path;
+
+use super::{Error, LOGS, MANIFEST, RunDir, guard, io as failed, write_json};
 use crate::record::hosts::{self, HostRecord};
 use crate::record::manifest::Manifest;
 use crate::results::Summary;
 
 impl RunDir {
+    /// Has the logs of hosts kept in the folder's `logs/`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_logs(&self, keep_in: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
+        let logs = self.root.join(LOGS);
+        keep_in(&logs).map_err(failed("write", &logs))
+    }
+
     /// Notes which hosts hold what in a cell that is about to be run.
     ///
     /// # Errors

@@ -8,6 +8,8 @@
 //! cells/<id>.failed.json      a cell that could not finish, with its log
 //! jobs.parquet tasks.parquet timeline.perfetto-trace report.html     written at the end, from the cells
 //! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
+//! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
+//!                             before that in <host>.log.1
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
@@ -52,6 +54,7 @@ pub const REPORT: &str = "report.html";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
 const CELLS: &str = "cells";
+const LOGS: &str = "logs";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +70,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The folder already holds a run.
-    #[error("{} already holds a {state} run of `{experiment}`; add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,

@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crate::number::plural;
 use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
@@ -129,7 +130,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     // Before the folder: a run that cannot begin leaves none.
     let session = session(experiment, options)?;
     manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
-    let session = session.map(Mutex::new);
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -137,9 +137,16 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     .map_err(RunError::Folder)?;
     if options.resume {
         let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
-        tracing::warn!("kept {kept} of {} runs, running {}", units.len(), units.len() - kept);
+        let runs = plural(units.len() as u64, "run");
+        tracing::warn!("kept {kept} of {runs}, running {}", units.len() - kept);
     }
+    if let Some(session) = &session {
+        folder.keep_logs(|logs| session.keep_logs_in(logs))?;
+    }
+    let session = session.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
+    let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
+    tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
@@ -152,6 +159,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
         units.extend(todo.iter().cloned());
     }
+    // The hosts are free, and have no part in the log any more.
+    drop(session);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {

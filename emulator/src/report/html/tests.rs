@@ -120,11 +120,11 @@ fn what_went_wrong_is_said_first() {
     study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificates::degraded());
     let page = html(&study);
     assert!(
-        page.contains("3 of 8 runs are missing") && page.contains("7 jobs in 1 runs did not finish"),
+        page.contains("Missing: 3 of 8 runs") && page.contains("7 jobs in 1 run did not finish"),
         "{}",
         &page[..9_000]
     );
-    assert!(page.contains("1 runs did not do what was asked") && page.contains("✗ do not"));
+    assert!(page.contains("1 run did not do what was asked") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");

@@ -1,6 +1,8 @@
 //! The controller's side: takes the hosts, gives them the experiment, runs unit after unit, collects.
 
+use std::io;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
@@ -9,12 +11,15 @@ use tokio::time::timeout;
 use volary_actors::base::{Endpoint as Place, Time};
 
 use super::held::homes;
+use super::kept::Kept;
 use super::line::{Heard, Host};
+use super::losses;
 use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::possible;
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
+use crate::record::inputs;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
@@ -54,6 +59,8 @@ struct Party {
     hosts: Vec<Host>,
     heard: mpsc::Receiver<(usize, Heard)>,
     ticks: Ticks,
+    /// Logs and inputs of the hosts.
+    kept: Kept,
     /// Tells units of this session from those of any other.
     run: u64,
 }
@@ -94,7 +101,15 @@ impl Session {
         &self.party.members
     }
 
-    /// Runs one unit on the hosts.
+    /// Keeps the hosts' logs in a folder, `HOST.log` each.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+        self.party.kept.keep_logs_in(folder)
+    }
+
+    /// Runs one unit on the hosts, whose inputs go to `log`.
     ///
     /// # Errors
     /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
@@ -108,21 +123,22 @@ impl Session {
         world: &World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let ran = self.runtime.block_on(self.party.unit(world, point, run, watch))?;
+        let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
         let Ran { keeper, over, accounts, broken } = ran;
+        let hosts = losses::vitals(&self.party.members, &accounts);
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
         let ended = accounts.iter().flatten();
-        ended.clone().for_each(|account| {
+        ended.for_each(|account| {
             tally.add(&account.tally);
             gauge.merge(&account.reading);
         });
-        let hosts: Vec<_> = ended.map(|account| account.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -163,12 +179,14 @@ impl Party {
         let (hear, heard) = mpsc::channel(HEARD);
         let ticks = Ticks::new();
         let (members, hosts) = (Vec::new(), Vec::new());
-        let mut party = Self { transport, members, hosts, heard, ticks, run: run_number() };
+        let kept = Kept::default();
+        let mut party = Self { transport, members, hosts, heard, ticks, kept, run: run_number() };
         let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
-            let taken = Host::take(i, &member, &party.transport, ticks, &hear).await?;
+            party.kept.add(&member.name);
+            let taken = Host::take(i, &member, &party.transport, ticks, &party.kept, &hear).await?;
             taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
             party.hosts.push(taken);
             party.members.push(member);
@@ -219,6 +237,7 @@ impl Party {
         world: &'a World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Ran<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
@@ -258,9 +277,11 @@ impl Party {
             accounts: self.hosts.iter().map(|_| None).collect(),
             broken: None,
         };
+        self.kept.begin(log, self.hosts.len());
         ran.over = self.attend(&mut ran, world, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
+        self.kept.end();
         Ok(ran)
     }
 

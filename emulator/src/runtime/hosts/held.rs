@@ -8,7 +8,7 @@ use crate::runtime::world::World;
 /// Which host each endpoint lives on. Controller and agents come to the same.
 pub(super) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
-    place(world.layout(), &weights)
+    place(world.layout(), &world.machines().links, &weights)
 }
 
 /// The hosts of a run before anything is placed on them.

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::HostsError;
+use super::kept::Kept;
 use super::protocol::{Member, Order, Word};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::control::Incoming;
@@ -39,6 +40,7 @@ impl Host {
         member: &Member,
         transport: &Transport,
         ticks: Ticks,
+        kept: &Kept,
         hear: &mpsc::Sender<(usize, Heard)>,
     ) -> Result<Self, HostsError> {
         let peer = transport.connect(&member.name, member.address).await?;
@@ -54,7 +56,7 @@ impl Host {
                 }
             }
         });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, hear.clone()));
+        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, kept.clone(), hear.clone()));
         Ok(Self { orders, tasks: [write, read], lost: None })
     }
 
@@ -64,12 +66,13 @@ impl Host {
     }
 }
 
-/// Hands on what a host says. Pings are answered here and now.
+/// Hands on what a host says. Pings are answered here and now, and what is only to be kept is.
 async fn listen(
     i: usize,
     mut receiver: Incoming<Word>,
     orders: mpsc::Sender<Order>,
     ticks: Ticks,
+    kept: Kept,
     hear: mpsc::Sender<(usize, Heard)>,
 ) {
     loop {
@@ -78,6 +81,14 @@ async fn listen(
                 let pong = Order::Pong { sent, here: ticks.now() };
                 // One that cannot be sent at once would come too late to say anything.
                 let _ = orders.try_send(pong);
+                continue;
+            }
+            Ok(Word::Log(text)) => {
+                kept.log(i, &text);
+                continue;
+            }
+            Ok(Word::Inputs(frame)) => {
+                kept.inputs(i, frame);
                 continue;
             }
             Ok(word) => Heard::Word(word),

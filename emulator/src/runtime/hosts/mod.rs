@@ -4,6 +4,10 @@
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
 //! | `held` | which host holds what |
+//! | `kept` | what hosts send to be kept: logs and inputs |
+//! | `log` | what an agent logs during a run |
+//! | `logs` | hosts' logs as files of the run directory |
+//! | `losses` | who lost whose datagrams |
 //! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
 //! | `session` | what an agent does for a controller |
@@ -17,7 +21,11 @@ pub mod agent;
 mod desk;
 pub mod fleet;
 mod held;
+mod kept;
 mod line;
+pub mod log;
+mod logs;
+mod losses;
 pub mod protocol;
 mod sense;
 mod session;

@@ -47,11 +47,17 @@ impl Vitals {
         }
     }
 
+    /// Real time since the start, s.
+    #[must_use]
+    pub fn elapsed_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
     /// Ends; to be called while the threads that did the work are still there to be asked. What the network and
     /// the clock did is for others to fill in.
     #[must_use]
     pub fn end(mut self) -> HostVitals {
-        let wall_s = self.began.elapsed().as_secs_f64();
+        let wall_s = self.elapsed_s();
         let cpu_s = cost::process_cpu_s() - self.cpu_s;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
         let machine = ProcessorTicks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
