@@ -7,9 +7,8 @@
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a
 //! message; the shard only makes machines vanish and come back.
 //!
-//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], and what
-//! others say to its own comes in through [`Shard::receive`]; since the order of events does not depend on who
-//! pushed them first, several shards under one clock do what one would.
+//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], what others
+//! say comes in through [`Shard::receive`]; who pushes first does not matter, so several shards do what one would.
 
 mod ahead;
 mod faults;
@@ -89,7 +88,6 @@ pub struct Shard<'a, O> {
     parts: Parts<'a>,
     residents: Vec<Resident>,
     queue: Queue<Event>,
-    /// Whom the next events are for.
     ahead: Vec<ActorId>,
     lane: VecDeque<(ActorId, Input)>,
     /// Who is down, as far as the failure detector has reported.
