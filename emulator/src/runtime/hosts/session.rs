@@ -228,15 +228,7 @@ impl Unit<'_> {
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
         tracing::info!("{}", described(&world, &task, &homes, bound));
-        self.words
-            .send(Word::Ready { run: task.run })
-            .await
-            .map_err(|_| "the controller is gone".to_owned())?;
-        tokio::select! {
-            biased;
-            () = self.desk.begun() => {}
-            () = self.desk.halted() => return Err(self.desk.reason()),
-        }
+        self.wait_to_begin(task.run).await?;
         let vitals = Vitals::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
@@ -264,6 +256,16 @@ impl Unit<'_> {
             },
             datagrams,
         }))
+    }
+
+    /// Says that this host is ready, and returns when all are.
+    async fn wait_to_begin(&self, run: u64) -> Result<(), String> {
+        self.words.send(Word::Ready { run }).await.map_err(|_| "the controller is gone".to_owned())?;
+        tokio::select! {
+            biased;
+            () = self.desk.begun() => Ok(()),
+            () = self.desk.halted() => Err(self.desk.reason()),
+        }
     }
 
     /// A connection to every other host: those after us in the list we call, those before us call us.
