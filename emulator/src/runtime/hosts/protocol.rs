@@ -20,7 +20,7 @@ use crate::transport::refusals::Refusals;
 const RECENT: usize = 3;
 const WORDS: usize = 200;
 
-/// The most bytes of a [`Word`]: the histograms of an [`End`] are the largest, some megabytes at worst. Of orders
+/// The most bytes of a [`Word`]: the histograms of an [`Account`] are the largest, some megabytes at worst. Of orders
 /// only [`Order::Load`] may be larger.
 pub const WORD_FRAME: usize = 8 << 20;
 /// The most bytes of an agent's answer to [`Order::Status`].
