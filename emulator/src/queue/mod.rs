@@ -148,7 +148,7 @@ impl<T> Queue<T> {
         Some((rank.key(self.last), value))
     }
 
-    /// Calls `look` with events that come next, each once and in no order, often none and at most [`SOON`]: a
+    /// Calls `look` with events that come next, each once and in no order, often none and at most `SOON`: a
     /// chance to fetch into the cache what they need.
     #[inline]
     pub fn foresee(&mut self, mut look: impl FnMut(&T)) {
