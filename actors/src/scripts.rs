@@ -6,7 +6,8 @@ use crate::layout::Layout;
 use crate::machine::{Effect, Effects, Input, Machine};
 use crate::message::{Core, Message};
 
-/// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds.
+/// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
+/// least one.
 pub(crate) struct Jobs {
     pub tasks: u32,
 }
@@ -22,8 +23,8 @@ impl Catalog for Jobs {
     fn estimate(&self, task: TaskId) -> Span {
         Span::from_secs(u64::from(task.index) + 1)
     }
-    fn job_estimate(&self, _: JobId) -> Span {
-        Span::from_secs(1)
+    fn job_estimate(&self, job: JobId) -> Span {
+        Span::from_secs(u64::from(job.0).max(1))
     }
 }
 
@@ -68,7 +69,26 @@ pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
         .iter()
         .filter_map(|effect| match *effect {
             Effect::Send { to, msg, .. } => Some((to, msg)),
-            Effect::Arm { .. } | Effect::Run { .. } | Effect::Halt { .. } | Effect::Note(_) => None,
+            Effect::Tell { .. }
+            | Effect::Arm { .. }
+            | Effect::Run { .. }
+            | Effect::Halt { .. }
+            | Effect::Note(_) => None,
+        })
+        .collect()
+}
+
+/// What all other schedulers are told, among effects.
+pub(crate) fn tells(effects: &[Effect]) -> Vec<Message> {
+    effects
+        .iter()
+        .filter_map(|effect| match *effect {
+            Effect::Tell { msg } => Some(msg),
+            Effect::Send { .. }
+            | Effect::Arm { .. }
+            | Effect::Run { .. }
+            | Effect::Halt { .. }
+            | Effect::Note(_) => None,
         })
         .collect()
 }

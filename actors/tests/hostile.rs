@@ -9,7 +9,9 @@ use common::{Load, policies};
 use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
-use volary_actors::message::{Gang, Job, KINDS, Launch, Message, Probe, Ring, Row, Tasks, Visitor};
+use volary_actors::message::{
+    Ended, Form, Gang, Gossip, Job, KINDS, Launch, Message, Placed, Probe, Ring, Row, Tasks, Visitor,
+};
 use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::{Client, Worker};
 
@@ -57,7 +59,7 @@ impl<'a> Chaos<'a> {
     }
 
     fn build(&self, me: ActorId) -> Box<dyn Machine> {
-        let seat = |index| Seat { me, index, layout: self.layout, lossy: true };
+        let seat = |index| Seat { me, index, layout: self.layout, lossy: true, watched: false };
         match self.layout.role(me) {
             Role::Client(i) => Box::new(Client::new(i)),
             Role::Scheduler(i) => self.policy.scheduler(seat(i)),
@@ -98,6 +100,13 @@ impl<'a> Chaos<'a> {
             Effect::Send { to, msg, .. } => {
                 assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
                 self.pending.push((me, to, msg));
+            }
+            Effect::Tell { msg } => {
+                for other in (0..self.layout.schedulers()).map(|i| self.layout.scheduler(i)) {
+                    if other != me {
+                        self.carry_out(me, Effect::Send { to: other, msg, recovery: false }, lane);
+                    }
+                }
             }
             Effect::Arm { timer, .. } => self.timers.push((me, self.epochs[me.index()], timer)),
             Effect::Run { copy, .. } => self.running[core(me)] = Some(copy),
@@ -221,7 +230,7 @@ impl<'a> Chaos<'a> {
         let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(19) {
+        match self.below(28) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
@@ -236,14 +245,34 @@ impl<'a> Chaos<'a> {
             14 => Probe::Length { task, length: any as i32 }.into(),
             15 => {
                 let (scheduler, limit) = (self.below(3) as u16, any as u8);
-                Ring::Visit(Visitor { task, scheduler, limit, hops: any as u16, repair, max_wait: span })
-                    .into()
+                Visitor { task, scheduler, limit, hops: any as u16, repair, max_wait: span }.into()
             }
             16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
             17 => Ring::Load { report: span.0, active: any, work: span }.into(),
+            18..26 => self.gossip(job, group, any).into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
+            }
+        }
+    }
+
+    fn gossip(&mut self, job: JobId, node: u32, any: u32) -> Gossip {
+        let (span, at) = (Span(u64::from(any) << self.below(33)), self.now);
+        let number = any;
+        let news = Ended { node, number, estimate: span, since: at + span };
+        match self.below(12) {
+            0 => Gossip::Ended(news),
+            1 => Gossip::EndedRumour(news),
+            2 => Gossip::Ask { round: any },
+            3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
+            4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
+            5 => Gossip::Heard { round: any, maker: node, number },
+            6 => Gossip::Backlog { work: span, at: at + span },
+            _ => {
+                let form = [Form::Single, Form::Batch, Form::Rest, Form::Withdrawn][self.below(4)];
+                let (nodes, maker) = ([node, Placed::NOBODY], self.below(2) as u16);
+                Gossip::Placed(Placed { at, job, nodes, number, maker, form, rumour: self.below(2) == 0 })
             }
         }
     }

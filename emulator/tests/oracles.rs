@@ -128,6 +128,16 @@ fn small_systems() -> Vec<Oracle> {
             "O-L2, corrected: 1.5 / (1 − 1.5 λ)",
         ),
         row(
+            "murmuration with one scheduler and true estimates, two servers, λ = 0.8",
+            poisson(2, 300_000, 1, 1.25, "murmuration = { wait = \"work\" }").replace(
+                "{ exponential = { mean = \"1s\" } }\n        homogeneous",
+                "\"1s\"\n        homogeneous",
+            ),
+            1.176_5,
+            0.02,
+            "M/D/2: the least work is the shortest queue, and constant work makes that a common one",
+        ),
+        row(
             "sparrow sampling two queues per task, 500 servers, load 0.5",
             poisson(500, 200_000, 1, 0.004, "sparrow = { form = \"per-task\" }"),
             1.265_7,
@@ -151,6 +161,7 @@ fn hops() -> Vec<Oracle> {
         ("sparrow = { form = \"per-task\" }", 4, "sample, length, launch, completed"),
         ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
         ("peacock = {}", 4, "visit, claim, grant, completed"),
+        ("murmuration = {}", 2, "row, completed"),
     ]
     .into_iter()
     .map(|(policy, hops, source)| Oracle {

@@ -51,6 +51,8 @@ sparrow = {}
 [[policy]]
 peacock = {}
 [[policy]]
+murmuration = {}
+[[policy]]
 random = {}
 ";
 

@@ -6,6 +6,7 @@
 mod check;
 mod core;
 mod gang;
+mod gossip;
 mod job;
 mod launch;
 mod probe;
@@ -13,6 +14,7 @@ mod ring;
 
 pub use self::core::Core;
 pub use gang::Gang;
+pub use gossip::{Ended, Form, Gossip, Placed};
 pub use job::Job;
 pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
@@ -34,10 +36,14 @@ pub enum Message {
     Core(Core),
     /// Scheduler ↔ node: reservations, late binding, sampling.
     Probe(Probe),
-    /// Node ↔ node on Peacock's ring.
+    /// A probe on Peacock's ring.
+    Visitor(Visitor),
+    /// What is told along Peacock's ring.
     Ring(Ring),
     /// Gang scheduler ↔ node: time slices.
     Gang(Gang),
+    /// Schedulers and nodes that keep caches of expected waits up to date.
+    Gossip(Gossip),
 }
 
 /// A conversation: its variants in a fixed order, each with a name and a class.
@@ -46,6 +52,11 @@ pub(crate) trait Conversation {
     const VARIANTS: &'static [(&'static str, Class)];
     /// Which variant this is.
     fn variant(&self) -> u8;
+    /// Whether it is a part of the message before it, as what is longer than ours may be travels: it has its
+    /// bytes, but is no message of its own in the books.
+    fn continues(&self) -> bool {
+        false
+    }
     /// Whether this can be said so, and names what exists.
     fn allowed(&self, envelope: &Envelope<'_>) -> bool;
 }
@@ -78,6 +89,12 @@ macro_rules! vocabulary {
                 base
             }
 
+            /// Whether it is a part of the message before it and not counted as one of its own.
+            #[must_use]
+            pub fn continues(&self) -> bool {
+                match self { $(Self::$conversation(inner) => inner.continues(),)* }
+            }
+
             fn allowed(&self, envelope: &Envelope<'_>) -> bool {
                 match self { $(Self::$conversation(inner) => inner.allowed(envelope),)* }
             }
@@ -88,7 +105,7 @@ macro_rules! vocabulary {
         })*
     };
 }
-vocabulary!(Job Launch Core Probe Ring Gang);
+vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip);
 
 impl Message {
     /// How this message travels.

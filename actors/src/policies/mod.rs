@@ -13,6 +13,7 @@ mod central_queue;
 mod full_repetition;
 mod gang;
 mod latin_square;
+mod murmuration;
 mod peacock;
 mod random;
 mod round_robin;
@@ -22,6 +23,9 @@ pub use central_queue::CentralQueue;
 pub use full_repetition::{FullRepetition, Preempt};
 pub use gang::Gang;
 pub use latin_square::LatinSquare;
+pub use murmuration::{
+    Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,
+};
 pub use peacock::{Form as PeacockForm, Peacock};
 pub use random::Random;
 pub use round_robin::RoundRobin;
@@ -46,6 +50,8 @@ pub struct Seat<'a> {
     pub layout: &'a Layout,
     /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
     pub lossy: bool,
+    /// Whether somebody wants to know how fresh its cache is, if it has one. It changes nothing but the notes.
+    pub watched: bool,
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
@@ -148,6 +154,7 @@ registry! {
     "gang" => Gang(Gang),
     "sparrow" => Sparrow(Sparrow),
     "peacock" => Peacock(Peacock),
+    "murmuration" => Murmuration(Murmuration),
 }
 
 /// Refuses more than one scheduler, for policies that keep all state in one place.

@@ -9,6 +9,7 @@
 //! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
 //! | [`members`] | the nodes believed alive: picking and sampling |
 //! | [`jobs`] | open jobs and which of their tasks are done |
+//! | [`waits`] | the work expected at every node, the least at hand |
 //! | [`returned`](returned()) | what a scheduler does with a message that comes back |
 
 #![allow(
@@ -23,6 +24,7 @@ pub mod members;
 pub mod node;
 pub mod redundant;
 mod returned;
+pub mod waits;
 pub mod worker;
 
 pub use client::Client;

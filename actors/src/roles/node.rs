@@ -252,8 +252,10 @@ impl Machine for Node {
                 Message::Job(_)
                 | Message::Launch(_)
                 | Message::Core(_)
+                | Message::Visitor(_)
                 | Message::Ring(_)
-                | Message::Gang(_) => {
+                | Message::Gang(_)
+                | Message::Gossip(_) => {
                     fx.unexpected(&msg);
                 }
             },

@@ -4,7 +4,8 @@
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{
-    FullRepetition, LatinSquare, Peacock, PeacockForm, PolicySpec, Sparrow, SparrowForm,
+    FullRepetition, LatinSquare, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait, Peacock,
+    PeacockForm, PolicySpec, Sparrow, SparrowForm,
 };
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
@@ -62,6 +63,19 @@ pub fn policies() -> Vec<PolicySpec> {
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
         PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
         PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
+        PolicySpec::Murmuration(Murmuration {
+            order: MurmurationOrder::Srjf,
+            batch: false,
+            decision_per_job: Span::from_millis(20),
+            decision_per_task: Span::from_millis(2),
+            update_delay: Span::from_millis(50),
+            ..Murmuration::default()
+        }),
+        PolicySpec::Murmuration(Murmuration {
+            wait: MurmurationWait::Clock,
+            spread: MurmurationSpread::Epidemic,
+            ..Murmuration::default()
+        }),
     ]);
     all
 }

@@ -4,10 +4,11 @@
 //! |---|---|
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
-//! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
+//! | [`parquet`] | `jobs.parquet`, `tasks.parquet` and `staleness.parquet` |
 //! | [`read`] | (nothing: it reads those rows back) |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |
+//! | [`staleness`] | (nothing: it folds notes about caches) |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
@@ -19,3 +20,4 @@ pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
 pub mod read;
+pub mod staleness;

@@ -4,9 +4,10 @@
 //! manifest.json               what is run, and how far it came
 //! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
-//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet): parts of the files below
+//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet): parts of the files below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
-//! jobs.parquet tasks.parquet timeline.perfetto-trace report.html     written at the end, from the cells
+//! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
+//!                             written at the end, from the cells
 //! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
 //! .lock                       locked while a run owns the folder
 //! ```
