@@ -69,6 +69,13 @@ fn table_2_keeps_its_books() {
     assert_claims(&small("latin-square/table2.toml", &[]), &[]);
 }
 
+#[test]
+fn murmuration_keeps_its_worked_examples() {
+    for file in ["fig7.toml", "fig8.toml", "messages.toml"] {
+        assert_claims(&small(&format!("murmuration/{file}"), &[]), &[]);
+    }
+}
+
 /// One cell in which the latin square wins and one in which it loses.
 #[test]
 fn stragglers_decide_where_bursts_outlast_tasks() {

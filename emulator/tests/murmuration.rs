@@ -5,10 +5,14 @@
 
 mod common;
 
+use volary::record::fold::Recorder;
 use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::shard::{Parts, Placement, Shard};
+use volary::shard::{Observer, Parts, Placement, Shard};
+use volary_actors::base::{ActorId, Time};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::Note;
 
 fn text(
     schedulers: u32,
@@ -78,6 +82,69 @@ fn news_in_flight_obeys_little() {
     let fresh = run(&text(2, 40, 2_000, 2, "100ms", "\"500us\"", "")).summary.staleness.unwrap();
     assert!(fresh.age_s.max <= 0.000_501, "{fresh:?}");
     assert!(fresh.regret_s.mean < 0.01 * staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
+}
+
+/// Keeps the books and checks after every note that nothing but news explains what a cache says.
+struct Audit<'a> {
+    books: Recorder<'a>,
+    layout: &'a Layout,
+    checked: u64,
+    beliefs: u64,
+}
+
+impl Observer for Audit<'_> {
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        if let Note::Placed { node, believed, .. } = note
+            && let Role::Scheduler(index) = self.layout.role(who)
+        {
+            // Every scheduler is watched here: what it says of itself is what its notes add up to.
+            let at = index * self.layout.nodes() + node;
+            if let Some(&(work, ..)) = self.books.caches.pairs().get(at as usize) {
+                assert_eq!(believed, work, "scheduler {index} at {now}");
+                self.beliefs += 1;
+            }
+        }
+        self.books.note(now, who, note);
+        for (work, truth, pending) in self.books.caches.pairs() {
+            assert_eq!(work + pending, truth, "after {note:?} of {who} at {now}");
+            self.checked += 1;
+        }
+    }
+
+    fn crashed(&mut self, _: Time, _: u32) {
+        unreachable!("nobody crashes here")
+    }
+
+    fn watches(&self, scheduler: u32) -> bool {
+        self.books.watches(scheduler)
+    }
+}
+
+/// O-M4: e = −Σ(+x not taken in) + Σ(−x not taken in), exactly, at every event, whatever the delays; and 0 when
+/// all is quiet.
+#[test]
+fn nothing_but_news_separates_caches_from_the_truth() {
+    for (one_way, policy) in [
+        ("\"500us\"", "update_delay = \"2s\""),
+        ("{ exponential = { mean = \"300ms\" } }", "batch = false"),
+        ("\"1ms\"", "decision_per_job = \"50ms\", decision_per_task = \"5ms\", order = \"srjf\""),
+    ] {
+        let file = text(3, 7, 60, 5, "800ms", one_way, policy);
+        let experiment = common::parse(&file);
+        let world = common::worlds(&experiment).next().unwrap();
+        for shared in [true, false] {
+            let books = world.recorder(&experiment.run);
+            let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
+            let parts = Parts { shared, ..world.parts(Placement::ALONE).unwrap() };
+            let mut shard = Shard::new(parts, audit);
+            shard.start();
+            while shard.advance() {}
+            let audit = shard.observer;
+            assert!(audit.books.all_finished() && audit.checked > 20_000 && audit.beliefs > 250);
+            let quiet = audit.books.caches.pairs();
+            assert!(quiet.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {quiet:?}");
+        }
+    }
 }
 
 /// One scheduler knows everything at once: it never regrets, and ends are all it can be behind with.

@@ -174,7 +174,7 @@ impl Waits {
         }
         changed.clear();
         self.changed = changed;
-        self.levels.last().map_or(Least::default(), |root| root[0])
+        self.levels.last().and_then(|root| root.first()).copied().unwrap_or_default()
     }
 }
 

@@ -83,7 +83,8 @@ pub struct Recorder<'a> {
     sampled_one_in: u32,
     sample: Vec<CopyRow>,
     timeline: Vec<CopyRow>,
-    pub(super) caches: Tracker<'a>,
+    /// What is folded of caches.
+    pub caches: Tracker<'a>,
     progress: Time,
 }
 

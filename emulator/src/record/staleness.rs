@@ -234,10 +234,10 @@ impl<'a> Tracker<'a> {
         (Some(staleness), books.rows)
     }
 
-    /// What is believed, what is true and the sum of the news between them, of every watched scheduler and
-    /// node.
-    #[cfg(test)]
-    pub(super) fn pairs(&self) -> Vec<(i64, i64, i64)> {
+    /// What is believed, what is true and the sum of the news between them, ns of work, of every watched
+    /// scheduler and node.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(books) = &self.books else { return Vec::new() };
         let nodes = 0..self.layout.nodes();
         let pair = |view: &View, node: u32| {

@@ -203,7 +203,7 @@ impl Cache {
         }
         for node in 0..fx.layout().nodes() {
             // Without a copy, what was there before is not known, and its end no news.
-            let (wait, known) = copy.map_or((0, fx.now()), |copy| copy.entries[node as usize]);
+            let (wait, known) = copy.map_or_else(|| (0, fx.now()), |copy| copy.entries[node as usize]);
             // Whoever answered may not have known yet that the node crashed or came back.
             let since = self.since.get_mut(node as usize);
             let stale = since.is_some_and(|since| {

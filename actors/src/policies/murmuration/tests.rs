@@ -108,7 +108,7 @@ fn figure_8_conflicts_end_in_agreement() {
     for order in [[0, 1], [1, 0]] {
         let layout = Layout::new(2, 0, [1]);
         let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
-        for own in 0..2 {
+        for (own, bench) in both.iter_mut().enumerate() {
             // The ten seconds are a task that the other one placed.
             let maker = 1 - own as u16;
             let placed = Placed {
@@ -121,7 +121,7 @@ fn figure_8_conflicts_end_in_agreement() {
                 rumour: false,
             };
             let from = layout.scheduler(u32::from(maker));
-            assert_eq!(learnt(&hear(&mut both[own], from, Gossip::Placed(placed))), [(0, 10)]);
+            assert_eq!(learnt(&hear(bench, from, Gossip::Placed(placed))), [(0, 10)]);
         }
         let mut news: Vec<(usize, Message)> = Vec::new();
         for (own, job) in [(0, 3), (1, 4)] {

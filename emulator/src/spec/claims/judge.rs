@@ -223,13 +223,19 @@ impl<'a> Table<'a> {
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
-        let number = |line: &Value| {
-            metric.path.iter().try_fold(line, |value, part| value.get(part)).and_then(Value::as_f64)
-        };
+        let number = |line: &Value| find(line, &metric.path)?.as_f64();
         let values: Option<Vec<f64>> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect();
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
+}
+
+/// The value at the end of a path; kinds of messages have dots in their names.
+fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+    if path.is_empty() {
+        return Some(value);
+    }
+    (1..=path.len()).find_map(|parts| find(value.get(path[..parts].join("."))?, &path[parts..]))
 }
 
 /// Whether the claim is about this cell.
