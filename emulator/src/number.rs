@@ -14,6 +14,12 @@ pub fn count(value: u64) -> String {
     text
 }
 
+/// "1 run", "2 runs".
+#[must_use]
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// Three significant digits; `–` for what was not measured.
 #[must_use]
 pub fn short(value: f64) -> String {

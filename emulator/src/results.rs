@@ -4,6 +4,7 @@
 //! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
 //! statistics; task waits come from a histogram of three significant digits.
 
+mod findings;
 mod staleness;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fidelity::Certificate;
+pub use findings::Findings;
 pub use staleness::{Spread, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
@@ -30,6 +32,12 @@ pub type Cell = BTreeMap<String, serde_json::Value>;
 pub fn cell_name(cell: &Cell) -> String {
     let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether two swept values are the same: `0` and `0.0` are.
+#[must_use]
+pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
+    a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
 /// A value without the quotes of a string.
@@ -278,10 +286,10 @@ pub struct ClaimResult {
     pub says: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The numbers compared, by the text of the comparison and the cell: `left` and `right`, or `along` a swept
+    /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and `right`, or `along` a swept
     /// key, and whether it `holds`; with several seeds also the `half_width` of the 95 % interval of the
     /// difference, paired by seed, and whether that is `within_noise`.
-    pub measured: BTreeMap<String, serde_json::Value>,
+    pub measured: Findings,
 }
 
 impl ClaimResult {
@@ -300,6 +308,26 @@ impl ClaimResult {
             Verdict::NotTested => false,
         }
     }
+}
+
+/// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimsLine {
+    /// Every claim with its verdict.
+    pub claims: Vec<ClaimResult>,
+}
+
+/// A line of `--json` and of `summary.jsonl`: what `volary schema results` describes.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(title = "volary results, a line")]
+#[expect(clippy::large_enum_variant, reason = "it is only ever described")]
+pub enum Line {
+    /// One cell, one policy, one seed.
+    Summary(Summary),
+    /// The claims, at the end.
+    Claims(ClaimsLine),
 }
 
 /// One finished or unfinished job, a row of `jobs.parquet`.

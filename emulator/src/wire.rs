@@ -1,7 +1,8 @@
 //! What travels between machines, as bytes: the only file that knows the codec.
 //!
 //! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
-//! sequence number, parcels to its end, in a frame on a stream and bare in a datagram. Whoever reads bounds the
+//! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
+//! stream and bare in a datagram. Whoever reads bounds the
 //! length first, so nothing a peer sends makes it allocate more than a small multiple of the frame's limit.
 //! Types that are sent must not hold sequences of zero-sized elements: their length would cost no bytes.
 
@@ -147,7 +148,7 @@ pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) 
 /// A batch of which only the header was read.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Its number: counts up from 0 on every link, direction and class.
+    /// Its number: counts up from 0 on every link and direction; on streams by batches, in datagrams by parcels.
     pub sequence: u64,
     parcels: &'a [u8],
 }

@@ -54,7 +54,7 @@ fn a_failed_claim_is_status_1_only_when_checked() {
     let (out, _) = expect(here, &["run", "e.toml", "--out", "a"], 0);
     assert!(out.contains("fails"), "{out}");
     let (_, err) = expect(here, &["run", "e.toml", "--out", "b", "--check", "--quiet"], 1);
-    assert!(err.contains("1 of 1 claims failed"), "{err}");
+    assert!(err.contains("1 of 1 claim failed"), "{err}");
 }
 
 #[test]
@@ -62,6 +62,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
     let folder = folder();
     let here = folder.path();
     fs::write(here.join("bad.toml"), EXPERIMENT.replace("nodes = 8", "node = 8")).unwrap();
+    fs::write(here.join("p.toml"), PROFILE).unwrap();
     for (args, words) in [
         (
             &["run", "bad.toml"][..],
@@ -78,8 +79,10 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         (&["run"], &["EXPERIMENT"]),
         (&["policies", "sparow"], &["did you mean `sparrow`?"]),
         (&["report", "e.toml"], &["not a run directory"]),
-        (&["profile", "show", "e.toml"], &["e.toml"]),
-        (&["topology", "show", "e.toml"], &["e.toml:24:3", "unknown key `claim`"]),
+        (&["profile", "show", "e.toml"], &["e.toml is an experiment", "volary run e.toml"]),
+        (&["profile", "show", "p.toml", "--until", "200000d"], &["--until ", "a shorter"]),
+        (&["profile", "show", "p.toml", "--until", "0s"], &["--until ", "longer time"]),
+        (&["topology", "show", "e.toml"], &["e.toml is an experiment", "volary plan e.toml"]),
         (&["trace", "describe", "no.tr"], &["no.tr"]),
         (&["schema", "nothing"], &["experiment"]),
         (&["certs", "c"], &["--host"]),
@@ -150,4 +153,198 @@ fn everything_else_answers_on_stdout() {
         assert!(out.contains(words) && err.is_empty(), "{args:?}\n{out}\n{err}");
     }
     assert!(here.join("u.tr.gz").exists());
+}
+
+const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 0.5, slowdown = 2 }\n";
+const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
+
+#[test]
+fn the_wrong_kind_of_file_is_called_by_its_name() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("p.toml"), PROFILE).unwrap();
+    fs::write(here.join("s.toml"), STAR).unwrap();
+    fs::write(here.join("empty.toml"), "scope = \"node\"\n").unwrap();
+    let said = |args: &[&str]| expect(here, args, 2).1;
+    insta::assert_snapshot!(said(&["run", "s.toml"]), @r#"
+    error: s.toml is a topology, not an experiment
+     --> s.toml:1:1
+      |
+    1 | title = "s"
+      | ^^^^^
+      = help: `volary topology show s.toml` shows it; an experiment uses it with [cluster] topology = "s.toml"
+    "#);
+    insta::assert_snapshot!(said(&["plan", "p.toml"]), @r#"
+    error: p.toml is an interference profile, not an experiment
+     --> p.toml:1:1
+      |
+    1 | bernoulli = { slot = "1s", probability = 0.5, slowdown = 2 }
+      | ^^^^^^^^^
+      = help: `volary profile show p.toml` shows it; an experiment uses it with [interference] profile = "p.toml"
+    "#);
+    insta::assert_snapshot!(said(&["run", "e.toml", "--set", "cluster={topology=\"p.toml\"}"]), @r#"
+    error: p.toml is an interference profile, not a topology
+     --> --set:1:19
+      |
+    1 | cluster={topology="p.toml"}
+      |                   ^^^^^^^^
+      = help: `volary profile show p.toml` shows it; an experiment uses it with [interference] profile = "p.toml"
+    "#);
+    insta::assert_snapshot!(said(&["run", "e.toml", "--set", "interference.profile=s.toml"]), @r#"
+    error: s.toml is a topology, not an interference profile
+     --> --set:1:22
+      |
+    1 | interference.profile=s.toml
+      |                      ^^^^^^
+      = help: `volary topology show s.toml` shows it; an experiment uses it with [cluster] topology = "s.toml"
+    "#);
+    insta::assert_snapshot!(said(&["profile", "show", "empty.toml"]), @r#"
+    error: not exactly one process is named
+     --> empty.toml:1:1
+      |
+    1 | scope = "node"
+      | ^
+      = help: keep one of `bernoulli`, `markov`, `renewal`, `scripted`, `trace`, or name a `profile`
+    "#);
+    insta::assert_snapshot!(said(&["profile", "show", "p.tml"]), @r#"
+    error: cannot read p.tml: No such file or directory (os error 2)
+      = help: . has `p.toml`
+    "#);
+}
+
+#[test]
+fn an_experiment_without_a_policy_is_told_which_there_are() {
+    let folder = folder();
+    let here = folder.path();
+    let without = EXPERIMENT.split("[[policy]]").next().unwrap();
+    fs::write(here.join("none.toml"), without).unwrap();
+    fs::write(here.join("label.toml"), format!("{without}[[policy]]\nlabel = \"a\"\n")).unwrap();
+    insta::assert_snapshot!(expect(here, &["run", "none.toml"], 2).1, @r#"
+    error: the file lacks `policy`
+     --> none.toml:1:1
+      |
+    1 | title = "small"
+      | ^
+      = help: add [[policy]] and below it for example sparrow = { probe_ratio = 2 }
+      = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock; `volary policies NAME` explains one
+    "#);
+    insta::assert_snapshot!(expect(here, &["run", "label.toml"], 2).1, @r#"
+    error: no policy is named; write for example `sparrow = { probe_ratio = 2 }`
+      --> label.toml:18:1
+       |
+    18 | [[policy]]
+       | ^^^^^^^^^^
+       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock; `volary policies NAME` explains one
+    "#);
+    insta::assert_snapshot!(expect(here, &["policies", "full-repetition"], 0).0, @r#"
+    full-repetition: Full repetition (simulator of the latin-square paper)
+    Every server of a branch runs all its tasks, in the same order; the rest is stopped when the branch ends. The non-staggered counterpart of the latin square.
+
+    Parameters:
+      order = 2  (whole number)
+          Tasks of a branch, and servers it runs on, as in the latin square.
+      preempt = "branch"  (a word)
+          When copies are dropped.
+          "branch": What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
+          "task": Copies of a task when one finishes: isolates the effect of the stagger.
+    "#);
+}
+
+#[test]
+fn overload_is_said_before_and_after() {
+    let folder = folder();
+    let here = folder.path();
+    let set = ["--set", "workload.synthetic.interarrival=10ms"];
+    let (out, err) = expect(here, &[&["run", "e.toml", "--out", "r"], &set[..]].concat(), 0);
+    assert_eq!(
+        err,
+        " WARN overload: ρ = 2.50: more work arrives than the cores can do, so queues grow until the last arrival \
+         and response times grow with the number of jobs\n"
+    );
+    let warning = err.trim().trim_start_matches("WARN ");
+    assert!(out.contains(&format!("warning: {warning}")), "{out}");
+    let (again, _) = expect(here, &["report", "r"], 0);
+    assert!(again.contains(warning), "{again}");
+    let page = fs::read_to_string(here.join("r/report.html")).unwrap();
+    assert!(page.contains(warning), "the page has its warning");
+    // One job has no rate, and half the load is none.
+    for set in ["workload.synthetic.jobs=1", "workload.synthetic.interarrival=50ms"] {
+        let (_, err) = expect(here, &["run", "e.toml", "--out", set, "--set", set], 0);
+        assert_eq!(err, "", "{set}");
+    }
+}
+
+#[test]
+fn what_check_leaves_untested_is_said() {
+    let folder = folder();
+    let here = folder.path();
+    let swept = "[sweep]\n\"service.correlated\" = [true, false]\n[[claim]]\nsays = \"apart\"\n\
+                 when = { \"service.correlated\" = false }\ncheck = [\"random.makespan_s > 0\"]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
+    let run = |out: &str, more: &[&str], status| {
+        expect(here, &[&["run", "e.toml", "--quiet", "--check", "--out", out], more].concat(), status).1
+    };
+    assert_eq!(run("a", &[], 0), "");
+    let left_out =
+        " WARN 1 of 2 claims not tested: --policy, --set or --shard leaves out what they compare\n";
+    assert_eq!(run("b", &["--policy", "random"], 0), left_out);
+    assert_eq!(run("c", &["--set", "service.correlated=true"], 0), left_out);
+    fs::write(here.join("e.toml"), EXPERIMENT.replace("random.makespan_s > 0", "random.staleness.p50 > 0"))
+        .unwrap();
+    let unmeasured = " WARN 1 of 1 claim not tested: a number they compare was not measured\n";
+    assert_eq!(run("d", &[], 0), unmeasured);
+}
+
+#[test]
+fn claims_list_their_cells_in_the_order_of_the_sweep() {
+    let folder = folder();
+    let here = folder.path();
+    let swept = "[sweep]\n\"cluster.nodes\" = [9, 10, 8]\n[[claim]]\nsays = \"never\"\n\
+                 check = [\"random.makespan_s < 0\"]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
+    let (out, _) = expect(here, &["run", "e.toml", "--out", "r"], 0);
+    let listed = |out: &str| -> Vec<String> {
+        let nodes = out.lines().filter_map(|line| line.split_once("random.makespan_s < 0 [cluster.nodes="));
+        nodes.map(|(_, rest)| rest.split(']').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(listed(&out), ["9", "10", "8"]);
+    let (again, _) = expect(here, &["report", "r"], 0);
+    assert_eq!(listed(&again), ["9", "10", "8"]);
+}
+
+#[test]
+fn info_tells_run_by_run() {
+    let folder = folder();
+    let (_, err) =
+        expect(folder.path(), &["-v", "run", "e.toml", "--quiet", "--threads", "1", "--out", "r"], 0);
+    for word in
+        ["e: 2 runs in 1 cell", "run 1 of 2: random, seed 3, 60 jobs", "finished 60 of 60 jobs", "events"]
+    {
+        assert!(err.contains(word), "{word} is not in\n{err}");
+    }
+}
+
+#[test]
+fn what_the_system_says_is_said_once() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, &["run", "e.toml", "--quiet", "--out", "r"], 0);
+    fs::write(here.join("busy"), "").unwrap();
+    for args in
+        [&["run", "nowhere.toml"][..], &["run", "e.toml", "--out", "busy/x"], &["topology", "show", "."]]
+    {
+        let (_, err) = expect(here, args, 2);
+        assert_eq!(err.matches("os error").count(), 1, "{err}");
+    }
+    let (_, err) = expect(here, &["run", "e.toml", "--out", "r"], 2);
+    assert!(err.contains("already holds a run of `e` (finished)"), "{err}");
+}
+
+#[test]
+fn nothing_recorded_is_still_a_trace() {
+    let folder = folder();
+    let here = folder.path();
+    let set = ["--set", "run.until=1ns"];
+    expect(here, &[&["run", "e.toml", "--quiet", "--out", "r"], &set[..]].concat(), 0);
+    assert!(fs::metadata(here.join("r/timeline.perfetto-trace")).unwrap().len() > 0);
 }

@@ -51,6 +51,8 @@ demand = "50ms"
 one_way = "5ms"
 [[policy]]
 random = {}
+[run.record]
+inputs = true
 "#;
 
 /// Guards against a test that hangs; nothing is measured by it.
@@ -175,6 +177,91 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
         assert!(fastest(there) > 0.5 * fastest(here), "{there}\n{here}");
     }
     assert!(cluster.states().iter().all(|state| state == "idle"), "{:?}", cluster.states());
+    assert_hosts_are_recorded(&cluster, "there", 2);
+    assert!(manifest(&cluster, "here")["hosts"].is_null());
+    for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
+        let log = log(&cluster, "there", name);
+        assert!(log.contains("controller (127.0.0.1:") && log.contains("takes over"), "{log}");
+        assert_eq!(
+            log.matches(&format!("seed 5, shard {i} of 3: 4 nodes and 1 schedulers")).count(),
+            2,
+            "{log}"
+        );
+        assert_eq!(log.matches("over after").count(), 2, "{log}");
+    }
+}
+
+/// What a host logged during a run, as the run directory has it.
+fn log(cluster: &Cluster, out: &str, host: &str) -> String {
+    fs::read_to_string(cluster.path().join(out).join("logs").join(format!("{host}.log"))).unwrap()
+}
+
+#[test]
+fn what_hosts_were_told_is_replayed() {
+    let cluster = Cluster::start(&[]);
+    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", "r"];
+    expect(cluster.path(), &[&args[..], &["--set", "run.record.inputs=true"]].concat(), 0);
+    let replayed = lines(&expect(cluster.path(), &["replay", "r", "--json"], 0).0);
+    assert_eq!(replayed.len(), 2);
+    for one in &replayed {
+        assert_eq!(
+            (&one["shards"], &one["cut"], &one["divergence"]),
+            (&3.into(), &false.into(), &Value::Null)
+        );
+        assert!(one["steps"].as_u64().unwrap() > 1000, "{one}");
+        let measured = one["measured"].as_array().unwrap();
+        assert!(measured.iter().all(|line| line["replayed"] == line["recorded"]), "{measured:#?}");
+        assert!(measured.iter().any(|line| line["what"] == "jobs.finished" && line["replayed"] == 80));
+    }
+}
+
+#[test]
+fn who_is_turned_away_is_shown() {
+    let cluster = Cluster::start(&[]);
+    let status =
+        |args: &[&str]| expect(cluster.path(), &[&["status", "--hosts", "ids/hosts.toml"], args].concat(), 0);
+    let state = || -> Value { serde_json::from_str(&status(&["--json"]).0).unwrap() };
+    assert_eq!(state()[0]["turned_away"]["handshake"], 0);
+    assert!(!status(&[]).0.contains("turned away"));
+    // Somebody with certificates of another authority.
+    let address = state()[0]["address"].as_str().unwrap().to_owned();
+    expect(cluster.path(), &["certs", "other", "--host", &format!("h1={address}")], 0);
+    expect(cluster.path(), &["status", "--hosts", "other/hosts.toml"], 3);
+    let late = Instant::now() + PATIENCE;
+    while state()[0]["turned_away"]["handshake"] == 0 {
+        assert!(Instant::now() < late, "{}", state());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let said = status(&[]).0;
+    assert!(
+        said.contains("turned away: ") && said.contains("without a certificate of this authority"),
+        "{said}"
+    );
+    assert_eq!(state()[1]["turned_away"]["handshake"], 0, "nobody came to the others");
+}
+
+fn manifest(cluster: &Cluster, out: &str) -> Value {
+    serde_json::from_slice(&fs::read(cluster.path().join(out).join("manifest.json")).unwrap()).unwrap()
+}
+
+/// The manifest names the hosts, what each held in every cell, and how far their clocks can be trusted.
+fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
+    let manifest = manifest(cluster, out);
+    let hosts = manifest["hosts"].as_array().unwrap();
+    let file = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
+    for (i, (host, (name, nodes))) in
+        hosts.iter().zip([("h1", "0-3"), ("h2", "4-7"), ("h3", "8-11")]).enumerate()
+    {
+        assert_eq!(host["name"], name);
+        assert!(file.contains(host["address"].as_str().unwrap()), "{host}");
+        let [held] = &host["held"].as_array().unwrap()[..] else { panic!("placed alike: {host}") };
+        assert_eq!((&held["shard"], &held["nodes"]), (&i.into(), &nodes.into()));
+        assert_eq!(held["schedulers"], i.to_string());
+        assert_eq!(held["cells"].as_array().unwrap().len(), cells);
+        assert_eq!(held["cells"], manifest["cells"]);
+    }
+    let error = manifest["clock_error_s"].as_f64().unwrap();
+    assert!(error > 0.0 && error < 1.0, "{error}");
 }
 
 #[test]
@@ -204,6 +291,13 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let failed: Value = serde_json::from_slice(&fs::read(failed).unwrap()).unwrap();
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
+    // What it said and what it was told until then is there.
+    assert!(
+        log(&cluster, "r", "h2").contains("shard 1 of 3") && log(&cluster, "r", "h3").contains("over after")
+    );
+    let (replayed, _) = expect(cluster.path(), &["replay", "r"], 3);
+    assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
+    assert!(replayed.contains("the log of shard 1 of 3, host h2, ends early, at "), "{replayed}");
 }
 
 #[test]

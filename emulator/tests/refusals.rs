@@ -69,12 +69,6 @@ fn nothing_is_left_behind() {
         ("seed = 3", "seed = 3", &["--set", "run.speed=0"], &["--set:1:11", "run.speed", "between"]),
         ("seed = 3", "seed = 3", &["--set", "run.speed=inf"], &["--set:1:11", "run.speed", "between"]),
         ("seed = 3", "seed = 3", &["--set", "run.speed=nan"], &["--set:1:11", "run.speed", "between"]),
-        (
-            "seed = 3",
-            "seed = 3",
-            &["--runtime", "hosts", "--set", "run.record.inputs=true"],
-            &["--set:1:19", "local", "inputs"],
-        ),
         ("seed = 3", "repeat = \"auto\"", &["--shard", "1/2"], &["--repeat N"]),
     ];
     let mut wrong = Vec::new();
@@ -90,6 +84,139 @@ fn nothing_is_left_behind() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Values of the right type that cannot be: a `--set`, and words the message must hold. Each has a remedy and
+/// points at its place.
+const IMPOSSIBLE: &[(&str, &[&str])] = &[
+    ("seed=-1", &["whole number"]),
+    ("repeat=0", &["at least 1"]),
+    ("repeat=4000000000", &["8000000000 runs are more than 1000000"]),
+    ("precision=0", &["between 0 and 1"]),
+    ("precision=nan", &["between 0 and 1"]),
+    ("cluster.nodes=0", &["without nodes"]),
+    ("cluster.nodes=-1", &["whole number"]),
+    ("cluster.nodes=8.5", &["whole number"]),
+    ("cluster.nodes=70000000", &["more than a run can hold"]),
+    ("cluster.cores=0", &["without cores"]),
+    ("cluster.cores=4000000000", &["more than a run can hold"]),
+    ("cluster.schedulers=0", &["needs a scheduler"]),
+    ("cluster.schedulers=4000000000", &["more than a run can hold"]),
+    ("cluster.speed=0", &["no core has speed 0"]),
+    ("cluster.speed=-1", &["at least zero"]),
+    ("cluster.speed=nan", &["NaN"]),
+    ("cluster.speed=0.0001", &["no core has speed 0.0001", "between 0.01 and 10000"]),
+    ("cluster.speed=1e9", &["no core has speed 1000000000"]),
+    ("cluster.speed={uniform={low=0,high=2}}", &["no core has speed 0"]),
+    ("workload.synthetic.jobs=0", &["0 jobs", "between 1 and 100000000"]),
+    ("workload.synthetic.jobs=0.5", &["whole number"]),
+    ("workload.synthetic.jobs=4000000000", &["between 1 and 100000000"]),
+    ("workload.synthetic.tasks=0", &["cannot have 0 tasks", "at least 1"]),
+    ("workload.synthetic.tasks=0.4", &["cannot have 0.4 tasks"]),
+    ("workload.synthetic.tasks=2.5", &["cannot have 2.5 tasks", "whole numbers"]),
+    ("workload.synthetic.tasks=-1", &["at least zero"]),
+    ("workload.synthetic.tasks=inf", &["finite"]),
+    ("workload.synthetic.tasks=1e300", &["lighter tail"]),
+    ("workload.synthetic.tasks={uniform={low=0,high=4}}", &["cannot have 0 tasks"]),
+    ("workload.synthetic.tasks={exponential={mean=0.3}}", &["cannot have 0.3 tasks"]),
+    ("workload.synthetic.tasks={pareto={scale=0.5,shape=2}}", &["cannot have 0.5 tasks"]),
+    ("workload.synthetic.tasks={empirical={values=[1,2.5]}}", &["cannot have 2.5 tasks"]),
+    ("workload.synthetic.interarrival=100000d", &["interarrival", "584 years"]),
+    ("workload.synthetic.interarrival=-1s", &["at least zero"]),
+    ("workload={yahoo-like={jobs=4000000000}}", &["between 1 and 100000000"]),
+    ("workload={yahoo-like={jobs=0}}", &["0 jobs"]),
+    ("workload={yahoo-like={jobs=10,speedup=0}}", &["positive number"]),
+    ("workload={yahoo-like={jobs=10,speedup=nan}}", &["positive number"]),
+    ("service.demand=0s", &["no copy would have any work"]),
+    ("service.demand={exponential={mean=\"0s\"}}", &["no copy would have any work"]),
+    ("service.demand={empirical={values=[\"0s\",\"0s\"]}}", &["no copy would have any work"]),
+    ("service.demand=200000d", &["292 years"]),
+    ("service.correlated=2", &["from 0 to 1"]),
+    ("service.estimate={error=0}", &["every estimate would be zero"]),
+    ("network.loss=-0.1", &["probability"]),
+    ("network.one_way=200000d", &["more than a year"]),
+    ("network.rate=0 Mbit/s", &["lets nothing through"]),
+    ("network.rate=1e300 Gbit/s", &["faster than anything"]),
+    ("network={rate=\"1 Mbit/s\",buffer=\"1e300 GB\"}", &["beyond measure"]),
+    ("network={one_way=\"1ms\",reorder=0.5,reorder_by=\"0s\"}", &["holds nothing back"]),
+    ("network.peer_timeout=0s", &["unreachable at once"]),
+    ("network.rto=0s", &["without end"]),
+    ("network.fault=[{pause={who=[\"node:0\"],at=\"1s\",for=\"0s\"}}]", &["lasts no time"]),
+    ("network.fault=[{degrade={a=[\"node:0\"],at=\"1s\",for=\"1s\",delay_factor=-1}}]", &["between 0 and"]),
+    ("network.fault=[{degrade={a=[\"node:0\"],at=\"1s\",for=\"1s\",delay_factor=inf}}]", &["between 0 and"]),
+    ("interference={bernoulli={slot=\"0s\",probability=0.5,slowdown=2}}", &["a slot must last"]),
+    ("interference={bernoulli={slot=\"1ns\",probability=0.5,slowdown=2}}", &["a slot must last 1us"]),
+    ("interference={bernoulli={slot=\"1s\",probability=nan,slowdown=2}}", &["not a probability"]),
+    ("interference={bernoulli={slot=\"1s\",probability=0.5,slowdown=0.5}}", &["speed the core up"]),
+    ("interference={bernoulli={slot=\"1s\",probability=0.5,slowdown=1e300}}", &["beyond"]),
+    ("interference={renewal={gap=\"1ns\",burst=\"1ns\",slowdown=2}}", &["less than 1us"]),
+    ("interference={scripted={slot=\"1s\",rows=[],slowdown=2}}", &["lists no slot"]),
+    ("interference={scripted={slot=\"1s\",rows=[[]],slowdown=2,repeat=true}}", &["lists no slot"]),
+    ("interference={scripted={slot=\"1s\",rows=[[2]],slowdown=2}}", &["write 0"]),
+    (
+        "interference={bernoulli={slot=\"1s\",probability=0.5,slowdown=2},from=\"5s\",until=\"5s\"}",
+        &["not earlier"],
+    ),
+    (
+        "interference={bernoulli={slot=\"1s\",probability=0.5,slowdown=2},affected=1.5}",
+        &["not a probability"],
+    ),
+    ("interference={trace={rows=[{unit=0,start=\"1s\",end=\"1s\",slowdown=2}]}}", &["ends at"]),
+    ("policy.sparrow.probe_ratio=0", &["between 1 and 1000"]),
+    ("policy.sparrow.probe_ratio=nan", &["between 1 and 1000"]),
+    ("policy.sparrow.probe_timeout=0s", &["longer than zero"]),
+    ("policy.sparrow.group=-1", &["whole number"]),
+    ("run.until=0s", &["end before it begins"]),
+    ("run.record.timeline_cores=-1", &["whole number"]),
+    ("cluster={topology=\"speed.toml\"}", &["speed.toml:1:9", "speed 1000000000", "between 0.01 and 10000"]),
+    ("cluster={topology=\"cores.toml\"}", &["cores.toml:1:9", "without cores"]),
+    ("cluster={topology=\"none.toml\"}", &["none.toml:2:", "there is none"]),
+];
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let folder = folder();
+    let here = folder.path();
+    let star = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
+    fs::write(here.join("speed.toml"), format!("speed = 1e9\n{star}")).unwrap();
+    fs::write(here.join("cores.toml"), format!("cores = 0\n{star}")).unwrap();
+    fs::write(here.join("none.toml"), star.replace("nodes = 3", "nodes = 0")).unwrap();
+    let mut wrong = Vec::new();
+    for (set, words) in IMPOSSIBLE {
+        let output = common::binary::volary(here, &["plan", "e.toml", "--set", set]);
+        let err = common::binary::text(&output.stderr);
+        let words = words.iter().copied().chain([" --> ", " = help: "]);
+        let missing: Vec<_> = words.filter(|word| !err.contains(word)).collect();
+        if output.status.code() != Some(2) || !missing.is_empty() || err.contains("panicked") {
+            wrong.push(format!("{set}: {:?}, lacks {missing:?}\n{err}", output.status.code()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is odd but can be is not refused: batches of jobs, slots without bursts, links without buffer.
+#[test]
+fn what_is_only_odd_is_run() {
+    let folder = folder();
+    for set in [
+        "workload.synthetic.interarrival=0s",
+        "workload.synthetic.tasks={exponential={mean=2}}",
+        "workload.synthetic.cutoff=0s",
+        "workload.synthetic.deadline_slack=1e300",
+        "service.demand={normal={mean=\"0s\",std=\"100ms\"}}",
+        "network={one_way=\"20s\"}",
+        "network={rate=\"1 Mbit/s\",buffer=\"0 B\"}",
+        "interference={bernoulli={slot=\"1us\",probability=0.5,slowdown=2}}",
+        "interference={bernoulli={slot=\"1s\",probability=0,slowdown=2}}",
+        "interference={bernoulli={slot=\"1s\",probability=0.5,slowdown={lognormal={median=2,sigma=1e3}}}}",
+        "interference={scripted={slot=\"1s\",rows=[[0,0]],slowdown=2}}",
+        "run.record.timeline_cores=4000000000",
+        "run.record.tasks_one_in=0",
+    ] {
+        let out = format!("r{}", set.len());
+        expect(folder.path(), &["run", "e.toml", "--quiet", "--out", &out, "--set", set], 0);
+        fs::remove_dir_all(folder.path().join(out)).unwrap();
+    }
 }
 
 #[test]

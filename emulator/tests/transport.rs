@@ -45,7 +45,7 @@ async fn datagrams_arrive_once_each_or_are_counted() {
         loop {
             let stats = rig.client_link.stats();
             assert_eq!(stats.datagram_sent + stats.datagram_dropped, 1000);
-            if got.len() as u64 >= stats.datagram_sent || rig.server_link.stats().datagrams_lost > 0 {
+            if got.len() as u64 >= stats.datagram_sent || rig.server_link.stats().datagram_missing > 0 {
                 break rig.server_link.stats();
             }
             match rig.server_inbox.recv().await.unwrap().what {
@@ -190,7 +190,25 @@ async fn broken_frames_end_their_link_only() {
     )));
     let stats = hostile.link.stats();
     assert_eq!((stats.received, stats.datagrams_repeated), (2, 1), "{stats:?}");
-    assert!(stats.datagrams_lost >= 4, "{stats:?}");
+    assert!(stats.datagram_missing >= 4, "{stats:?}");
+    rig.exchange(100).await;
+}
+
+/// A datagram holds several parcels, and each that is lost counts.
+#[tokio::test]
+async fn losses_are_counted_in_parcels() {
+    let mut rig = Rig::new(Options::default()).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    let mut guest = Guest::joins(&mut rig).await;
+    // Of thirteen parcels the last but two got lost, and the first three again.
+    for (first, parcels) in [(0, 3), (11, 2), (0, 3)] {
+        let parcels: Vec<_> = (first..first + parcels).map(parcel).collect();
+        guest.datagram(&batch(u64::from(first), &parcels)[wire::PREFIX..]);
+    }
+    guest.datagram(b"");
+    guest.end_of_link().await;
+    let stats = guest.link.stats();
+    assert_eq!((stats.received, stats.datagram_missing, stats.datagrams_repeated), (5, 8, 1), "{stats:?}");
     rig.exchange(100).await;
 }
 

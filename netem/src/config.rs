@@ -221,6 +221,13 @@ impl Network {
                 "set `reorder`, the probability, or leave it out",
             ));
         }
+        if self.reorder_by.as_ref().is_some_and(|law| law.mean() == 0.0) {
+            return Err(Error::at(
+                "network.reorder_by",
+                "it holds nothing back",
+                "write for example \"1ms\", or leave it out for a second delay",
+            ));
+        }
         if self.peer_timeout == Span::ZERO {
             return Err(Error::at(
                 "network.peer_timeout",

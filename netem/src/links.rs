@@ -125,6 +125,12 @@ impl Links {
         (!self.places.is_empty()).then_some(self.places.len() as u32)
     }
 
+    /// Where an endpoint stands; `None` if all links are alike and it doesn't matter.
+    #[must_use]
+    pub fn place(&self, endpoint: Endpoint) -> Option<&Place> {
+        self.places.get(endpoint.index())
+    }
+
     /// The number of the class that joins two endpoints.
     #[inline]
     #[must_use]

@@ -182,6 +182,7 @@ impl Model {
             &class.one_way[..]
         };
         refuse_unloaded(one_way)?;
+        refuse_endless(one_way, class)?;
         let mut delay = Delay::new(one_way);
         if apply && !network.correlation.is_zero() {
             delay.quantiles = correlated(&delay, class)?;
@@ -233,6 +234,23 @@ fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
         return Err(Error::at("one_way", "the file of an empirical law is not loaded", "give its `values`"));
     }
     Ok(())
+}
+
+/// Slower links than this are a slip of the pen, s.
+const YEAR: f64 = 365.0 * 86_400.0;
+
+/// A message that is under way for years is nobody's. Laws without a mean may have their tail.
+fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
+    let mean: f64 = laws.iter().map(Law::mean).sum();
+    if !mean.is_finite() || mean <= YEAR {
+        return Ok(());
+    }
+    let key = if class.one_way.is_empty() {
+        "network.one_way".to_owned()
+    } else {
+        format!("link.{}.one_way", class.name)
+    };
+    Err(Error::at(key, "a message would be under way for more than a year", "write for example \"10ms\""))
 }
 
 /// The quantiles of a delay that is to be correlated; `None` if it is constant.

@@ -142,6 +142,11 @@ impl FromStr for Rate {
             })?;
         let bits =
             number(digits).ok_or_else(|| format!("`{text}` is not a rate; write \"100 Mbit/s\""))? * unit;
+        if bits >= u64::MAX as f64 {
+            return Err(format!(
+                "`{text}` is faster than anything; leave `rate` out for a link without limit"
+            ));
+        }
         Self::from_bits_per_second(bits.round() as u64).ok_or_else(|| {
             format!("`{text}` lets nothing through; leave `rate` out for a link without limit")
         })
@@ -199,7 +204,11 @@ impl FromStr for Buffer {
             if let Some(digits) = text.trim().strip_suffix(name) {
                 let bytes =
                     number(digits).ok_or_else(|| format!("`{text}` is not a size; write \"256 kB\""))?;
-                return Ok(Self::Bytes((bytes * unit).round() as u64));
+                let bytes = bytes * unit;
+                if bytes >= u64::MAX as f64 {
+                    return Err(format!("`{text}` is beyond measure; leave `buffer` out for no limit"));
+                }
+                return Ok(Self::Bytes(bytes.round() as u64));
             }
         }
         text.parse().map(Self::Time).map_err(|_| {
@@ -278,7 +287,7 @@ mod tests {
             assert_eq!(rate.bits_per_second(), bits, "{text}");
             assert_eq!(rate.to_string().parse(), Ok(rate), "{text} is written so that it reads the same");
         }
-        for text in ["100", "0 Mbit/s", "-1 Mbit/s", "NaN Mbit/s", "Mbit/s", "10 Mbps", ""] {
+        for text in ["100", "1e300 Gbit/s", "0 Mbit/s", "-1 Mbit/s", "NaN Mbit/s", "Mbit/s", "10 Mbps", ""] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
     }
@@ -300,7 +309,7 @@ mod tests {
             assert_eq!(buffer.to_string().parse(), Ok(buffer), "{text}");
         }
         assert_eq!("1 MiB".parse(), Ok(Buffer::Bytes(1 << 20)));
-        for text in ["20", "-1 kB", "lots", ""] {
+        for text in ["20", "1e300 kB", "-1 kB", "lots", ""] {
             assert!(text.parse::<Buffer>().is_err(), "{text}");
         }
     }

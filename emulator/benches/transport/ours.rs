@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use volary::parcel::Parcel;
 use volary::transport::endpoint::Accepted;
-use volary::transport::issue::{Order, issue};
+use volary::transport::issue::{Request, issue};
 use volary::transport::link::What;
 use volary::transport::{Arrival, Control, Identity, Link, Options, Peer, Transport};
 use volary_actors::base::Class;
@@ -21,7 +21,7 @@ const QUEUE: usize = 1 << 20;
 fn identities() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let hosts = vec![("h1".to_owned(), SocketAddr::from(([127, 0, 0, 1], 4433)))];
-    issue(folder.path(), &Order { hosts, days: 1, keep_ca: false, now: SystemTime::now() }).unwrap();
+    issue(folder.path(), &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() }).unwrap();
     folder
 }
 

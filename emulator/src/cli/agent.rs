@@ -11,6 +11,7 @@ use volary_actors::base::Span;
 
 use super::print;
 use crate::runtime::hosts::agent::{Agent, Settings};
+use crate::runtime::hosts::log::RunLog;
 use crate::runtime::real::ticks::Ticks;
 
 /// Take part in runs on several machines: wait for a controller and run what it says.
@@ -45,7 +46,7 @@ pub(super) struct Options {
     clock_drift: f64,
 }
 
-pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> {
     if options.lease < Span::from_secs(1) {
         anyhow::bail!("--lease: {} is too short, write 1s or more", options.lease);
     }
@@ -55,6 +56,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         lease: options.lease,
         once: options.once,
         ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
+        log: log.clone(),
     };
     let agent = Agent::new(&settings)?;
     let pid = options.pidfile.as_deref().map(Pidfile::write).transpose()?;

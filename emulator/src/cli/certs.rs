@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::print;
 use crate::transport::identity::written;
-use crate::transport::issue::{Issued, Order, issue};
+use crate::transport::issue::{Issued, Request, issue};
 
 /// Make identities for hosts: an authority of their own, a certificate for each and one for the controller.
 #[derive(Debug, Args)]
@@ -30,8 +30,8 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Options { dir, hosts, days, keep_ca } = options;
-    let order = Order { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
-    print(&told(&issue(dir, &order)?))?;
+    let request = Request { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
+    print(&told(&issue(dir, &request)?))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
+use volary_actors::policies::PolicySpec;
 
 use super::{Cli, print};
 
@@ -16,7 +18,18 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut Cli::command(), "volary", &mut script);
+    clap_complete::generate(options.shell, &mut suggesting(Cli::command()), "volary", &mut script);
     print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command line with the names of policies as suggestions. They are labels as well, where the experiment
+/// gives no others; the parser itself takes any.
+fn suggesting(command: clap::Command) -> clap::Command {
+    let names = || PossibleValuesParser::new(PolicySpec::cards().iter().map(|card| card.name));
+    let labelled = ["run", "plan", "validate"];
+    let command = command.mut_subcommand("policies", |c| c.mut_arg("name", |arg| arg.value_parser(names())));
+    labelled.iter().fold(command, |command, name| {
+        command.mut_subcommand(name, |c| c.mut_arg("policy", |arg| arg.value_parser(names())))
+    })
 }

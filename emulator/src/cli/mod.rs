@@ -27,13 +27,18 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
+use crate::runtime::hosts::log::RunLog;
 use crate::runtime::{RunError, Watch};
-use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError};
+use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
 #[derive(Debug, Parser)]
@@ -102,6 +107,21 @@ impl ExperimentArgs {
         }
         Ok(experiment)
     }
+
+    /// As [`Self::load`], for commands that run it: says what the report will say as well.
+    fn prepare(&self) -> Result<Experiment, SpecError> {
+        let mut experiment = self.load()?;
+        if let Some(warning) = describe::overload(&experiment) {
+            tracing::warn!("{warning}");
+            experiment.warnings.push(warning);
+        }
+        Ok(experiment)
+    }
+
+    /// Whether the command line leaves out part of the experiment.
+    fn narrows(&self) -> bool {
+        !(self.set.is_empty() && self.policy.is_empty())
+    }
 }
 
 /// The machines of a run with `--runtime hosts`.
@@ -138,17 +158,18 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    match log(&cli).and_then(|()| dispatch(&cli.command)) {
+    let heard = RunLog::default();
+    match log(&cli, &heard).and_then(|()| dispatch(&cli.command, &heard)) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            let _ = writeln!(io::stderr(), "error: {}", said_once(&error));
             ExitCode::from(status(&error))
         }
     }
 }
 
-fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
+fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(options) => run::main(options),
         Command::Plan(options) => plan::main(options),
@@ -162,10 +183,21 @@ fn dispatch(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
         Command::Certs(options) => certs::main(options),
-        Command::Agent(options) => agent::main(options),
+        Command::Agent(options) => agent::main(options, heard),
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options),
     }
+}
+
+/// An error and its causes, without those that it quotes already.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// 3 where a run broke off, 2 for what the user asked.
@@ -212,8 +244,8 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Sets logging up: to stderr, or to an agent's log file, where times matter.
-fn log(cli: &Cli) -> anyhow::Result<()> {
+/// Sets logging up: to stderr, or to an agent's log file, where times matter. An agent's controller `heard` it too.
+fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run writes to the terminal of whoever started it.
     let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
     let level = match cli.verbose + u8::from(agent) {
@@ -221,12 +253,26 @@ fn log(cli: &Cli) -> anyhow::Result<()> {
         1 => Level::INFO,
         _ => Level::TRACE,
     };
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false);
-    if let Command::Agent(agent::Options { log: Some(path), .. }) = &cli.command {
-        builder.with_writer(Mutex::new(agent::log_file(path)?)).with_ansi(false).init();
-    } else {
-        builder.with_writer(io::stderr).with_ansi(colours(&io::stderr())).without_time().init();
-    }
+    let level = LevelFilter::from(level);
+    let Command::Agent(agent) = &cli.command else {
+        let terminal = fmt::layer().with_target(false).with_writer(io::stderr);
+        let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
+        tracing_subscriber::registry().with(terminal.with_filter(level)).init();
+        return Ok(());
+    };
+    let file = agent.log.as_deref().map(agent::log_file).transpose()?;
+    let file =
+        file.map(|file| fmt::layer().with_target(false).with_writer(Mutex::new(file)).with_ansi(false));
+    let terminal = agent.log.is_none().then(|| {
+        let terminal = fmt::layer().with_target(false).with_writer(io::stderr);
+        terminal.with_ansi(colours(&io::stderr())).without_time()
+    });
+    let heard = fmt::layer().with_target(false).with_writer(heard.clone()).with_ansi(false);
+    tracing_subscriber::registry()
+        .with(file.with_filter(level))
+        .with(terminal.with_filter(level))
+        .with(heard.with_filter(level.max(LevelFilter::INFO)))
+        .init();
     Ok(())
 }
 
@@ -257,6 +303,15 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn what_the_system_says_is_said_once() {
+        let system = || std::io::Error::from_raw_os_error(2);
+        let quoted = anyhow::Error::new(system()).context(format!("cannot read x: {}", system()));
+        assert_eq!(super::said_once(&quoted), format!("cannot read x: {}", system()));
+        let bare = anyhow::Error::new(system()).context("cannot read x");
+        assert_eq!(super::said_once(&bare), format!("cannot read x: {}", system()));
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

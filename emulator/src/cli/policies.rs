@@ -10,6 +10,7 @@ use volary_actors::policies::{Card, PolicySpec};
 
 use super::{print, print_json};
 use crate::spec::error::nearest;
+use crate::spec::reference;
 
 /// List the policies, or explain one: what it does, its source, its parameters.
 #[derive(Debug, Args)]
@@ -60,20 +61,13 @@ fn list(cards: &[Card]) -> String {
 /// What a policy does, and its parameters with their defaults.
 fn explain(card: &Card) -> String {
     let mut text = format!("{}: {}\n", card.name, card.about);
-    let properties = card.schema.get("properties").and_then(Value::as_object);
-    let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
+    let parameters = reference::entries(card.schema.as_value());
+    if parameters.is_empty() {
         text.push_str("\nIt has no parameters.\n");
         return text;
-    };
-    text.push_str("\nParameters:\n");
-    for (name, schema) in properties {
-        let default = schema.get("default").map_or_else(String::new, |value| format!(" = {value}"));
-        let _ = writeln!(text, "  {name}{default}");
-        let about = schema.get("description").and_then(Value::as_str).unwrap_or_default();
-        for line in about.lines() {
-            let _ = writeln!(text, "      {line}");
-        }
     }
+    text.push_str("\nParameters:\n");
+    reference::list(&mut text, "  ", &parameters);
     text
 }
 
@@ -87,6 +81,12 @@ mod tests {
         assert_eq!(list(&cards).lines().count(), cards.len());
         let latin = cards.iter().find(|card| card.name == "latin-square").unwrap();
         let text = explain(latin);
-        assert!(text.contains("  order = 2\n      Order v of the square"), "{text}");
+        let sparrow = cards.iter().find(|card| card.name == "sparrow").unwrap();
+        assert!(
+            explain(sparrow).contains("\n      \"pairs\": Groups of `group` tasks"),
+            "{}",
+            explain(sparrow)
+        );
+        assert!(text.contains("  order = 2  (whole number)\n      Order v of the square"), "{text}");
     }
 }

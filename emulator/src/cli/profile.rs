@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
@@ -16,6 +17,9 @@ pub(super) struct Options {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Slots that can be shown: more are nobody's to read.
+const MOST: f64 = 1e7;
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -42,6 +46,13 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Command::Show { profile, cores, until, seed, json } = &options.command;
     let profile = spec::profile(profile)?;
     let show = Show { units: *cores, until: *until, seed: *seed };
+    if show.until == Span::ZERO || show.size(&profile) > MOST {
+        return Err(anyhow!(
+            "--until {until}: {:.0} slots on {cores} cores are not between 1 and {MOST:e}\n  = help: show a shorter or \
+             longer time, or fewer cores",
+            show.size(&profile)
+        ));
+    }
     if *json {
         print_json(&show.json(&profile))?;
     } else {

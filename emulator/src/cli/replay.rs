@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::print;
 use crate::number;
-use crate::runtime::replay::{self, Difference, Divergence, Replayed};
+use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 
 /// Step the actors of a run through the inputs it logged, and compare what they do and what comes out.
 #[derive(Debug, Args)]
@@ -73,6 +73,9 @@ fn text(replayed: &Replayed) -> String {
         (None, true) => write!(text, "{steps} steps replayed up to where the log ends, effects identical"),
         (None, false) => write!(text, "{steps} steps replayed, effects identical"),
     };
+    if replayed.divergence.is_none() {
+        replayed.cuts.iter().for_each(|cut| text.push_str(&ends(cut, *shards)));
+    }
     if replayed.measured.is_empty() {
         if replayed.divergence.is_none() {
             text.push_str("\n  the run has no result to compare with");
@@ -81,6 +84,14 @@ fn text(replayed: &Replayed) -> String {
         results(&replayed.measured, &mut text);
     }
     text
+}
+
+/// Which log ends early, and where.
+fn ends(cut: &Cut, shards: u16) -> String {
+    let Cut { shard, host, at_s } = cut;
+    let host = host.as_ref().map(|host| format!(", host {host},")).unwrap_or_default();
+    let place = at_s.map_or_else(|| "has no entry".to_owned(), |at_s| format!("ends early, at {at_s:.9} s"));
+    format!("\n  the log of shard {shard} of {shards}{host} {place}")
 }
 
 fn differs(divergence: &Divergence) -> String {

@@ -47,7 +47,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let experiment = options.experiment.load()?;
+    let experiment = options.experiment.prepare()?;
     let out = match &options.out {
         Some(out) => out.clone(),
         None => {
@@ -73,7 +73,24 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&table::text(&outcome.study, style()))?;
         print(&closing(&outcome, &run.out))?;
     }
+    if options.check {
+        untested(&outcome, options);
+    }
     Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
+}
+
+/// Says which claims `--check` did not check: a claim that was not tested has not failed.
+fn untested(outcome: &Outcome, options: &Options) {
+    let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
+    if open == 0 {
+        return;
+    }
+    let why = if options.experiment.narrows() || options.shard.is_some() {
+        "--policy, --set or --shard leaves out what they compare"
+    } else {
+        "a number they compare was not measured"
+    };
+    tracing::warn!("{open} of {} not tested: {why}", number::plural(outcome.claims.len() as u64, "claim"));
 }
 
 /// What ran, what it leaves behind, and the hash by which the same run is known again.
@@ -82,9 +99,9 @@ fn closing(outcome: &Outcome, out: &Path) -> String {
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
     let hashes: Vec<_> = engine.map(|e| e.order_hash.as_str()).collect();
     format!(
-        "{} runs, {} events in {} of CPU time, order hash {}\nresults: {}\nreport:  {}",
-        outcome.summaries.len(),
-        number::count(events),
+        "{}, {} in {} of CPU time, order hash {}\nresults: {}\nreport:  {}",
+        number::plural(outcome.summaries.len() as u64, "run"),
+        number::plural(events, "event"),
         number::seconds(cpu),
         cell_id(&hashes.into()),
         out.display(),
@@ -113,8 +130,8 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
     let stuck: Vec<_> = outcome.summaries.iter().filter(|s| s.jobs.unfinished + s.jobs.failed > 0).collect();
     if let (Some(first), false) = (stuck.first(), bounded) {
         tracing::error!(
-            "{} runs left jobs unfinished, the first is {} with seed {}: {} of {} jobs",
-            stuck.len(),
+            "{} left jobs unfinished, the first is {} with seed {}: {} of {} jobs",
+            number::plural(stuck.len() as u64, "run"),
             first.policy,
             first.seed,
             first.jobs.unfinished + first.jobs.failed,
@@ -124,7 +141,7 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
     }
     let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
     if check && failed > 0 {
-        tracing::error!("{failed} of {} claims failed", outcome.claims.len());
+        tracing::error!("{failed} of {} failed", number::plural(outcome.claims.len() as u64, "claim"));
         return ExitCode::from(1);
     }
     ExitCode::SUCCESS

@@ -4,17 +4,26 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::print_json;
+use super::{print, print_json};
+use crate::spec::reference;
 use crate::spec::schema::{What, schema};
 
-/// Print the JSON Schema of a file format, for editors and checks.
+/// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Which format.
     what: What,
+    /// For readers: every key with its meaning, unit and default; of experiments also the laws, the numbers that
+    /// claims can compare, and the grammar of claims.
+    #[arg(long)]
+    text: bool,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    print_json(&schema(options.what))?;
+    if options.text {
+        print(&reference::text(options.what))?;
+    } else {
+        print_json(&schema(options.what))?;
+    }
     Ok(ExitCode::SUCCESS)
 }

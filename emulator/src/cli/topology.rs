@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
 use super::{print, print_json};
-use crate::number;
+use crate::number::{self, plural};
 use crate::spec::cluster;
 
 /// Look at topology files.
@@ -49,33 +49,45 @@ fn text(facts: &Facts) -> String {
     let range = |low: String, high: String| if low == high { low } else { format!("{low} to {high}") };
     let [least, most] = facts.cores_per_node.map(|n| n.to_string());
     let [slowest, fastest] = facts.speed.map(number::short);
-    let nodes = number::count(u64::from(facts.nodes));
+    let nodes = plural(u64::from(facts.nodes), "node");
     let _ = writeln!(
         out,
-        "{nodes} nodes of {} cores, speed {}: {} cores, the work of {} reference cores",
-        range(least, most),
+        "{nodes} of {} core{}, speed {}: {}, the work of {} reference cores",
+        range(least, most.clone()),
+        if most == "1" { "" } else { "s" },
         range(slowest, fastest),
-        number::count(facts.cores),
+        plural(facts.cores, "core"),
         number::short(facts.capacity),
     );
-    let pods = facts.pods.map_or_else(String::new, |pods| format!(", {pods} pods"));
+    let pods = facts.pods.map_or_else(String::new, |pods| format!(", {}", plural(u64::from(pods), "pod")));
     let regions = match facts.regions.as_slice() {
         [] => String::new(),
         names => format!(", regions {}", names.join(", ")),
     };
-    let _ = writeln!(out, "{} racks{pods}{regions}; coordinators: {}", facts.racks, facts.placement);
+    let _ = writeln!(
+        out,
+        "{}{pods}{regions}; coordinators: {}",
+        plural(u64::from(facts.racks), "rack"),
+        facts.placement
+    );
     for group in &facts.groups {
-        let _ = writeln!(out, "group {}: {} nodes, {} cores", group.name, group.nodes, group.cores);
+        let _ = writeln!(
+            out,
+            "group {}: {}, {}",
+            group.name,
+            plural(u64::from(group.nodes), "node"),
+            plural(group.cores, "core")
+        );
     }
     for class in &facts.classes {
         let _ = write!(
             out,
-            "link {}: one way {} ± {}, round trip {}, {} pairs of nodes",
+            "link {}: one way {} ± {}, round trip {}, {} of nodes",
             class.name,
             number::seconds(class.one_way_mean_s),
             number::seconds(class.one_way_std_s),
             number::seconds(class.rtt_mean_s),
-            number::count(class.pairs),
+            plural(class.pairs, "pair"),
         );
         if let Some(loss) = class.loss {
             let _ = write!(out, ", loss {}", number::percent(loss));

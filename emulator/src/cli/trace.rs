@@ -8,6 +8,7 @@ use volary_actors::base::Span;
 
 use super::{print, print_json};
 use crate::files::Files;
+use crate::number::plural;
 use crate::workload::{Reference, Trace, Traces};
 
 /// Look at workload traces, or convert them.
@@ -64,7 +65,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                 tracing::warn!("{note}");
             }
             trace.write(to)?;
-            print(&format!("{} jobs, {} tasks: {}", trace.jobs().len(), trace.tasks(), to.display()))?;
+            let (jobs, tasks) = (trace.jobs().len() as u64, trace.tasks());
+            print(&format!("{}, {}: {}", plural(jobs, "job"), plural(tasks, "task"), to.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

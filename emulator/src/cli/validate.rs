@@ -8,7 +8,7 @@ use clap::Args;
 use super::{FleetArgs, print, print_json, runtime as kind, watch};
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
-use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError};
+use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, validate};
 
@@ -81,7 +81,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
     }
     let experiment = options.load(RuntimeKind::Virtual)?;
-    experiment.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let overload = describe::overload(&experiment);
+    experiment.warnings.iter().chain(&overload).for_each(|warning| tracing::warn!("{warning}"));
     let out = options.out.clone();
     let plan = Plan {
         runtimes,

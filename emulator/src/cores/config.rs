@@ -157,10 +157,17 @@ pub struct TraceRow {
     pub slowdown: f64,
 }
 
+/// Shorter stretches than this cost a draw each and are finer than any task.
+pub(super) const SHORTEST: Span = Span(1_000);
+/// Larger slowdowns count as this: a core that does nothing for as long as anyone looks.
+pub(super) const MOST_SLOWDOWN: f64 = 1e12;
+
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     let slot = Span::deserialize(deserializer)?;
-    if slot == Span::ZERO {
-        return Err(D::Error::custom("a slot must be longer than zero, for example \"100ms\""));
+    if slot < SHORTEST {
+        return Err(D::Error::custom(format!(
+            "a slot must last {SHORTEST} or longer, for example \"100ms\""
+        )));
     }
     Ok(slot)
 }
@@ -179,24 +186,15 @@ fn some_probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 
 fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::Error> {
     let law: Law<f64> = Deserialize::deserialize(deserializer)?;
-    // Laws that reach below 1 only in part are cut there; those that say so outright are a mistake.
-    let low = match &law {
-        Law::Constant(value) => *value,
-        Law::Uniform(p) => p.low,
-        Law::Pareto(p) => p.scale,
-        Law::Empirical(p) => p.values.iter().copied().fold(f64::INFINITY, f64::min),
-        Law::Normal(_)
-        | Law::Lognormal(_)
-        | Law::Exponential(_)
-        | Law::Gamma(_)
-        | Law::Erlang(_)
-        | Law::Weibull(_)
-        | Law::Hyperexponential(_) => f64::INFINITY,
-    };
-    if low < 1.0 {
+    // Laws that reach below 1 only in their tail are cut there; those that say so outright are a mistake.
+    let (low, high) = law.bounds();
+    if let Some(low) = low.filter(|&low| low < 1.0) {
         return Err(D::Error::custom(format!(
             "a slowdown of {low} would speed the core up; give at least 1 (2 halves its speed)"
         )));
+    }
+    if let Some(high) = high.filter(|&high| high > MOST_SLOWDOWN) {
+        return Err(D::Error::custom(format!("a slowdown of {high} is beyond {MOST_SLOWDOWN:e}; give less")));
     }
     Ok(law)
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use volary_actors::base::{Span, Time};
 
-use super::config::{Bernoulli, Interference, Markov, Renewal, Scope, Scripted, Trace, TraceRow};
+use super::config::{Bernoulli, Interference, Markov, Renewal, SHORTEST, Scope, Scripted, Trace, TraceRow};
 use crate::files::{Files, is_unread};
 
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// A file could not be read.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Which file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum ProfileError {
         message: String,
     },
     /// Keys that contradict each other.
-    #[error("interference: {0}")]
+    #[error("{0}")]
     Keys(String),
 }
 
@@ -76,11 +76,15 @@ impl Interference {
     pub fn load(mut self, files: &Files, folder: &Path) -> Result<Profile, ProfileError> {
         let keys = |message: &str| Err(ProfileError::Keys(message.into()));
         if self.profile.is_some() {
-            return keys("give either `profile` or a process, not both");
+            return keys(match self.processes() {
+                0 => "a profile cannot name another profile; write its process here",
+                _ => "give either `profile` or a process, not both; keep one",
+            });
         }
         if self.processes() != 1 {
             return keys(
-                "name exactly one of `profile`, `bernoulli`, `markov`, `renewal`, `scripted`, `trace`",
+                "not exactly one process is named; keep one of `bernoulli`, `markov`, `renewal`, `scripted`, `trace`, \
+                 or name a `profile`",
             );
         }
         if self.has_unread_laws() {
@@ -98,13 +102,20 @@ impl Interference {
             Self { .. } => return keys("no process is named"),
         };
         if let Process::Renewal(renewal) = &process
-            && renewal.gap.mean() + renewal.burst.mean() <= 0.0
+            && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
         {
-            return keys("gaps and bursts of a renewal cannot both have zero length");
+            return Err(ProfileError::Keys(format!(
+                "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
+            )));
+        }
+        if let Process::Scripted(scripted) = &process
+            && scripted.rows.iter().all(Vec::is_empty)
+        {
+            return keys("scripted lists no slot; write rows such as [[0, 1, 1]], or leave interference out");
         }
         let (from, until) = (self.from.unwrap_or(Span::ZERO), self.until.unwrap_or(Span::MAX));
-        if from > until {
-            let why = format!("`from` ({from}) must not be later than `until` ({until})");
+        if from >= until {
+            let why = format!("`from` ({from}) is not earlier than `until` ({until}); move one of them");
             return Err(ProfileError::Keys(why));
         }
         Ok(Profile {
@@ -145,7 +156,7 @@ impl Interference {
 /// Reads the trace's file into its rows, sorts them, and refuses overlaps.
 fn load_trace(trace: &mut Trace, files: &Files, folder: &Path) -> Result<(), ProfileError> {
     if trace.rows.is_empty() == trace.file.is_none() {
-        return Err(ProfileError::Keys("trace needs either `file` or `rows`".into()));
+        return Err(ProfileError::Keys("trace needs one of `file` and `rows`; give one".into()));
     }
     let Some(file) = trace.file.take() else {
         let rows = trace.rows.iter().enumerate().map(|(i, &row)| (i, row)).collect();

@@ -5,7 +5,7 @@
 
 use volary_actors::base::{Address, Law, Span};
 
-use super::config::{Bernoulli, Markov, Renewal, Scripted, TraceRow};
+use super::config::{Bernoulli, MOST_SLOWDOWN, Markov, Renewal, Scripted, TraceRow};
 use super::work::{Leg, Pace};
 
 /// Whose process it is: a core, a node or a rack.
@@ -60,7 +60,7 @@ fn sample(law: &Law<f64>, unit: Unit, k: u64) -> f64 {
     if let Law::Constant(value) = law {
         return *value;
     }
-    law.sample(&mut unit.address.at(k).at(1).draw()).max(1.0)
+    law.sample(&mut unit.address.at(k).at(1).draw()).clamp(1.0, MOST_SLOWDOWN)
 }
 
 /// Slot k with the given slowdown.

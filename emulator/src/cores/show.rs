@@ -80,6 +80,19 @@ fn mean_inverse(law: &Law<f64>) -> Option<f64> {
 }
 
 impl Show {
+    /// About how many slots, or gaps and bursts, it looks at.
+    #[must_use]
+    pub fn size(&self, profile: &Profile) -> f64 {
+        let each = match &profile.process {
+            Process::Renewal(p) => p.gap.mean() + p.burst.mean(),
+            Process::Bernoulli(_) | Process::Markov(_) | Process::Scripted(_) => {
+                profile.slot().map_or(f64::INFINITY, Span::as_secs_f64)
+            }
+            Process::Trace(_) => f64::INFINITY,
+        };
+        f64::from(self.units) * self.until.as_secs_f64() / each
+    }
+
     /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), its bursts written out below, and
     /// the throughput in the long run and in what is shown.
     #[must_use]

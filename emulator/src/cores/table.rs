@@ -1,10 +1,11 @@
 //! Which core is where and how fast, for a million equal cores in a few bytes.
 
 use volary_actors::layout::Layout;
+use volary_netem::topology::SPEEDS;
 
 /// The fastest core a table accepts, in units of the reference core; it keeps the arithmetic of work inside
 /// 128 bits.
-pub const MAX_SPEED: f64 = 10_000.0;
+pub const MAX_SPEED: f64 = *SPEEDS.end();
 
 /// Node, rack and speed of every core. Cores are numbered densely, node by node, as
 /// [`Layout::core_index`] does.

@@ -391,8 +391,8 @@ fn mistakes_name_the_key_and_the_line() {
             "renewal = { gap = \"1s\", burst = \"1s\", slowdown = { empirical = { file = \"s.txt\" } } }",
             "not read",
         ),
-        ("renewal = { gap = \"0s\", burst = \"0s\", slowdown = 2 }", "zero length"),
-        (&format!("from = \"2s\"\nuntil = \"1s\"\n{}", ALL[0]), "later than"),
+        ("renewal = { gap = \"0s\", burst = \"0s\", slowdown = 2 }", "less than 1us"),
+        (&format!("from = \"2s\"\nuntil = \"1s\"\n{}", ALL[0]), "not earlier than"),
     ] {
         let table: Interference = toml::from_str(text).unwrap();
         let error = table.load(&nothing(), Path::new("")).unwrap_err().to_string();

@@ -167,7 +167,10 @@ impl Certificate {
         let surely = if most > 0.0 { wilson(lost, host.datagrams_sent).0 } else { lost };
         (surely > most).then(|| {
             let count = number::count(host.datagrams_lost);
-            let says = format!("the real network lost {count} of its datagrams, {}", number::percent(lost));
+            let to: Vec<_> = host.lost_to.iter().map(|path| path.to.as_str()).collect();
+            let to = if to.is_empty() { String::new() } else { format!(", to {}", to.join(", ")) };
+            let says =
+                format!("the real network lost {count} of its messages, {}{to}", number::percent(lost));
             let remedy = Remedy::Words("a lower speed, more hosts, or larger socket buffers");
             self.reason(Departure::LostDatagrams, (lost, most), says, remedy)
         })

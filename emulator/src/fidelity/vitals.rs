@@ -28,10 +28,12 @@ pub struct HostVitals {
     pub involuntary_switches: u64,
     /// What a bare timer achieved on this host at the same time. Null if it never fired.
     pub timer: Option<TimerProbe>,
-    /// Messages that this host gave to the real network as datagrams.
+    /// Messages that this host was to send other hosts as datagrams.
     pub datagrams_sent: u64,
-    /// Of those, messages that the real network lost.
+    /// Of those, messages that the real network lost, or did not take fast enough.
     pub datagrams_lost: u64,
+    /// To whom they were lost; hosts to which nothing was lost are left out.
+    pub lost_to: Vec<PathLoss>,
     /// Messages from other hosts that came in after they were due.
     pub parcels_late: u64,
     /// How well it knows the common clock.
@@ -44,6 +46,18 @@ impl HostVitals {
     pub fn busy(&self) -> f64 {
         self.machine_share.map_or(self.cpu_share, |all| all.max(self.cpu_share))
     }
+}
+
+/// Messages from one host to another that the real network lost.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct PathLoss {
+    /// The host they were for.
+    pub to: String,
+    /// Messages sent there as datagrams.
+    pub sent: u64,
+    /// Of those, messages that were lost.
+    pub lost: u64,
 }
 
 /// How late a timer fired that nothing depended on: what the machine's timers allow. Real time.

@@ -20,7 +20,7 @@ use std::mem;
 
 use volary_actors::base::{ActorId, Time};
 
-use slab::{Order, Slab};
+use slab::{Rank, Slab};
 
 /// What orders events: due time, then source, then the source's own count. It does not depend on who pushed
 /// first, so it is the same whatever the sharding.
@@ -61,9 +61,9 @@ pub struct Queue<T> {
     /// Due time of the last event popped.
     last: u64,
     /// Events due at `last` when it was reached, the next one at the end.
-    ready: Vec<(Order, u32)>,
+    ready: Vec<(Rank, u32)>,
     /// Events pushed since then that are due at `last`.
-    fresh: BinaryHeap<Reverse<(Order, u32)>>,
+    fresh: BinaryHeap<Reverse<(Rank, u32)>>,
     /// Bucket b holds entries whose highest bit that differs from `last` is bit b.
     buckets: Box<[Bucket; 64]>,
     /// Bit b is set when bucket b is not empty.
@@ -108,22 +108,22 @@ impl<T> Queue<T> {
     /// # Panics
     /// When 2³² events are pending.
     pub fn push(&mut self, key: Key, value: T) {
-        let order = Order::new(key.source, key.count);
-        let slot = self.slab.insert(order, value);
-        self.place(Entry { due: key.due.0.max(self.last), slot }, order);
+        let rank = Rank::new(key.source, key.count);
+        let slot = self.slab.insert(rank, value);
+        self.place(Entry { due: key.due.0.max(self.last), slot }, rank);
     }
 
     /// The key of the next event, which stays where it is.
     #[must_use]
     pub fn peek(&self) -> Option<Key> {
-        let ready = self.ready.last().map(|&(order, _)| order);
-        let fresh = self.fresh.peek().map(|&Reverse((order, _))| order);
-        if let Some(order) = ready.into_iter().chain(fresh).min() {
-            return Some(order.key(self.last));
+        let ready = self.ready.last().map(|&(rank, _)| rank);
+        let fresh = self.fresh.peek().map(|&Reverse((rank, _))| rank);
+        if let Some(rank) = ready.into_iter().chain(fresh).min() {
+            return Some(rank.key(self.last));
         }
         let bucket = &self.buckets[self.lowest()?];
         let entry = bucket.entries[bucket.first];
-        Some(self.slab.order(entry.slot).key(entry.due))
+        Some(self.slab.rank(entry.slot).key(entry.due))
     }
 
     /// Removes the next event.
@@ -134,8 +134,8 @@ impl<T> Queue<T> {
             (None, Some(_)) => self.fresh.pop()?.0.1,
             (Some(_), _) => self.ready.pop()?.1,
         };
-        let (order, value) = self.slab.remove(slot);
-        Some((order.key(self.last), value))
+        let (rank, value) = self.slab.remove(slot);
+        Some((rank.key(self.last), value))
     }
 
     /// The lowest bucket that has entries.
@@ -144,13 +144,13 @@ impl<T> Queue<T> {
     }
 
     /// Puts an entry where it belongs relative to `last`.
-    fn place(&mut self, entry: Entry, order: Order) {
+    fn place(&mut self, entry: Entry, rank: Rank) {
         if entry.due == self.last {
-            self.fresh.push(Reverse((order, entry.slot)));
+            self.fresh.push(Reverse((rank, entry.slot)));
         } else {
             let b = highest_bit(entry.due ^ self.last);
             self.occupied |= 1 << b;
-            self.buckets[b].push(entry, &self.slab, || order);
+            self.buckets[b].push(entry, &self.slab, || rank);
         }
     }
 
@@ -166,12 +166,12 @@ impl<T> Queue<T> {
         for &entry in &entries {
             let differs = entry.due ^ self.last;
             if differs == 0 {
-                self.ready.push((self.slab.order(entry.slot), entry.slot));
+                self.ready.push((self.slab.rank(entry.slot), entry.slot));
             } else {
                 let below = highest_bit(differs);
                 debug_assert!(below < b, "dealing out a bucket fills only those below it");
                 self.occupied |= 1 << below;
-                self.buckets[below].push(entry, &self.slab, || self.slab.order(entry.slot));
+                self.buckets[below].push(entry, &self.slab, || self.slab.rank(entry.slot));
             }
         }
         self.ready.sort_unstable_by(|a, b| b.cmp(a));
@@ -182,13 +182,13 @@ impl<T> Queue<T> {
 }
 
 impl Bucket {
-    /// Adds an entry; `order` is only asked for on a tie of due times.
-    fn push<T>(&mut self, entry: Entry, slab: &Slab<T>, order: impl FnOnce() -> Order) {
+    /// Adds an entry; `rank` is only asked for on a tie of due times.
+    fn push<T>(&mut self, entry: Entry, slab: &Slab<T>, rank: impl FnOnce() -> Rank) {
         match self.entries.get(self.first) {
             None => self.first = 0,
             Some(first) if entry.due > first.due => {}
             Some(first) => {
-                if entry.due < first.due || order() < slab.order(first.slot) {
+                if entry.due < first.due || rank() < slab.rank(first.slot) {
                     self.first = self.entries.len();
                 }
             }

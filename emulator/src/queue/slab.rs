@@ -6,9 +6,9 @@ use super::Key;
 
 /// Source and count of an event in one word, ordered as the pair is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Order(u64);
+pub(super) struct Rank(u64);
 
-impl Order {
+impl Rank {
     pub(super) const fn new(source: ActorId, count: u32) -> Self {
         Self((source.0 as u64) << 32 | count as u64)
     }
@@ -24,7 +24,7 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
 enum Slot<T> {
-    Full { order: Order, value: T },
+    Full { rank: Rank, value: T },
     Free { next: u32 },
 }
 
@@ -51,9 +51,9 @@ impl<T> Slab<T> {
     }
 
     /// Stores a value and returns its slot. The slot freed last is used first: it is still in the cache.
-    pub(super) fn insert(&mut self, order: Order, value: T) -> u32 {
+    pub(super) fn insert(&mut self, rank: Rank, value: T) -> u32 {
         self.len += 1;
-        let full = Slot::Full { order, value };
+        let full = Slot::Full { rank, value };
         if self.free == NONE {
             let slot = self.slots.len();
             assert!(slot < NONE as usize, "more events pending than 32-bit slots");
@@ -69,21 +69,21 @@ impl<T> Slab<T> {
     }
 
     /// Tie-break of a stored event.
-    pub(super) fn order(&self, slot: u32) -> Order {
+    pub(super) fn rank(&self, slot: u32) -> Rank {
         match &self.slots[slot as usize] {
-            Slot::Full { order, .. } => *order,
+            Slot::Full { rank, .. } => *rank,
             Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
         }
     }
 
     /// Takes a value out and frees its slot.
-    pub(super) fn remove(&mut self, slot: u32) -> (Order, T) {
+    pub(super) fn remove(&mut self, slot: u32) -> (Rank, T) {
         let free = Slot::Free { next: self.free };
         match std::mem::replace(&mut self.slots[slot as usize], free) {
-            Slot::Full { order, value } => {
+            Slot::Full { rank, value } => {
                 self.free = slot;
                 self.len -= 1;
-                (order, value)
+                (rank, value)
             }
             Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
         }

@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::hosts::HostRecord;
 use crate::results::{Cell, Summary};
 
 /// What was run, when, and how it ended.
@@ -29,9 +30,10 @@ pub struct Manifest {
     pub spec: Value,
     /// The command line.
     pub argv: Vec<String>,
-    /// Hosts that took part, for `hosts` runs.
-    pub hosts: Option<Value>,
-    /// Bound on the clock offset between hosts, s.
+    /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
+    pub hosts: Option<Vec<HostRecord>>,
+    /// What a host's corrected clock was wrong by at most, in any cell, real seconds; null where there is one clock,
+    /// and until the first cell ends.
     pub clock_error_s: Option<f64>,
     /// Ids of the cells to run, in the order in which they are shown.
     pub cells: Vec<String>,

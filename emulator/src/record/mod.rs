@@ -3,6 +3,7 @@
 //! | module | what it writes |
 //! |---|---|
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
+//! | [`hosts`] | (in the manifest: which host held what) |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
 //! | [`parquet`] | `jobs.parquet`, `tasks.parquet` and `staleness.parquet` |
 //! | [`read`] | (nothing: it reads those rows back) |
@@ -15,6 +16,7 @@ pub mod cell;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod fold;
+pub mod hosts;
 pub mod inputs;
 pub mod manifest;
 pub mod parquet;

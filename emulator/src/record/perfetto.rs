@@ -31,6 +31,10 @@ pub fn write<'a, W: Write>(
     let records: Vec<&CellRecord> = records.filter(|record| !record.timeline.is_empty()).collect();
     let mut to = BufWriter::new(to);
     let (mut left, mut cut) = (cap, false);
+    if records.is_empty() {
+        // Viewers refuse a file of no bytes.
+        to.write_all(&empty())?;
+    }
     for (i, record) in records.iter().enumerate() {
         let share = left / (records.len() - i);
         let (bytes, whole) = encode(record, i as u32 + 1, share);
@@ -46,6 +50,17 @@ pub fn write<'a, W: Write>(
         );
     }
     Ok(cut)
+}
+
+/// A trace that says that there is nothing in it.
+fn empty() -> Vec<u8> {
+    let name = Some("nothing was recorded".to_owned());
+    let process = ProcessDescriptor { pid: Some(1), process_name: name };
+    let uuid = Some(process_uuid(1));
+    let root = TrackDescriptor { uuid, process: Some(process), ..TrackDescriptor::default() };
+    let mut bytes = Vec::new();
+    append(&mut bytes, packet(1, 0, Data::TrackDescriptor(root)));
+    bytes
 }
 
 /// The packets of one run as bytes of the trace, at most `share`, and whether all fitted.
@@ -307,6 +322,15 @@ mod tests {
         append(&mut bytes, packet(7, 300, Data::TrackEvent(event)));
         // packet(1) of 11 bytes: timestamp(8) 300, sequence(10) 7, track_event(11) of 4: type(9) 2, track(11) 5.
         assert_eq!(bytes, [0x0a, 11, 0x40, 0xac, 0x02, 0x50, 7, 0x5a, 4, 0x48, 2, 0x58, 5]);
+    }
+
+    #[test]
+    fn a_trace_of_nothing_is_a_trace() {
+        let mut bytes = Vec::new();
+        assert!(!write(&mut bytes, std::iter::empty(), CAP_BYTES).unwrap());
+        let (tracks, events) = decode(&bytes);
+        assert_eq!((tracks.len(), events.len()), (1, 0));
+        assert!(tracks[0].process.as_ref().unwrap().process_name.as_deref() == Some("nothing was recorded"));
     }
 
     #[test]

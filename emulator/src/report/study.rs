@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
 use crate::results::{Cell, ClaimResult, cell_name};
@@ -73,6 +75,12 @@ impl Study {
         self.cells.iter().flat_map(|group| group.policies.iter().flat_map(|runs| &runs.runs))
     }
 
+    /// What was known to be doubtful before it was run.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        let listed = self.manifest.spec.get("warnings").and_then(Value::as_array);
+        listed.into_iter().flatten().filter_map(Value::as_str)
+    }
+
     /// Labels of all policies, in order of first appearance.
     #[must_use]
     pub fn policies(&self) -> Vec<&str> {
@@ -87,8 +95,8 @@ impl Study {
 
     /// Keys that were swept, with the values that occur, in order of first appearance.
     #[must_use]
-    pub fn swept(&self) -> BTreeMap<&str, Vec<&serde_json::Value>> {
-        let mut keys: BTreeMap<&str, Vec<&serde_json::Value>> = BTreeMap::new();
+    pub fn swept(&self) -> BTreeMap<&str, Vec<&Value>> {
+        let mut keys: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (key, value) in self.cells.iter().flat_map(|group| &group.cell) {
             let values = keys.entry(key).or_default();
             if !values.contains(&value) {

@@ -3,22 +3,15 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::fidelity;
 use super::study::{CellGroup, PolicyRuns, Study};
-use crate::number;
-use crate::results::{ClaimResult, Summary, Verdict};
+use crate::number::{self, plural};
+use crate::results::{ClaimResult, ClaimsLine, Summary, Verdict};
 use crate::results::{cell_name, plain};
 use crate::stats::Interval;
-
-/// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ClaimsLine {
-    /// Every claim with its verdict.
-    pub claims: Vec<ClaimResult>,
-}
 
 /// Whether verdicts may use colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,8 +84,16 @@ pub fn text(study: &Study, style: Style) -> String {
         let at = at.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "failed: {at}: {}", failure.log.lines().next().unwrap_or("no log"));
     }
+    for warning in study.warnings() {
+        let _ = writeln!(out, "warning: {warning}");
+    }
     if study.missing > 0 {
-        let _ = writeln!(out, "{} of {} runs are missing", study.missing, study.manifest.cells.len());
+        let _ = writeln!(
+            out,
+            "missing: {} of {}",
+            study.missing,
+            plural(study.manifest.cells.len() as u64, "run")
+        );
     }
     out.push_str(&claims_text(&study.claims, style));
     out
@@ -166,7 +167,7 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
             if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
         let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
         let _ = writeln!(out, "{mark}  {}{noise}", claim.says);
-        for (what, value) in &claim.measured {
+        for (what, value) in claim.measured.iter() {
             if claim.verdict != Verdict::Holds || value["within_noise"] == true {
                 let _ = writeln!(out, "                {what}: {}", words(value));
             }
@@ -282,8 +283,7 @@ mod tests {
         ];
         let plain = text(&study, Style::Plain);
         assert!(
-            plain.contains("failed: slow, seed 7: out of memory\n")
-                && plain.contains("2 of 0 runs are missing")
+            plain.contains("failed: slow, seed 7: out of memory\n") && plain.contains("missing: 2 of 0 runs")
         );
         assert!(
             plain.contains("✓ holds       one\n✗ fails       two\n                a < b: along 9ms 1.00; 12ms –, left 2.00\n"),

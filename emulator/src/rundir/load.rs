@@ -9,8 +9,8 @@ use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
 use crate::record::parquet::Rows;
 use crate::record::read as rows;
-use crate::report::{self, Study};
-use crate::results::{ClaimResult, CopyRow, JobRow, SCHEMA, Summary};
+use crate::report::Study;
+use crate::results::{ClaimResult, ClaimsLine, CopyRow, JobRow, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.
 ///
@@ -71,7 +71,7 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     load_manifest(root)?;
     let (path, text) = summary_text(root)?;
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
-    let claims: report::table::ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
+    let claims: ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
     Ok(claims.claims)
 }
 

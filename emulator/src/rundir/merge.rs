@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, load_claims, load_failures, load_manifest, load_records};
+use super::{Error, hosts, load_claims, load_failures, load_manifest, load_records};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Manifest, State};
 use crate::report::Study;
@@ -87,6 +87,7 @@ fn alike(
 
 /// The plan of both; from the earlier start to the later end, and no better than the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
+    hosts::unite(manifest, &other);
     for id in other.cells {
         if !manifest.cells.contains(&id) {
             manifest.cells.push(id);

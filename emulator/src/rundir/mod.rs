@@ -9,6 +9,8 @@
 //! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
 //!                             written at the end, from the cells
 //! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
+//! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
+//!                             before that in <host>.log.1
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
@@ -18,6 +20,7 @@
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;
+mod hosts;
 mod load;
 mod merge;
 mod place;
@@ -52,6 +55,7 @@ pub const REPORT: &str = "report.html";
 /// Name of the timeline.
 pub const TIMELINE: &str = "timeline.perfetto-trace";
 const CELLS: &str = "cells";
+const LOGS: &str = "logs";
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +71,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The folder already holds a run.
-    #[error("{} already holds a {state} run of `{experiment}`; add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
     Occupied {
         /// The folder.
         path: PathBuf,
@@ -174,6 +178,7 @@ impl RunDir {
             if let Some(differs) = differ::another(&old, &manifest) {
                 return Err(Error::Another { path: root.to_owned(), differs });
             }
+            hosts::unite(&mut manifest, &old);
             manifest.started = old.started;
         }
         Self::take(root, manifest, lock)
@@ -240,6 +245,7 @@ impl RunDir {
                 .map_err(io("create", &path))?
                 .map_err(|source| Error::Rows { path, source })?;
         }
+        self.clock_error(&measured.summary)?;
         let record = CellRecord::new(id, measured);
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
@@ -254,6 +260,7 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written.
     pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
+        failure.summary.as_ref().map_or(Ok(()), |summary| self.clock_error(summary))?;
         write_json(&failure_path(&self.root, &failure.id), failure)
     }
 

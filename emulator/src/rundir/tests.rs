@@ -92,7 +92,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     let study = run.finish(State::Interrupted, &[]).unwrap();
     assert_eq!((study.missing, jobs(folder.path())), (1, 30));
-    assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("1 of 2 runs are missing"));
+    assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("Missing: 1 of 2 runs"));
     // A later plan adds cells and drops some: only the plan's cells are shown.
     drop(run);
     let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();

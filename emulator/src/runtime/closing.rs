@@ -10,6 +10,7 @@ use super::world::World;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::measure::Evidence;
 use crate::fidelity::{Certificate, HostVitals};
+use crate::record::cell::BURST_ROWS;
 use crate::record::fold::Books;
 use crate::results::{Engine, Measured, Messages, Summary};
 use crate::shard::{Observer, Placement, Shard};
@@ -193,7 +194,11 @@ impl Closing<'_> {
         let cores = self.world.parts(Placement::ALONE)?.cores;
         let drawn = 0..record.timeline_cores.min(self.world.layout().workers());
         Ok(drawn
-            .flat_map(|core| cores.bursts(core, Time::ZERO, end).map(move |burst| (core, burst)))
+            .flat_map(|core| {
+                // One more than is kept, so that the cut shows.
+                let bursts = cores.bursts(core, Time::ZERO, end).take(BURST_ROWS + 1);
+                bursts.map(move |burst| (core, burst))
+            })
             .map(|(core, b)| (core, b.start.as_secs_f64(), b.end.as_secs_f64(), b.slowdown))
             .collect())
     }

@@ -158,7 +158,7 @@ pub fn measure(
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
     let heals_at = world.faults()?.heals_at();
     let shared = Arc::new(Shared {
-        homes: place(world.layout(), &vec![1.0; shards as usize]),
+        homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
         speed: run.speed,
         stop: AtomicBool::new(false),
         log,

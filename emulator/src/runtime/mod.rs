@@ -26,6 +26,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crate::number::plural;
 use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::report::study::Study;
@@ -34,7 +35,7 @@ use crate::rundir::{self, RunDir};
 use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
 use hosts::fleet::Session;
-use hosts::{Fleet, HostsError};
+use hosts::{Fleet, HostsError, nothing_held};
 pub use pool::Watch;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
@@ -125,9 +126,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let logged = experiment.run.record.inputs;
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut units = experiment.units(options.shard);
-    let manifest = manifest(experiment, options, &units);
+    let mut manifest = manifest(experiment, options, &units);
     // Before the folder: a run that cannot begin leaves none.
     let session = session(experiment, options)?;
+    manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -135,9 +137,16 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     .map_err(RunError::Folder)?;
     if options.resume {
         let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
-        tracing::warn!("kept {kept} of {} runs, running {}", units.len(), units.len() - kept);
+        let runs = plural(units.len() as u64, "run");
+        tracing::warn!("kept {kept} of {runs}, running {}", units.len() - kept);
     }
+    if let Some(session) = &session {
+        folder.keep_logs(|logs| session.keep_logs_in(logs))?;
+    }
+    let session = session.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
+    let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
+    tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
@@ -150,6 +159,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
         units.extend(todo.iter().cloned());
     }
+    // The hosts are free, and have no part in the log any more.
+    drop(session);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
@@ -163,8 +174,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
 }
 
 /// Takes the hosts, if the experiment is to run on some.
-fn session(experiment: &Experiment, options: &RunOptions) -> Result<Option<Mutex<Session>>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment).map(Mutex::new));
+fn session(experiment: &Experiment, options: &RunOptions) -> Result<Option<Session>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment));
     Ok(fleet.transpose()?)
 }
 

@@ -11,11 +11,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
 use super::hosts::fleet::Session;
+use super::hosts::held;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
+use crate::number::{plural, seconds};
 use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
-use crate::results::{Measured, Summary};
+use crate::results::{Cell, Measured, Summary, cell_name};
 use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, RuntimeKind, Unit};
 use crate::workload::Traces;
@@ -36,9 +38,12 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// With a bar on standard error, if that is a terminal.
+    /// With a bar on standard error, if that is a terminal and no log is written there run by run.
     #[must_use]
     pub fn on_terminal() -> Self {
+        if tracing::enabled!(tracing::Level::INFO) {
+            return Self::default();
+        }
         let bar = ProgressBar::new(0);
         let style =
             "{bar:32.cyan} {percent:>3}%  {human_pos} of {human_len} jobs  {per_sec}  {eta} left  {msg}";
@@ -66,6 +71,10 @@ struct Crew<'a> {
     log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
+    /// Runs there are.
+    runs: u64,
+    /// Runs that have begun, and their jobs.
+    begun: Mutex<(u64, u64)>,
     failures: Mutex<Vec<Failure>>,
     trouble: Mutex<Option<rundir::Error>>,
 }
@@ -98,6 +107,8 @@ pub(super) fn run(
         log,
         watch,
         traces: experiment.traces(),
+        runs: receive.len() as u64,
+        begun: Mutex::default(),
         failures: Mutex::default(),
         trouble: Mutex::default(),
     };
@@ -124,10 +135,14 @@ impl Crew<'_> {
             Err(panic) => self.fail(unit, panic_text(panic.as_ref()), None),
         };
         if let Err(error) = stored {
-            // Nothing can be kept any more: everyone stops.
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            self.watch.stop.store(true, Ordering::Relaxed);
+            self.give_up(error);
         }
+    }
+
+    /// Nothing can be kept any more: everyone stops.
+    fn give_up(&self, error: rundir::Error) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        self.watch.stop.store(true, Ordering::Relaxed);
     }
 
     fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
@@ -135,8 +150,7 @@ impl Crew<'_> {
         let run = &self.experiment.run;
         let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
             let point = world.point();
-            self.watch.bar.inc_length(u64::from(world.workload().jobs()));
-            self.watch.bar.set_message(point.label.clone());
+            self.begin(&point.label, &point.cell, unit.seed, u64::from(world.workload().jobs()));
             let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
             match (run.runtime, log) {
                 (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
@@ -144,17 +158,34 @@ impl Crew<'_> {
                     virtual_time::measure_logged(name, &world, run, &log, self.watch)
                 }
                 (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
-                (RuntimeKind::Hosts, _) => {
-                    self.on_hosts(|session| session.measure(name, &world, unit.point, run, self.watch))
-                }
+                (RuntimeKind::Hosts, log) => self.on_hosts(|session| {
+                    if let Err(error) = self.folder.held(&held(session.members(), &world, &unit.id)) {
+                        self.give_up(error);
+                    }
+                    session.measure(name, &world, unit.point, run, log.as_ref(), self.watch)
+                }),
             }
         });
         match measured {
-            Ok(measured) => self.folder.store(&unit.id, &measured),
+            Ok(measured) => {
+                finished(&measured.summary);
+                self.folder.store(&unit.id, &measured)
+            }
             Err(UnitError::Interrupted) => Ok(()),
             Err(UnitError::Refused(why)) => self.fail(unit, why, None),
             Err(UnitError::Broken { why, measured }) => self.fail(unit, why, Some(measured.summary)),
         }
+    }
+
+    /// Tells that a run begins. The bar's length is all jobs of all runs, as far as those that have begun tell.
+    fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        *begun = (begun.0 + 1, begun.1 + jobs);
+        let (number, jobs_so_far) = *begun;
+        self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
+        self.watch.bar.set_message(format!("run {number} of {}: {label}", self.runs));
+        let at = if cell.is_empty() { String::new() } else { format!(", {}", cell_name(cell)) };
+        tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
     }
 
     /// Does something with the hosts, one at a time.
@@ -184,9 +215,42 @@ impl Crew<'_> {
     }
 }
 
+/// Jobs of all runs, if those to come have as many as those that have begun.
+const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
+    (jobs as u128 * runs as u128 / begun as u128) as u64
+}
+
+/// Tells that a run ended.
+fn finished(summary: &Summary) {
+    let (jobs, engine) = (&summary.jobs, &summary.engine);
+    tracing::info!(
+        "{} with seed {} finished {} of {} in {} of emulated time: {}, {} of CPU time, order hash {}",
+        summary.policy,
+        summary.seed,
+        jobs.finished,
+        plural(jobs.submitted, "job"),
+        seconds(summary.makespan_s),
+        plural(engine.events, "event"),
+        seconds(engine.cpu_s),
+        engine.order_hash,
+    );
+}
+
 /// What a panic said.
 pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     format!("a bug in volary stopped this run: {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_is_as_long_as_all_runs() {
+        assert_eq!(expected(4_000, 1, 20), 80_000);
+        assert_eq!(expected(80_000, 20, 20), 80_000);
+        assert_eq!(expected(300, 2, 3), 450, "runs of 100 and 200 jobs, and one to come");
+    }
 }

@@ -37,6 +37,8 @@ pub struct Replayed {
     pub steps: u64,
     /// Whether the log ends before the run did: the run was killed or interrupted, or the file was cut.
     pub cut: bool,
+    /// The shards whose logs end before the run did, and where.
+    pub cuts: Vec<Cut>,
     /// The first step whose effects differ.
     pub divergence: Option<Divergence>,
     /// What the replayed run and the recorded one measured; empty if the run has no result, or the replay no end.
@@ -55,6 +57,17 @@ impl Replayed {
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }
+}
+
+/// Where the log of a shard ends early.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cut {
+    /// Which shard.
+    pub shard: u16,
+    /// The host that it was on, of a run on hosts.
+    pub host: Option<String>,
+    /// Time of its last entry, in emulated seconds; null if it has none.
+    pub at_s: Option<f64>,
 }
 
 /// A step whose effects are not those that were logged.
@@ -81,6 +94,8 @@ struct Part {
     shard: u16,
     cursor: Cursor,
     next: Option<Entry>,
+    /// Time of the last entry.
+    last: Option<Time>,
     ended: bool,
 }
 
@@ -113,7 +128,7 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
         }
         let mut cursor = found.cursor();
         let next = log.next(&mut cursor).map_err(refused)?;
-        parts.push(Part { shard, cursor, next, ended: false });
+        parts.push(Part { shard, cursor, next, last: None, ended: false });
     }
     parts.sort_by_key(|part| part.shard);
     let mut cast = Cast::new(world)?;
@@ -122,6 +137,7 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
     while let Some(part) = earliest(&mut parts) {
         let Some(entry) = part.next else { break };
         cast.check(&entry).map_err(UnitError::Refused)?;
+        part.last = Some(entry.at);
         match entry.what {
             What::Step { who, input, effects } => {
                 divergence = cast.step(entry.at, who, input, effects);
@@ -139,13 +155,24 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
         }
         part.next = log.next(&mut part.cursor).map_err(refused)?;
     }
-    let cut = parts.len() != shards as usize || parts.iter().any(|part| !part.ended);
+    let cuts = cuts(&parts, shards);
+    let cut = !cuts.is_empty();
     let whole = !cut && divergence.is_none();
     let measured = match recorded {
         Some(recorded) if whole => books::compare(&ledger.close(), recorded),
         Some(_) | None => Vec::new(),
     };
-    Ok(Replayed { cell, policy, seed, shards, steps: cast.steps(), cut, divergence, measured })
+    Ok(Replayed { cell, policy, seed, shards, steps: cast.steps(), cut, cuts, divergence, measured })
+}
+
+/// The shards that did not end in order; one may have no section at all.
+fn cuts(parts: &[Part], shards: u16) -> Vec<Cut> {
+    let part = |shard| parts.iter().find(|part| part.shard == shard);
+    let cut = |shard| match part(shard) {
+        Some(part) if part.ended => None,
+        part => Some(Cut { shard, host: None, at_s: part.and_then(|part| Some(part.last?.as_secs_f64())) }),
+    };
+    (0..shards).filter_map(cut).collect()
 }
 
 /// The shard whose next entry comes first.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use volary_actors::base::{Address, Endpoint, Law, Purpose};
 use volary_actors::layout::Layout;
-use volary_netem::topology::Topology;
+use volary_netem::topology::{SPEEDS, Topology};
 use volary_netem::{Groups, Links, Place, TopologyFile};
 
 use super::document::Document;
@@ -14,15 +14,13 @@ use super::error::SpecError;
 use super::explain;
 use super::file::ClusterSection;
 use super::include::located;
+use super::kind::Kind;
 use crate::cores::CoreTable;
-use crate::cores::table::MAX_SPEED;
 use crate::files::Files;
 
 /// Nodes that share a rack where no topology says otherwise. Racks then matter only to faults aimed at
 /// `"rack:N"` and to interference of scope `rack`; links are alike everywhere.
 pub const RACK: u32 = 40;
-/// Slowest speed a node can draw, as a factor on the reference core.
-const SLOWEST: f64 = 0.01;
 /// Ids are 32 bits wide and a run has at most this many actors.
 const MOST_ACTORS: u64 = 1 << 26;
 
@@ -77,12 +75,7 @@ impl Cluster {
             None => (vec![Self::equal(document, section)?], None),
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
-        let mean = speed.mean();
-        if mean.is_nan() || mean <= 0.0 {
-            return Err(document
-                .error_at(&["cluster", "speed"], "nodes without speed run nothing")
-                .help("write a factor above 0 on the reference core"));
-        }
+        check_speed(document, &speed)?;
         let cluster = Self { nodes, schedulers, speed, topology };
         let actors = cluster.actors();
         if actors > MOST_ACTORS {
@@ -132,6 +125,8 @@ impl Cluster {
         let span: Range<usize> = node.span.clone();
         let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
         let mut file = Document::read(files, &path).map_err(|error| located(document, &span, error))?;
+        let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
+        Kind::Topology.expect_in(&file.root, file.name()).map_err(mistaken)?;
         super::include::values(files, &mut file)?;
         let topology = file.to()?;
         Ok((file, topology))
@@ -219,7 +214,11 @@ impl Cluster {
     fn drawn(&self, layout: &Layout, seed: u64) -> Vec<f64> {
         let address = Address::new(seed, Purpose::Cluster);
         (0..layout.nodes())
-            .map(|node| self.speed.sample(&mut address.at(u64::from(node)).draw()).clamp(SLOWEST, MAX_SPEED))
+            .map(|node| {
+                self.speed
+                    .sample(&mut address.at(u64::from(node)).draw())
+                    .clamp(*SPEEDS.start(), *SPEEDS.end())
+            })
             .collect()
     }
 
@@ -236,6 +235,7 @@ impl Cluster {
 pub fn topology(path: &Path, seed: u64) -> Result<Topology, SpecError> {
     let files = Files::of_disk();
     let mut document = Document::read(&files, path)?;
+    Kind::Topology.expect(&document)?;
     super::include::values(&files, &mut document)?;
     let file: TopologyFile = document.to()?;
     file.resolve(seed).map_err(|error| explain::netem(&document, &error))
@@ -248,6 +248,19 @@ fn places(topology: &Topology, layout: &Layout) -> Vec<Place> {
     let schedulers = (0..layout.schedulers()).map(seat);
     let extras = (layout.schedulers()..total).map(seat);
     schedulers.clone().chain(schedulers).chain(topology.nodes().iter().copied()).chain(extras).collect()
+}
+
+/// Samples beyond what a core can have are cut; a law that states such a speed outright is a mistake.
+fn check_speed(document: &Document, speed: &Law<f64>) -> Result<(), SpecError> {
+    let (low, high) = speed.bounds();
+    let mean = Some(speed.mean());
+    let Some(odd) = [low, high, mean].into_iter().flatten().find(|speed| !SPEEDS.contains(speed)) else {
+        return Ok(());
+    };
+    let (least, most) = (SPEEDS.start(), SPEEDS.end());
+    Err(document
+        .error_at(&["cluster", "speed"], format!("`cluster.speed`: no core has speed {odd}"))
+        .help(format!("write a factor on the reference core between {least} and {most}")))
 }
 
 /// Equal neighbours counted together.

@@ -8,7 +8,7 @@ use volary_actors::base::{Law, Span};
 use volary_actors::catalog::Catalog;
 
 use super::plan::{Experiment, Resolved, Shard};
-use crate::number;
+use crate::number::{self, plural};
 use crate::results::Cell;
 use crate::results::cell_name;
 use crate::workload::{Service, Synthetic, Traces, Workload, WorkloadSpec};
@@ -50,7 +50,8 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
 /// Work that arrives per second.
 fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
     let gap = jobs.interarrival.mean();
-    (gap > 0.0).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
+    // One job has no rate.
+    (gap > 0.0 && jobs.jobs > 1).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
 }
 
 /// The same over the jobs of a run; one job has no rate.
@@ -67,22 +68,22 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
 #[must_use]
 pub fn text(experiment: &Experiment, shard: Option<Shard>) -> String {
     let mut out = String::new();
-    let units = experiment.units(shard).len();
+    let units = plural(experiment.units(shard).len() as u64, "run");
     let _ = writeln!(out, "{}: {}", experiment.name, experiment.title);
     if let Some(source) = &experiment.source {
         let _ = writeln!(out, "source        {source}");
     }
     let cells = experiment.cells();
     let repeat = match experiment.repeat.times() {
-        Some(times) => plural(times as usize, "replication"),
+        Some(times) => plural(u64::from(times), "replication"),
         None => format!("replications until ± {}", number::percent(experiment.precision)),
     };
     let policies = experiment.labels();
     let share = shard.map_or_else(String::new, |s| format!(" in share {} of {}", s.index, s.of));
     let _ = writeln!(
         out,
-        "runs          {} × {} × {repeat}: {units} runs{share}, seed {}, runtime {}",
-        plural(cells.len(), "cell"),
+        "runs          {} × {} × {repeat}: {units}{share}, seed {}, runtime {}",
+        plural(cells.len() as u64, "cell"),
         if policies.len() == 1 { "1 policy".to_owned() } else { format!("{} policies", policies.len()) },
         experiment.seed,
         experiment.run.runtime,
@@ -119,7 +120,7 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
         .chunk_by(|a, b| a.1 == b.1)
         .map(|run| {
             let nodes: u32 = run.iter().map(|r| r.0).sum();
-            format!("{} × {}", plural(nodes as usize, "node"), plural(run[0].1 as usize, "core"))
+            format!("{} × {}", plural(u64::from(nodes), "node"), plural(u64::from(run[0].1), "core"))
         })
         .collect();
     let from = cluster.topology.as_ref().map_or_else(String::new, |t| format!("; topology: {}", t.title));
@@ -128,7 +129,7 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
         "cluster       {} ({} cores), {}, speed {}{from}",
         nodes.join(" + "),
         number::count(cluster.core_count()),
-        plural(cluster.schedulers as usize, "scheduler"),
+        plural(u64::from(cluster.schedulers), "scheduler"),
         compact(&cluster.speed),
     );
     let _ = writeln!(out, "workload      {}", compact(&world.workload));
@@ -180,8 +181,31 @@ fn loads(out: &mut String, experiment: &Experiment) {
     if loads.len() > SHOWN {
         let rest = &loads[SHOWN..];
         let over = rest.iter().filter(|(_, load)| load.is_some_and(|load| load.offered >= 1.0)).count();
-        let _ = writeln!(out, "{:13} and {}, {over} of them with ρ ≥ 1", "", plural(rest.len(), "more cell"));
+        let _ = writeln!(
+            out,
+            "{:13} and {}, {over} of them with ρ ≥ 1",
+            "",
+            plural(rest.len() as u64, "more cell")
+        );
     }
+}
+
+/// What to say before an experiment is run in which more work arrives than the cores can do.
+#[must_use]
+pub fn overload(experiment: &Experiment) -> Option<String> {
+    let loads = cell_loads(experiment);
+    let offered = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?.offered)));
+    let over: Vec<_> = offered.filter(|(_, offered)| *offered >= 1.0).collect();
+    let (cell, most) = over.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let cells = match loads.len() {
+        1 => String::new(),
+        all => format!(" in {} of {all} cells, at most", over.len()),
+    };
+    let name = if cell.is_empty() { String::new() } else { format!(" ({})", cell_name(cell)) };
+    Some(format!(
+        "overload:{cells} ρ = {most:.2}{name}: more work arrives than the cores can do, so queues grow until the \
+         last arrival and response times grow with the number of jobs"
+    ))
 }
 
 fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
@@ -208,8 +232,4 @@ pub fn json(experiment: &Experiment, shard: Option<Shard>) -> Value {
     });
     let loads: Value = loads.collect();
     json!({ "experiment": experiment, "units": experiment.units(shard), "loads": loads })
-}
-
-fn plural(n: usize, what: &str) -> String {
-    format!("{} {what}{}", number::count(n as u64), if n == 1 { "" } else { "s" })
 }

@@ -43,6 +43,12 @@ impl Document {
         Ok(Self { texts: vec![(0, Arc::new(text))], root })
     }
 
+    /// Name of the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.texts[0].1.name
+    }
+
     /// Reads the document into a type.
     ///
     /// # Errors

@@ -5,8 +5,15 @@ use std::path::{Path, PathBuf};
 
 use super::document::Document;
 use super::error::{SpecError, Text, listed, nearest};
+use super::policy;
 use crate::cores::ProfileError;
 use crate::workload::WorkloadError;
+
+/// The remedy where there is no better one.
+const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
+
+const PROFILES: &str = "`volary schema profile --text` explains every key";
+const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`";
 
 /// An error of syntax.
 #[must_use]
@@ -34,6 +41,10 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
     }
     if let Some((name, _)) = quoted_after(message, "missing field ") {
         let key = document.key_at(&span);
+        if span == (0..0) && name == "policy" {
+            let error = document.error(&span, "the file lacks `policy`");
+            return error.help(policy::NONE_IS_NAMED).help(policy::known());
+        }
         let place = if span == (0..0) { "the file".to_owned() } else { format!("`{key}`") };
         return document
             .error(&span, format!("{place} lacks `{name}`"))
@@ -49,6 +60,9 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
             )
             .help("keep one");
     }
+    if message.starts_with("no policy is named") {
+        return document.error(&span, message.trim_end()).help(policy::known());
+    }
     let (what, expected) = split(message);
     let key = document.key_at(&span);
     let what = if key.is_empty() { what } else { format!("`{key}`: {what}") };
@@ -56,7 +70,7 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
     let found = if expected.is_empty() { found } else { found.label(expected.clone()) };
     match remedy(message, &expected) {
         Some(help) => found.help(help),
-        None => found.help("`volary schema experiment` lists every key with its type"),
+        None => found.help(EXPLAINED),
     }
 }
 
@@ -126,7 +140,7 @@ pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError 
     let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
         WorkloadError::Config { key, why } => {
-            let (why, help) = why.split_once("; ").unwrap_or((why, "see `volary schema experiment`"));
+            let (why, help) = why.split_once("; ").unwrap_or((why, EXPLAINED));
             keyed(document, key, format!("`{key}`: {why}")).help(help)
         }
         WorkloadError::Missing { file, looked } => missing(document, file, looked),
@@ -157,9 +171,12 @@ fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
 /// What an interference profile refuses, which is the table at `path`.
 pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileError) -> SpecError {
     match error {
-        ProfileError::Keys(_) => document.error_at(path, error.to_string()),
+        ProfileError::Keys(why) => {
+            let (why, help) = why.split_once("; ").unwrap_or((why, PROFILES));
+            document.error_at(path, why).help(help)
+        }
         ProfileError::Read { .. } | ProfileError::Empty { .. } | ProfileError::Line { .. } => {
-            document.error_at(&[path, &["trace", "file"]].concat(), error.to_string())
+            document.error_at(&[path, &["trace", "file"]].concat(), error.to_string()).help(BURSTS)
         }
     }
 }

@@ -12,7 +12,8 @@ use volary_actors::base::Span;
 use super::document::{Document, read_text};
 use super::error::SpecError;
 use super::explain;
-use super::tree::{Entry, Kind, Node, Table};
+use super::kind::Kind;
+use super::tree::{Entry, Kind as Is, Node, Table};
 use crate::cores::{Interference, Profile};
 use crate::files::Files;
 
@@ -22,20 +23,22 @@ use crate::files::Files;
 /// When the file cannot be read, is not TOML or names a profile itself.
 pub fn profile(files: &Files, document: &mut Document) -> Result<(), SpecError> {
     let named = document.find(&["interference", "profile"]);
-    let Some((_, Node { span, kind: Kind::Text(name) })) = named else { return Ok(()) };
+    let Some((_, Node { span, kind: Is::Text(name) })) = named else { return Ok(()) };
     let (span, name) = (span.clone(), PathBuf::from(name));
     let text =
         read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
     let table = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
+    let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
+    Kind::Profile.expect_in(&table, &text.name).map_err(mistaken)?;
     let base = document.add_text(text);
-    let mut node = Node { span: 0..0, kind: Kind::Table(table) };
+    let mut node = Node { span: 0..0, kind: Is::Table(table) };
     node.shift(base);
     if let Some(again) = node.as_table().and_then(|table| table.get("profile")) {
         return Err(document
             .error(&again.at, "a profile cannot name another profile")
             .help("write its process here, or name the other profile in the experiment file"));
     }
-    let Kind::Table(profile) = node.kind else { return Ok(()) };
+    let Is::Table(profile) = node.kind else { return Ok(()) };
     let Some(section) = document.root.get_mut("interference").and_then(|e| e.value.as_table_mut()) else {
         return Ok(());
     };
@@ -57,6 +60,7 @@ pub fn open_profile(path: &Path) -> Result<Profile, SpecError> {
     let files = Files::of_disk();
     let mut document = Document::read(&files, path)?;
     values(&files, &mut document)?;
+    Kind::Profile.expect(&document)?;
     let table: Interference = document.to()?;
     let folder = document.folder(&(0..0));
     table.load(&files, &folder).map_err(|error| explain::interference(&document, &[], &error))
@@ -65,7 +69,7 @@ pub fn open_profile(path: &Path) -> Result<Profile, SpecError> {
 /// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
 fn merge(section: &mut Table, entry: Entry) {
     match (section.get_mut(&entry.key).map(|written| &mut written.value), entry.value.kind) {
-        (Some(Node { kind: Kind::Table(written), .. }), Kind::Table(profile)) => {
+        (Some(Node { kind: Is::Table(written), .. }), Is::Table(profile)) => {
             for parameter in profile.0 {
                 if written.get(&parameter.key).is_none() {
                     written.insert(parameter);
@@ -80,7 +84,7 @@ fn merge(section: &mut Table, entry: Entry) {
 /// Makes the file of a trace relative to the experiment file, as everything else in the section.
 fn rebase(trace: &mut Entry, folder: &Path) {
     let file = trace.value.as_table_mut().and_then(|table| table.get_mut("file"));
-    if let Some(Entry { value: Node { kind: Kind::Text(path), .. }, .. }) = file {
+    if let Some(Entry { value: Node { kind: Is::Text(path), .. }, .. }) = file {
         *path = folder.join(&*path).display().to_string();
     }
 }
@@ -90,9 +94,9 @@ fn rebase(trace: &mut Entry, folder: &Path) {
 /// # Errors
 /// When a file cannot be read or a line of it is no value.
 pub fn values(files: &Files, document: &mut Document) -> Result<(), SpecError> {
-    let mut root = Node { span: 0..0, kind: Kind::Table(std::mem::take(&mut document.root)) };
+    let mut root = Node { span: 0..0, kind: Is::Table(std::mem::take(&mut document.root)) };
     let done = fill(files, document, &mut root);
-    if let Kind::Table(table) = root.kind {
+    if let Is::Table(table) = root.kind {
         document.root = table;
     }
     done
@@ -100,8 +104,8 @@ pub fn values(files: &Files, document: &mut Document) -> Result<(), SpecError> {
 
 fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), SpecError> {
     match &mut node.kind {
-        Kind::List(items) => items.iter_mut().try_for_each(|item| fill(files, document, item)),
-        Kind::Table(table) => {
+        Is::List(items) => items.iter_mut().try_for_each(|item| fill(files, document, item)),
+        Is::Table(table) => {
             for entry in &mut table.0 {
                 match entry.value.as_table_mut() {
                     Some(law) if entry.key == "empirical" => load(files, document, law)?,
@@ -110,13 +114,13 @@ fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), SpecE
             }
             Ok(())
         }
-        Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) | Kind::Date(_) => Ok(()),
+        Is::Text(_) | Is::Number(_) | Is::Bool(_) | Is::Date(_) => Ok(()),
     }
 }
 
 /// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
 fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), SpecError> {
-    let Some(Entry { value: Node { span, kind: Kind::Text(name) }, at, .. }) = law.get("file") else {
+    let Some(Entry { value: Node { span, kind: Is::Text(name) }, at, .. }) = law.get("file") else {
         return Ok(());
     };
     if law.get("values").is_some() {
@@ -142,17 +146,17 @@ fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), SpecE
         return Err(document.error(&span, "the file holds no value").help("write one value a line"));
     }
     law.remove("file");
-    law.insert(Entry { key: "values".into(), at, value: Node { span, kind: Kind::List(items) } });
+    law.insert(Entry { key: "values".into(), at, value: Node { span, kind: Is::List(items) } });
     Ok(())
 }
 
 /// A number or a duration.
-fn value(text: &str) -> Option<Kind> {
+fn value(text: &str) -> Option<Is> {
     if let Ok(number) = text.parse::<f64>() {
         // Rust reads more than TOML does (`1.`, `.5`, `+1`): write it anew.
-        return number.is_finite().then(|| Kind::Number(format!("{number:?}")));
+        return number.is_finite().then(|| Is::Number(format!("{number:?}")));
     }
-    text.parse::<Span>().is_ok().then(|| Kind::Text(text.to_owned()))
+    text.parse::<Span>().is_ok().then(|| Is::Text(text.to_owned()))
 }
 
 /// An error about a file, at the place that names the file.

@@ -11,6 +11,16 @@ use serde::de::{self, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, 
 use serde::{Deserialize, Deserializer, forward_to_deserialize_any};
 use volary_actors::policies::PolicySpec;
 
+/// What to do about an experiment without a policy.
+pub(super) const NONE_IS_NAMED: &str =
+    "add [[policy]] and below it for example sparrow = { probe_ratio = 2 }";
+
+/// The names of all policies.
+pub(super) fn known() -> String {
+    let names: Vec<&str> = PolicySpec::cards().iter().map(|card| card.name).collect();
+    format!("policies: {}; `volary policies NAME` explains one", names.join(", "))
+}
+
 /// One `[[policy]]` table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyEntry {

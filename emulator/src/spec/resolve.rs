@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_netem::{Fabric, Faults};
 
@@ -11,14 +12,16 @@ use super::claims::{Check, Claim};
 use super::cluster::Cluster;
 use super::document::{Document, read_text};
 use super::error::{SpecError, Text, listed, nearest};
-use super::file::{File, PolicyEntry, Repeat};
+use super::file::{File, PolicyEntry};
 use super::identity::Contents;
+use super::kind::Kind;
+use super::limits::{check_lasting, check_numbers, check_runs};
 use super::plan::{Experiment, Overrides, Point, Resolved};
 use super::supported::runtime_supported;
-use super::{clients, explain, include, sweep};
+use super::{clients, explain, include, policy, sweep};
 use crate::files::Files;
 use crate::results::Cell;
-use crate::results::cell_name;
+use crate::results::{cell_name, same};
 use crate::workload::{Traces, Workload, WorkloadSpec};
 
 /// More cells than this are a slip of the pen.
@@ -52,6 +55,8 @@ impl Experiment {
     fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
         let folder = text.folder.clone().unwrap_or_default();
         let mut document = Document::parse(text)?;
+        Kind::Experiment.expect(&document)?;
+        let written = sweep::axes(&document)?;
         sweep::set(&mut document, &overrides.set)?;
         let axes = sweep::axes(&document)?;
         let count = sweep::count(&axes).filter(|&count| count <= MOST_CELLS).ok_or_else(|| {
@@ -76,8 +81,15 @@ impl Experiment {
         let Some(file) = first else {
             return Err(document.error_at(&["sweep"], "the sweep has no cell").help("give each key a value"));
         };
-        let sweep = axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect();
-        planner.finish(path, &document, file, sweep)
+        let values = |axes: &[sweep::Axis]| -> Vec<_> {
+            axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect()
+        };
+        let (sweep, mut known) = (values(&axes), BTreeMap::from_iter(values(&written)));
+        // A value that an override pins away is no mistake of the claim that is about it.
+        for (key, pinned) in &sweep {
+            known.entry(key.clone()).or_default().extend(pinned.iter().cloned());
+        }
+        planner.finish(path, &document, file, sweep, &known)
     }
 }
 
@@ -202,6 +214,7 @@ impl<'a> Planner<'a> {
             let schedulers = world.cluster.schedulers;
             let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
+            check_lasting(document, world, built.jobs(), file.seed)?;
             for warning in built.warnings() {
                 if !self.warnings.contains(warning) {
                     self.warnings.push(warning.clone());
@@ -217,6 +230,7 @@ impl<'a> Planner<'a> {
         document: &Document,
         file: File,
         sweep: Vec<(String, Vec<serde_json::Value>)>,
+        known: &BTreeMap<String, Vec<serde_json::Value>>,
     ) -> Result<Experiment, SpecError> {
         if let Some(unknown) = self.overrides.policies.iter().find(|label| !self.labels.contains(*label)) {
             let known = self.labels.iter().map(String::as_str);
@@ -229,8 +243,8 @@ impl<'a> Planner<'a> {
                 },
             });
         }
-        let axes = sweep.iter().cloned().collect();
-        let claims = claims(document, &file, &self.labels, &axes)?;
+        check_runs(document, self.points.len(), file.repeat)?;
+        let claims = claims(document, &file, &self.labels, known)?;
         Ok(Experiment {
             name: name(path),
             file: path.to_owned(),
@@ -250,28 +264,13 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Plain numbers whose range their type cannot express.
-fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
-    if !(file.precision > 0.0 && file.precision < 1.0) {
-        return Err(document
-            .error_at(
-                &["precision"],
-                format!("`precision` must lie between 0 and 1, not be {}", file.precision),
-            )
-            .help("write 0.05 for a half-width of 5 %"));
-    }
-    if file.repeat == Repeat::Times(0) {
-        return Err(document.error_at(&["repeat"], "nothing is to be run").help("write repeat = 1 or more"));
-    }
-    Ok(())
-}
-
 /// Labels are names, each given once.
 fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<String>, SpecError> {
     if entries.is_empty() {
         return Err(document
             .error_at(&["policy"], "the experiment has no policy")
-            .help("add [[policy]] and below it for example sparrow = { probe_ratio = 2 }"));
+            .help(policy::NONE_IS_NAMED)
+            .help(policy::known()));
     }
     let mut labels: Vec<String> = Vec::new();
     for (i, entry) in entries.iter().enumerate() {
@@ -331,7 +330,7 @@ fn claims(
                 });
             };
             let any = wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]);
-            if let Some(odd) = any.iter().find(|value| !values.contains(value)) {
+            if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
                 let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
                     .help(format!("it takes the values {}", known.join(", "))));

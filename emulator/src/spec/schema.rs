@@ -6,7 +6,7 @@ use volary_netem::TopologyFile;
 
 use super::file::File;
 use crate::cores::Interference;
-use crate::results::Summary;
+use crate::results::Line;
 
 /// A file format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -28,7 +28,7 @@ pub fn schema(what: What) -> Schema {
         What::Experiment => schema_for!(File),
         What::Topology => schema_for!(TopologyFile),
         What::Profile => schema_for!(Interference),
-        What::Results => schema_for!(Summary),
+        What::Results => schema_for!(Line),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::error::SpecError;
-use super::file::{RunSection, RuntimeKind};
+use super::file::RunSection;
 
 /// Emulated seconds per real second that a real-time run may be asked for. Beyond these a nanosecond of the one
 /// clock is lost on the other, or a timer lasts longer than the machine.
@@ -19,11 +19,6 @@ pub(super) fn runtime_supported(document: &Document, run: &RunSection) -> Result
                 format!("`run.speed` must lie between {least} and {most}, not be {}", run.speed),
             )
             .help("write emulated seconds per real second, such as 1.0"));
-    }
-    if run.record.inputs && run.runtime == RuntimeKind::Hosts {
-        let what = "runtime = \"hosts\" writes no log of inputs in this version";
-        let error = document.error_at(&["run", "record", "inputs"], what);
-        return Err(error.help("drop it, or use --runtime local"));
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use super::frames::FrameReader;
 use super::identity::Role;
+use super::refusals::{Blotter, Refusal};
 use crate::wire::WireError;
 
 /// A peer that proved who it is and said a proper hello.
@@ -42,7 +43,11 @@ pub struct Streams {
 
 /// A handle on a connection. The connection closes when the last handle, link and control is dropped.
 #[derive(Clone, Debug)]
-pub struct Connection(pub(super) quinn::Connection);
+pub struct Connection {
+    pub(super) quic: quinn::Connection,
+    /// Where it is counted if its peer breaks the protocol.
+    refusals: Blotter,
+}
 
 /// What a closing side tells the other, beside words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,26 +91,31 @@ pub enum End {
 }
 
 impl Connection {
+    pub(super) const fn new(quic: quinn::Connection, refusals: Blotter) -> Self {
+        Self { quic, refusals }
+    }
+
     /// Ends it; the peer reads `words`.
     pub fn close(&self, code: Close, words: &str) {
-        self.0.close(VarInt::from_u32(code as u32), words.as_bytes());
+        self.quic.close(VarInt::from_u32(code as u32), words.as_bytes());
     }
 
     /// Waits until it ends.
     pub async fn ended(&self) -> End {
-        self.0.closed().await.into()
+        self.quic.closed().await.into()
     }
 
     /// The current estimate of the path's round trip.
     #[must_use]
     pub fn rtt(&self) -> Duration {
-        self.0.rtt()
+        self.quic.rtt()
     }
 
     /// Ends it because of what the peer did, and gives that reason back.
     pub(super) fn fail(&self, end: End) -> End {
         if let End::Protocol(error) = &end {
             self.close(Close::Protocol, &format!("you sent {error}"));
+            self.refusals.note(self.quic.remote_address(), &Refusal::Protocol(end.clone()));
         }
         end
     }

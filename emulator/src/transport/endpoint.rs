@@ -4,7 +4,7 @@
 //! is its own (QUIC retry), so that strangers cost no memory; after that the number of handshakes and of
 //! connections is bounded, each handshake has its time, and what is refused is counted.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ use super::connection::{Close, Connection, End, Peer, Who};
 use super::hello::{Hello, HelloError};
 use super::identity::{CONTROLLER, Identity, Subject};
 use super::lock;
+use super::refusals::{Blotter, Refusal, Refusals};
 use super::tls::{self, TlsError};
 
 /// Limits and times of a socket.
@@ -100,26 +101,11 @@ pub struct ConnectError {
     pub why: String,
 }
 
-/// Connections that were refused since the socket was opened.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Refusals {
-    /// Because there were too many connections or handshakes.
-    pub full: u64,
-    /// Because the handshake failed: no certificate, or not one of this run's authority, or expired.
-    pub handshake: u64,
-    /// Because the peer is not on the list.
-    pub unlisted: u64,
-    /// Because what it said first was not a proper hello.
-    pub hello: u64,
-    /// The last few in words, oldest first.
-    pub recent: VecDeque<String>,
-}
-
 /// A socket with an identity. Once it is dropped nobody new is accepted; connections go on.
 #[derive(Debug)]
 pub struct Transport {
     quic: quinn::Endpoint,
-    desk: Arc<Desk>,
+    gate: Arc<Gate>,
     buffers: Buffers,
     doorman: Option<AbortHandle>,
 }
@@ -130,11 +116,11 @@ pub struct Accepted(mpsc::Receiver<Peer>);
 
 /// What every handshake needs.
 #[derive(Debug)]
-struct Desk {
+struct Gate {
     hello: Hello,
     options: Options,
     listed: Mutex<BTreeSet<String>>,
-    refusals: Mutex<Refusals>,
+    refusals: Blotter,
     handshakes: Arc<Semaphore>,
 }
 
@@ -149,7 +135,7 @@ impl Transport {
         let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.desk), accepted));
+        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.gate), accepted));
         transport.doorman = Some(doorman.abort_handle());
         Ok((transport, Accepted(peers)))
     }
@@ -172,21 +158,21 @@ impl Transport {
         let mut quic =
             quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
         quic.set_default_client_config(client);
-        let desk = Desk {
+        let gate = Gate {
             hello: Hello::of(&identity.subject),
             options: options.clone(),
             listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
-            refusals: Mutex::default(),
+            refusals: Blotter::default(),
             handshakes: Arc::new(Semaphore::new(options.handshakes)),
         };
-        Ok(Self { quic, desk: Arc::new(desk), buffers, doorman: None })
+        Ok(Self { quic, gate: Arc::new(gate), buffers, doorman: None })
     }
 
     /// Connects to the host of that name, and to nobody else who may be at that address.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
-        let patience = self.desk.options.patience;
-        timeout(patience, self.desk.call(&self.quic, name, address))
+        let patience = self.gate.options.patience;
+        timeout(patience, self.gate.call(&self.quic, name, address))
             .await
             .map_err(|_| failed(format!("no answer within {patience:?}: does `volary agent` run there?")))?
             .map_err(|error| failed(error.to_string()))
@@ -196,13 +182,13 @@ impl Transport {
     pub fn admit(&self, names: impl IntoIterator<Item = String>) {
         let mut listed: BTreeSet<_> = names.into_iter().collect();
         listed.insert(CONTROLLER.to_owned());
-        *lock(&self.desk.listed) = listed;
+        *lock(&self.gate.listed) = listed;
     }
 
     /// What was refused so far.
     #[must_use]
     pub fn refusals(&self) -> Refusals {
-        lock(&self.desk.refusals).clone()
+        self.gate.refusals.read()
     }
 
     /// Sizes of the socket's buffers.
@@ -239,7 +225,7 @@ impl Accepted {
 }
 
 /// Looks at everyone who knocks, without waiting for any.
-async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<Peer>) {
+async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<Peer>) {
     while let Some(incoming) = quic.accept().await {
         if !incoming.remote_address_validated() {
             // Fails only for who was told to retry already.
@@ -247,50 +233,38 @@ async fn doorman(quic: quinn::Endpoint, desk: Arc<Desk>, accepted: mpsc::Sender<
             continue;
         }
         let address = incoming.remote_address();
-        let room = quic.open_connections() < desk.options.connections;
-        let Some(slot) = Arc::clone(&desk.handshakes).try_acquire_owned().ok().filter(|_| room) else {
-            desk.refuse(address, &Refusal::Full);
+        let room = quic.open_connections() < gate.options.connections;
+        let Some(slot) = Arc::clone(&gate.handshakes).try_acquire_owned().ok().filter(|_| room) else {
+            gate.refusals.note(address, &Refusal::Full);
             incoming.refuse();
             continue;
         };
-        let (desk, accepted) = (Arc::clone(&desk), accepted.clone());
+        let (gate, accepted) = (Arc::clone(&gate), accepted.clone());
         tokio::spawn(async move {
-            match desk.receive(incoming).await {
+            match gate.receive(incoming).await {
                 // Nobody left to take it means that all is over.
                 Ok(peer) => drop(accepted.send(peer).await),
-                Err(refusal) => desk.refuse(address, &refusal),
+                Err(refusal) => gate.refusals.note(address, &refusal),
             }
             drop(slot);
         });
     }
 }
 
-/// Why somebody was turned away.
-#[derive(Debug, Error)]
-enum Refusal {
-    #[error("too many connections")]
-    Full,
-    #[error("{0}")]
-    Handshake(End),
-    #[error("{0} is not on this run's list")]
-    Unlisted(String),
-    #[error("{0}")]
-    Hello(#[from] HelloError),
-}
-
-impl Desk {
+impl Gate {
     /// Takes somebody in who connects to us.
     async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
         let patience = self.options.patience;
         let shaken = timeout(patience, incoming).await.map_err(|_| Refusal::Handshake(End::Silent))?;
-        let connection = Connection(shaken.map_err(|error| Refusal::Handshake(error.into()))?);
+        let shaken = shaken.map_err(|error| Refusal::Handshake(error.into()))?;
+        let connection = Connection::new(shaken, self.refusals.clone());
         let subject = subject(&connection).map_err(Refusal::Handshake)?;
         if !lock(&self.listed).contains(&subject.name) {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
             return Err(Refusal::Unlisted(subject.name));
         }
         let talk = async {
-            let (send, receive) = connection.0.accept_bi().await.map_err(End::from)?;
+            let (send, receive) = connection.quic.accept_bi().await.map_err(End::from)?;
             let (theirs, mut streams) = Hello::hear(send, receive).await?;
             // Answered in any case, so that either side can say what does not fit.
             self.hello.say(&mut streams.send).await?;
@@ -311,10 +285,10 @@ impl Desk {
     ) -> Result<Peer, HelloError> {
         let broken = |error: quinn::ConnectError| End::Broken(error.to_string());
         let connection = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
-        let connection = Connection(connection);
+        let connection = Connection::new(connection, self.refusals.clone());
         let subject = subject(&connection)?;
         let talk = async {
-            let (mut send, receive) = connection.0.open_bi().await.map_err(End::from)?;
+            let (mut send, receive) = connection.quic.open_bi().await.map_err(End::from)?;
             self.hello.say(&mut send).await?;
             let (theirs, streams) = Hello::hear(send, receive).await?;
             theirs.check(&self.hello, &subject)?;
@@ -322,23 +296,6 @@ impl Desk {
         };
         let streams = talk.await.map_err(|error| told(&connection, error))?;
         Ok(peer(connection, subject, streams))
-    }
-
-    fn refuse(&self, address: SocketAddr, refusal: &Refusal) {
-        const RECENT: usize = 16;
-        let mut refusals = lock(&self.refusals);
-        *match refusal {
-            Refusal::Full => &mut refusals.full,
-            Refusal::Handshake(_) => &mut refusals.handshake,
-            Refusal::Unlisted(_) => &mut refusals.unlisted,
-            Refusal::Hello(_) => &mut refusals.hello,
-        } += 1;
-        let words = format!("refused {address}: {refusal}");
-        tracing::debug!("{words}"); // anyone can cause these: counted, and shown when asked for
-        if refusals.recent.len() == RECENT {
-            refusals.recent.pop_front();
-        }
-        refusals.recent.push_back(words);
     }
 }
 
@@ -351,13 +308,13 @@ fn told(connection: &Connection, error: HelloError) -> HelloError {
 }
 
 fn peer(connection: Connection, subject: Subject, streams: super::connection::Streams) -> Peer {
-    let address = connection.0.remote_address();
+    let address = connection.quic.remote_address();
     Peer { who: Who { name: subject.name, role: subject.role, address }, connection, streams }
 }
 
 /// Whom the peer's certificate names; it was verified in the handshake.
 fn subject(connection: &Connection) -> Result<Subject, End> {
-    tls::leaf(&connection.0)
+    tls::leaf(&connection.quic)
         .ok_or_else(|| "the peer showed no certificate".to_owned())
         .and_then(|leaf| Subject::of(&leaf))
         .map_err(|why| {

@@ -47,7 +47,7 @@ pub struct Host {
 
 /// Why a hosts file cannot be used.
 #[derive(Debug, Error)]
-pub enum HostsError {
+pub enum HostsFileError {
     /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Io {
@@ -76,10 +76,10 @@ impl Host {
 
 impl Hosts {
     /// Reads a hosts file.
-    pub fn load(path: &Path) -> Result<Self, HostsError> {
+    pub fn load(path: &Path) -> Result<Self, HostsFileError> {
         let text =
-            fs::read_to_string(path).map_err(|error| HostsError::Io { path: path.to_owned(), error })?;
-        let bad = |why: String| HostsError::Bad { path: path.to_owned(), why: why.trim_end().to_owned() };
+            fs::read_to_string(path).map_err(|error| HostsFileError::Io { path: path.to_owned(), error })?;
+        let bad = |why: String| HostsFileError::Bad { path: path.to_owned(), why: why.trim_end().to_owned() };
         let mut hosts: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
         hosts.check().map_err(bad)?;
         hosts.identities = path.with_file_name("").join(&hosts.identities);

@@ -114,7 +114,7 @@ pub enum IdentityError {
     },
     /// What was asked for makes no sense.
     #[error("{0}")]
-    Order(String),
+    Request(String),
 }
 
 impl Identity {

@@ -25,7 +25,7 @@ use super::identity::{CONTROLLER, IdentityError, Role, Subject, bad, check_name,
 
 /// What identities to make.
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct Request {
     /// Hosts and where their agents listen.
     pub hosts: Vec<(String, SocketAddr)>,
     /// For how many days they are valid.
@@ -53,23 +53,23 @@ const HOSTS: &str = "hosts.toml";
 /// How far the clocks of hosts may be behind ours.
 const SKEW: Duration = Duration::from_secs(3600);
 
-/// Makes the identities of `order` in `folder`: a new one, or one whose authority was kept.
-pub fn issue(folder: &Path, order: &Order) -> Result<Issued, IdentityError> {
-    order.check()?;
+/// Makes the identities of `request` in `folder`: a new one, or one whose authority was kept.
+pub fn issue(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
+    request.check()?;
     let kept = folder.join(CA_KEY).exists();
-    if kept { extend(folder, order) } else { found(folder, order) }
+    if kept { extend(folder, request) } else { found(folder, request) }
 }
 
-impl Order {
+impl Request {
     fn check(&self) -> Result<(), IdentityError> {
         if self.hosts.is_empty() {
-            return Err(IdentityError::Order("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
+            return Err(IdentityError::Request("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
         }
         if !(1..=3650).contains(&self.days) {
-            return Err(IdentityError::Order("--days must be 1 to 3650".to_owned()));
+            return Err(IdentityError::Request("--days must be 1 to 3650".to_owned()));
         }
         for (name, _) in &self.hosts {
-            check_name(name, Role::Host).map_err(IdentityError::Order)?;
+            check_name(name, Role::Host).map_err(IdentityError::Request)?;
         }
         Ok(())
     }
@@ -84,58 +84,58 @@ impl Order {
 }
 
 /// A new authority and everyone.
-fn found(folder: &Path, order: &Order) -> Result<Issued, IdentityError> {
+fn found(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         let remedy = "name a new folder; hosts can only be added where --keep-ca kept the authority";
         return Err(IdentityError::Exists { path: folder.to_owned(), remedy });
     }
-    let hosts = Hosts { identities: ".".into(), hosts: order.hosts() };
-    hosts.check().map_err(IdentityError::Order)?;
-    let until = order.until();
+    let hosts = Hosts { identities: ".".into(), hosts: request.hosts() };
+    hosts.check().map_err(IdentityError::Request)?;
+    let until = request.until();
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| bad(folder, error))?;
-    let params = authority(&authority_name(&key), order.now, until);
+    let params = authority(&authority_name(&key), request.now, until);
     let ca = params.self_signed(&key).map_err(|error| bad(folder, error))?.pem();
     let key_pem = key.serialize_pem();
     let issuer = Issuer::new(params, key);
     make_folder(folder)?;
     write_new(&folder.join(CA_CERT), &ca, 0o644)?;
-    let mut folders = vec![member(folder, CONTROLLER, Role::Controller, &issuer, &ca, (order.now, until))?];
-    for (name, _) in &order.hosts {
-        folders.push(member(folder, name, Role::Host, &issuer, &ca, (order.now, until))?);
+    let mut folders = vec![member(folder, CONTROLLER, Role::Controller, &issuer, &ca, (request.now, until))?];
+    for (name, _) in &request.hosts {
+        folders.push(member(folder, name, Role::Host, &issuer, &ca, (request.now, until))?);
     }
     let path = folder.join(HOSTS);
     write_new(&path, &hosts.text(), 0o644)?;
-    if order.keep_ca {
+    if request.keep_ca {
         write_new(&folder.join(CA_KEY), &key_pem, 0o600)?;
     }
     Ok(Issued { folders, until, hosts: path })
 }
 
 /// More hosts by an authority that was kept.
-fn extend(folder: &Path, order: &Order) -> Result<Issued, IdentityError> {
+fn extend(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
     let path = folder.join(HOSTS);
-    let mut hosts = Hosts::load(&path).map_err(|error| IdentityError::Order(error.to_string()))?;
-    for (name, _) in &order.hosts {
+    let mut hosts = Hosts::load(&path).map_err(|error| IdentityError::Request(error.to_string()))?;
+    for (name, _) in &request.hosts {
         let path = folder.join(name);
         if path.exists() {
             return Err(IdentityError::Exists { path, remedy: "name only new hosts, or make a new folder" });
         }
     }
-    let added = Hosts { identities: ".".into(), hosts: order.hosts() }.text();
-    hosts.hosts.extend(order.hosts());
-    hosts.check().map_err(IdentityError::Order)?;
+    let added = Hosts { identities: ".".into(), hosts: request.hosts() }.text();
+    hosts.hosts.extend(request.hosts());
+    hosts.check().map_err(IdentityError::Request)?;
     let ca_path = folder.join(CA_CERT);
     let ca = fs::read_to_string(&ca_path).map_err(io_error(&ca_path))?;
     let (name, limit) = authority_of(&ca).map_err(|why| bad(&ca_path, why))?;
     let key_path = folder.join(CA_KEY);
     let key = fs::read_to_string(&key_path).map_err(io_error(&key_path))?;
     let key = KeyPair::from_pem(&key).map_err(|error| bad(&key_path, error))?;
-    let until = order.until().min(limit);
-    let issuer = Issuer::new(authority(&name, order.now, limit), key);
+    let until = request.until().min(limit);
+    let issuer = Issuer::new(authority(&name, request.now, limit), key);
     let mut folders = Vec::new();
-    for (name, _) in &order.hosts {
-        folders.push(member(folder, name, Role::Host, &issuer, &ca, (order.now, until))?);
+    for (name, _) in &request.hosts {
+        folders.push(member(folder, name, Role::Host, &issuer, &ca, (request.now, until))?);
     }
     let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(io_error(&path))?;
     file.write_all(format!("\n{added}").as_bytes()).map_err(io_error(&path))?;

@@ -1,7 +1,8 @@
 //! Batches of parcels to a peer and from it, over one connection.
 //!
 //! Stream parcels go over one long-lived stream per direction, as many as wait in one write. Datagram parcels are
-//! packed into numbered datagrams, so that the receiver counts what was lost and drops what came twice. What waits
+//! packed into datagrams that bear the number of their first, so that the receiver counts the parcels that were
+//! lost and drops what came twice. What waits
 //! to be sent is bounded: a peer that reads slowly shows as [`Link::waiting`], then as [`SendError::Full`].
 
 use std::mem;
@@ -65,8 +66,8 @@ pub struct LinkStats {
     pub datagram_dropped: u64,
     /// Parcels received, either way.
     pub received: u64,
-    /// Datagrams that did not come so far, though later ones did.
-    pub datagrams_lost: u64,
+    /// Datagram parcels of the peer that did not come so far, though later ones did.
+    pub datagram_missing: u64,
     /// Datagrams that came again, and were not delivered again.
     pub datagrams_repeated: u64,
 }
@@ -97,7 +98,8 @@ struct Outbox {
     /// Bytes the writer has not yet got rid of.
     writing: usize,
     batches: u64,
-    datagrams: u64,
+    /// Datagram parcels given to the network: the number of the next.
+    number: u64,
     datagram: Vec<u8>,
     end: Option<End>,
 }
@@ -108,7 +110,7 @@ struct Counts {
     datagram_sent: AtomicU64,
     datagram_dropped: AtomicU64,
     received: AtomicU64,
-    datagrams_lost: AtomicU64,
+    datagram_missing: AtomicU64,
     datagrams_repeated: AtomicU64,
 }
 
@@ -192,7 +194,7 @@ impl Link {
             datagram_sent: get(&counts.datagram_sent),
             datagram_dropped: get(&counts.datagram_dropped),
             received: get(&counts.received),
-            datagrams_lost: get(&counts.datagrams_lost),
+            datagram_missing: get(&counts.datagram_missing),
             datagrams_repeated: get(&counts.datagrams_repeated),
         }
     }
@@ -229,7 +231,7 @@ impl Shared {
     }
 
     fn pack(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
-        let connection = &self.connection.0;
+        let connection = &self.connection.quic;
         let Some(room) = connection.max_datagram_size() else {
             return Err(End::Broken("the peer takes no datagrams".to_owned()).into());
         };
@@ -237,7 +239,7 @@ impl Shared {
         while !rest.is_empty() {
             outbox.datagram.clear();
             let taken =
-                wire::encode_batch(outbox.datagrams, rest, room, &mut outbox.datagram).map_err(End::from)?;
+                wire::encode_batch(outbox.number, rest, room, &mut outbox.datagram).map_err(End::from)?;
             if taken == 0 {
                 return Err(End::Broken(format!("no parcel fits into datagrams of {room} bytes")).into());
             }
@@ -252,7 +254,7 @@ impl Shared {
                 };
             let count = if sent { &self.counts.datagram_sent } else { &self.counts.datagram_dropped };
             count.fetch_add(taken as u64, Ordering::Relaxed);
-            outbox.datagrams += u64::from(sent);
+            outbox.number += if sent { taken as u64 } else { 0 };
             rest = &rest[taken..];
         }
         Ok(())
@@ -286,7 +288,7 @@ where
 
 /// Writes what waits, all of it at once.
 async fn write(shared: Arc<Shared>) -> End {
-    let stream = match shared.connection.0.open_uni().await {
+    let stream = match shared.connection.quic.open_uni().await {
         Ok(stream) => stream,
         Err(error) => return error.into(),
     };
@@ -329,7 +331,7 @@ struct Deliver<C> {
 
 impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     async fn streams(self) -> End {
-        let stream = match self.shared.connection.0.accept_uni().await {
+        let stream = match self.shared.connection.quic.accept_uni().await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };
@@ -345,7 +347,7 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
                 Ok(parcels) => self.deliver(parcels).await,
                 // A closed connection says more than the stream it closes.
                 Err(End::Stream) => {
-                    break self.shared.connection.0.close_reason().map_or(End::Stream, End::from);
+                    break self.shared.connection.quic.close_reason().map_or(End::Stream, End::from);
                 }
                 Err(end) => break end,
             }
@@ -364,16 +366,17 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     async fn datagrams(self) -> End {
         let mut sequence = Sequence::default();
         loop {
-            let datagram = match self.shared.connection.0.read_datagram().await {
+            let datagram = match self.shared.connection.quic.read_datagram().await {
                 Ok(datagram) => datagram,
                 Err(error) => break error.into(),
             };
             let counts = &self.shared.counts;
-            let read = Batch::open(&datagram).and_then(|batch| match sequence.see(batch.sequence) {
-                Seen::New => self.parcels(batch).map(Some),
-                Seen::Again => Ok(None),
+            let read = Batch::open(&datagram).and_then(|batch| {
+                let parcels = self.parcels(batch)?;
+                let seen = sequence.see(batch.sequence, parcels.len() as u64);
+                Ok((seen == Seen::New).then_some(parcels))
             });
-            counts.datagrams_lost.store(sequence.missing(), Ordering::Relaxed);
+            counts.datagram_missing.store(sequence.missing(), Ordering::Relaxed);
             match read {
                 Ok(Some(parcels)) => self.deliver(parcels).await,
                 Ok(None) => drop(counts.datagrams_repeated.fetch_add(1, Ordering::Relaxed)),

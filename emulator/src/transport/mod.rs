@@ -5,6 +5,7 @@
 //! | [`identity`], [`issue`] | who a machine is: certificates, loaded and made |
 //! | [`hosts`] | the hosts file: who is where |
 //! | [`endpoint`] | the socket: connects, accepts, refuses |
+//! | [`refusals`] | who was turned away, and why |
 //! | [`connection`] | one connection: who is at its other end, and why it ended |
 //! | [`control`] | typed frames both ways |
 //! | [`link`] | batches of parcels both ways, bounded |
@@ -25,6 +26,7 @@ pub mod hosts;
 pub mod identity;
 pub mod issue;
 pub mod link;
+pub mod refusals;
 mod sequence;
 mod tls;
 

@@ -1,9 +1,11 @@
-//! Numbers of datagrams: which came, came again, or did not come.
+//! Numbers of parcels in datagrams: which came, came again, or did not come.
 
-/// Datagrams further behind the newest than this are taken for repeated.
-const WINDOW: u64 = 64;
+use std::collections::VecDeque;
 
-/// What a sequence number turned out to be.
+/// Datagrams older than this many later ones are taken for repeated.
+const WINDOW: usize = 64;
+
+/// What a datagram turned out to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Seen {
     /// It is new.
@@ -12,37 +14,39 @@ pub(super) enum Seen {
     Again,
 }
 
-/// A sliding window over sequence numbers, as in IPsec (RFC 4303, section 3.4.3).
+/// A sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram bears the number of its first
+/// parcel, so that what is missing is counted in parcels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
-    newest: u64,
-    /// Bit `i`: whether `newest - i` came.
-    recent: u64,
+    /// First numbers of the latest datagrams, in order.
+    recent: VecDeque<u64>,
+    /// The number after the largest that came.
+    end: u64,
+    /// Parcels that came.
     came: u64,
 }
 
 impl Sequence {
-    /// Takes note of a number.
-    pub(super) fn see(&mut self, number: u64) -> Seen {
-        if self.came == 0 || number > self.newest {
-            let ahead = number - self.newest;
-            self.recent = if ahead < WINDOW { self.recent << ahead | 1 } else { 1 };
-            self.newest = number;
-        } else {
-            let behind = self.newest - number;
-            if behind >= WINDOW || self.recent >> behind & 1 == 1 {
-                return Seen::Again;
-            }
-            self.recent |= 1 << behind;
+    /// Takes note of a datagram: the number of its first parcel, and how many it holds.
+    pub(super) fn see(&mut self, first: u64, parcels: u64) -> Seen {
+        let full = self.recent.len() == WINDOW;
+        match self.recent.binary_search(&first) {
+            Ok(_) => return Seen::Again,
+            Err(0) if full => return Seen::Again,
+            Err(at) => self.recent.insert(at, first),
         }
-        self.came += 1;
+        if full {
+            self.recent.pop_front();
+        }
+        self.came += parcels;
+        self.end = self.end.max(first.saturating_add(parcels));
         Seen::New
     }
 
-    /// How many numbers below the largest have not come so far.
+    /// How many parcels before the latest have not come so far.
     pub(super) fn missing(&self) -> u64 {
-        // In this order, as the largest may be the last there is.
-        if self.came == 0 { 0 } else { self.newest - (self.came - 1) }
+        // A liar's numbers overlap.
+        self.end.saturating_sub(self.came)
     }
 }
 
@@ -57,32 +61,46 @@ mod tests {
     #[test]
     fn counts_what_is_lost_repeated_and_late() {
         let mut sequence = Sequence::default();
-        let seen = [0, 1, 4, 4, 2, 2, 3].map(|number| sequence.see(number));
         use Seen::{Again, New};
-        assert_eq!(seen, [New, New, New, Again, New, Again, New]);
+        let seen =
+            [(0, 2), (2, 1), (8, 5), (8, 5), (3, 3), (3, 3)].map(|(at, count)| sequence.see(at, count));
+        assert_eq!(seen, [New, New, New, Again, New, Again]);
+        assert_eq!(sequence.missing(), 2, "parcels 6 and 7");
+        assert_eq!(sequence.see(6, 2), New);
         assert_eq!(sequence.missing(), 0);
-        assert_eq!(sequence.see(200), New);
-        assert_eq!(sequence.missing(), 195);
-        assert_eq!(sequence.see(100), Again, "too long ago to know");
-        assert_eq!([u64::MAX, u64::MAX].map(|number| sequence.see(number)), [New, Again]);
+        assert_eq!([u64::MAX, u64::MAX].map(|number| sequence.see(number, 9)), [New, Again]);
+    }
+
+    #[test]
+    fn what_is_too_old_to_know_came_before() {
+        let mut sequence = Sequence::default();
+        (1..=WINDOW as u64).for_each(|i| assert_eq!(sequence.see(10 * i, 10), Seen::New));
+        assert_eq!(sequence.see(0, 10), Seen::Again);
+        assert_eq!(sequence.missing(), 10);
     }
 
     proptest! {
         /// Beside a set that remembers everything: what is new here is new there, and what is within the window
-        /// is judged alike.
+        /// is judged alike. The n-th datagram holds n % 7 + 1 parcels.
         #[test]
-        fn agrees_with_a_set(numbers in proptest::collection::vec(0_u64..300, 0..400)) {
-            let (mut sequence, mut all, mut newest) = (Sequence::default(), BTreeSet::new(), 0);
-            for number in numbers {
-                newest = newest.max(number);
-                let unknown = !all.contains(&number) && newest - number < WINDOW;
-                prop_assert_eq!(sequence.see(number) == Seen::New, unknown);
+        fn agrees_with_a_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
+            let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
+                let first = *sum;
+                *sum += n % 7 + 1;
+                Some(first)
+            }).collect();
+            let (mut sequence, mut all) = (Sequence::default(), BTreeSet::new());
+            for n in datagrams {
+                let oldest = all.iter().rev().nth(WINDOW - 1);
+                let unknown = !all.contains(&n) && oldest.is_none_or(|oldest| n > *oldest);
+                prop_assert_eq!(sequence.see(firsts[n], n as u64 % 7 + 1) == Seen::New, unknown);
                 if unknown {
-                    all.insert(number);
+                    all.insert(n);
                 }
             }
-            let upto = all.last().map_or(0, |last| last + 1);
-            prop_assert_eq!(sequence.missing(), upto - all.len() as u64);
+            let upto = all.last().map_or(0, |last| firsts[last + 1]);
+            let came: u64 = all.iter().map(|&n| n as u64 % 7 + 1).sum();
+            prop_assert_eq!(sequence.missing(), upto - came);
         }
     }
 }

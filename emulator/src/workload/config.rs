@@ -29,7 +29,8 @@ pub enum WorkloadSpec {
 pub struct Synthetic {
     /// How many jobs arrive, at least one.
     pub jobs: u32,
-    /// Tasks of a job, rounded, at least one.
+    /// Tasks of a job. Samples of a law are rounded and count as one at least; a law that says outright that a
+    /// job has fewer is refused.
     pub tasks: Law<f64>,
     /// Gap before each arrival.
     pub interarrival: Law<Span>,

@@ -62,10 +62,8 @@ impl Plan {
     }
 
     fn synthetic(spec: &Synthetic, service: &Service) -> Result<Self, WorkloadError> {
-        if spec.jobs == 0 || spec.jobs > MOST_JOBS {
-            let bounds = format!("must be between 1 and {MOST_JOBS}");
-            return Err(WorkloadError::config("workload.synthetic.jobs", bounds));
-        }
+        check_jobs("workload.synthetic", spec.jobs)?;
+        check_tasks(&spec.tasks)?;
         if service.demand.is_none() {
             return Err(WorkloadError::config(
                 "service.demand",
@@ -92,9 +90,7 @@ impl Plan {
     ) -> Result<Self, WorkloadError> {
         let facts = model.published();
         let jobs = spec.jobs.unwrap_or(facts.jobs);
-        if jobs == 0 {
-            return Err(WorkloadError::config(format!("{section}.jobs"), "must be at least 1"));
-        }
+        check_jobs(section, jobs)?;
         let (gap, cutoff) = (facts.gap.clone(), facts.cutoff);
         let plan = Self::following(section, spec.clone(), Jobs::Like { jobs, model, facts }, service);
         Ok(Self { gap: plan.gap.or(Some(gap)), cutoff: plan.cutoff.or(Some(cutoff)), ..plan })
@@ -115,9 +111,7 @@ impl Plan {
     }
 
     fn trace(spec: &TraceSpec, service: &Service, traces: &Traces) -> Result<Self, WorkloadError> {
-        if spec.jobs == Some(0) {
-            return Err(WorkloadError::config("workload.trace.jobs", "must be at least 1"));
-        }
+        check_jobs("workload.trace", spec.jobs.unwrap_or(1))?;
         let trace = match (traces.open(&spec.file, spec.jobs), spec.fallback) {
             (Err(WorkloadError::Missing { .. }), Some(model)) => return Self::stand_in(model, spec, service),
             (trace, _) => trace?,
@@ -171,8 +165,18 @@ impl Plan {
     /// What no single key can know to be wrong.
     fn check(&self) -> Result<(), WorkloadError> {
         if !(self.speedup.is_finite() && self.speedup > 0.0) {
-            let why = format!("must be a positive number, not {}", self.speedup);
+            let why =
+                format!("must be a positive number, not {}; write 1 for the trace's own pace", self.speedup);
             return Err(WorkloadError::config(format!("{}.speedup", self.section), why));
+        }
+        if let Some(Estimate::Error(law)) = &self.service.estimate
+            && (law.mean().is_nan() || law.mean() <= 0.0)
+        {
+            return Err(WorkloadError::config(
+                "service.estimate",
+                "every estimate would be zero; write a factor around 1, such as { error = { uniform = { low = 0.5, \
+                 high = 1.5 } } }",
+            ));
         }
         let correlated = self.service.correlated.part() >= 1.0;
         match &self.service.demand {
@@ -180,6 +184,10 @@ impl Plan {
                 "service.correlated",
                 "copies of a task can only differ under a law of work: the trace gives each task one duration; set \
                  service.demand, or leave `correlated` true",
+            )),
+            Some(law) if law.mean() == 0.0 => Err(WorkloadError::config(
+                "service.demand",
+                "no copy would have any work; write for example { exponential = { mean = \"1s\" } }",
             )),
             Some(law) if !correlated && !law.mean().is_finite() => Err(WorkloadError::config(
                 "service.demand",
@@ -214,6 +222,11 @@ impl Plan {
         };
         let jobs = shapes.len();
         let arrivals = arrivals(self.gap.as_ref(), own, jobs, self.speedup, seed);
+        if arrivals.last() == Some(&Time::MAX) {
+            let why = "the last job would arrive after the 584 years a run can last; shorten the gaps";
+            let key = if self.gap.is_some() { "interarrival" } else { "speedup" };
+            return Err(WorkloadError::config(format!("{}.{key}", self.section), why));
+        }
         let mut workload = Workload {
             // A job whose tasks are always alike never asks for a mean over them.
             means: Means::new(if demand.is_some() && homogeneous.part() >= 1.0 { 0 } else { jobs }),
@@ -230,6 +243,43 @@ impl Plan {
         };
         workload.deadlines = self.deadline_slack.map(|slack| deadlines(&workload, &slack, shape));
         Ok(workload)
+    }
+}
+
+fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
+    if (1..=MOST_JOBS).contains(&jobs) {
+        return Ok(());
+    }
+    let why = format!("{jobs} jobs are not between 1 and {MOST_JOBS}; write for example 10_000");
+    Err(WorkloadError::config(format!("{section}.jobs"), why))
+}
+
+/// A law that says outright that jobs have less than a task, or part of one, is a mistake; where it is only the
+/// tail that says so, samples are rounded and count as one at least.
+fn check_tasks(law: &Law<f64>) -> Result<(), WorkloadError> {
+    let written: &[f64] = match law {
+        Law::Constant(tasks) => std::slice::from_ref(tasks),
+        Law::Empirical(observed) => &observed.values,
+        Law::Uniform(_)
+        | Law::Normal(_)
+        | Law::Lognormal(_)
+        | Law::Exponential(_)
+        | Law::Gamma(_)
+        | Law::Erlang(_)
+        | Law::Pareto(_)
+        | Law::Weibull(_)
+        | Law::Hyperexponential(_) => &[],
+    };
+    let error = |what: f64| {
+        let why = format!("a job cannot have {what} tasks; write whole numbers of at least 1");
+        Err(WorkloadError::config("workload.synthetic.tasks", why))
+    };
+    if let Some(&part) = written.iter().find(|tasks| tasks.fract() != 0.0) {
+        return error(part);
+    }
+    match law.bounds().0.unwrap_or_else(|| law.mean()) {
+        least if least < 1.0 => error(least),
+        _ => Ok(()),
     }
 }
 

@@ -14,9 +14,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::mpsc;
 use volary::parcel::Parcel;
 use volary::transport::connection::Streams;
-use volary::transport::endpoint::{Accepted, Refusals};
-use volary::transport::issue::{Order, issue};
+use volary::transport::endpoint::Accepted;
+use volary::transport::issue::{Request, issue};
 use volary::transport::link::What;
+use volary::transport::refusals::Refusals;
 use volary::transport::{Arrival, Connection, Control, End, Identity, Link, Options, Role, Transport, Who};
 use volary::wire;
 use volary_actors::base::{ActorId, Class, JobId, Time};
@@ -86,8 +87,8 @@ impl Net {
             .iter()
             .zip(port..)
             .map(|(name, port)| ((*name).to_owned(), SocketAddr::from(([127, 0, 0, 1], port))));
-        let order = Order { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
-        issue(self.folder.path(), &order).unwrap();
+        let request = Request { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
+        issue(self.folder.path(), &request).unwrap();
     }
 
     /// The folder of an identity of the same authority that expired long ago.

@@ -146,7 +146,7 @@ fn a_profile_is_read_by_itself() {
     fs::write(folder.path().join("bursts.csv"), "0 1 2 4\n").unwrap();
     assert_eq!(load("trace = { file = \"bursts.csv\" }").unwrap().table.trace.unwrap().rows.len(), 1);
     for (text, place, what) in [
-        ("profile = \"q.toml\"", "p.toml:1:1", "not both"),
+        ("profile = \"q.toml\"", "p.toml:1:1", "another profile"),
         ("\ntrace = { file = \"none.csv\" }", "p.toml:2:18", "none.csv"),
         ("scope = \"node\"", "p.toml:1:1", "exactly one"),
         ("slot = 1", "p.toml:1:1", "unknown key"),

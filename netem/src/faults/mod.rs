@@ -97,6 +97,9 @@ pub struct DegradeSpec {
     pub loss: Probability,
 }
 
+/// Delays stretched further than this never end.
+const MOST_FACTOR: f64 = 1e9;
+
 const fn one() -> f64 {
     1.0
 }
@@ -116,10 +119,10 @@ impl FaultSpec {
             Self::Pause(p) => lasts("pause", p.lasting),
             Self::Degrade(d) => {
                 lasts("degrade", d.lasting)?;
-                if !(d.delay_factor.is_finite() && d.delay_factor >= 0.0) {
+                if !(0.0..=MOST_FACTOR).contains(&d.delay_factor) {
                     return Err(Error::at(
                         "degrade.delay_factor",
-                        format!("{} is not a finite factor of at least zero", d.delay_factor),
+                        format!("{} is not a factor between 0 and {MOST_FACTOR:e}", d.delay_factor),
                         "write for example 10",
                     ));
                 }

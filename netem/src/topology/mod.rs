@@ -10,6 +10,8 @@ mod file;
 mod graph;
 mod shape;
 
+use std::ops::RangeInclusive;
+
 use volary_actors::base::{Address, Endpoint, Law, Purpose, Span};
 
 use crate::error::Error;
@@ -22,6 +24,9 @@ pub use file::{
     Shape, Star, Switch, TopologyFile,
 };
 use shape::Ground;
+
+/// Speeds a core can have, as factors on the reference core: between them, work fits 128 bits.
+pub const SPEEDS: RangeInclusive<f64> = 0.01..=10_000.0;
 
 /// A resolved topology.
 #[derive(Clone, PartialEq, Debug)]
@@ -134,11 +139,13 @@ fn check_cores(cores: u32, key: &str) -> Result<(), Error> {
 /// `group` is the group the law comes from, counted from one; zero for the file's own law.
 fn draw_speed(law: &Law<f64>, group: usize, node: u64, seed: u64) -> Result<f64, Error> {
     let speed = law.sample(&mut Address::new(seed, Purpose::Cluster).at(node).draw());
-    if speed > 0.0 && speed.is_finite() {
+    if SPEEDS.contains(&speed) {
         return Ok(speed);
     }
     let key = group.checked_sub(1).map_or_else(|| "speed".to_owned(), |i| format!("group[{i}].speed"));
-    Err(Error::at(key, format!("node {node} has speed {speed}"), "use a law that stays above 0"))
+    let (least, most) = (SPEEDS.start(), SPEEDS.end());
+    let remedy = format!("use a law that stays between {least} and {most}");
+    Err(Error::at(key, format!("node {node} has speed {speed}"), remedy))
 }
 
 impl Topology {

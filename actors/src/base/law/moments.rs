@@ -1,10 +1,32 @@
-//! Mean and deviation of laws.
+//! Mean, deviation and bounds of laws.
 
 use statrs::function::gamma::gamma;
 
 use super::{Law, Quantity};
 
 impl<T: Quantity> Law<T> {
+    /// Least and greatest value that the law states outright, in the base unit; `None` where it has a tail
+    /// instead, however thin.
+    #[must_use]
+    pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
+        match self {
+            Self::Constant(value) => (Some(value.to_f64()), Some(value.to_f64())),
+            Self::Uniform(p) => (Some(p.low.to_f64()), Some(p.high.to_f64())),
+            Self::Pareto(p) => (Some(p.scale.to_f64()), None),
+            Self::Empirical(p) => {
+                let values = || p.values.iter().map(|value| value.to_f64());
+                (values().reduce(f64::min), values().reduce(f64::max))
+            }
+            Self::Normal(_)
+            | Self::Lognormal(_)
+            | Self::Exponential(_)
+            | Self::Gamma(_)
+            | Self::Erlang(_)
+            | Self::Weibull(_)
+            | Self::Hyperexponential(_) => (None, None),
+        }
+    }
+
     /// The mean in the base unit; infinite for a Pareto law of shape ≤ 1. For `normal` it is the mean after
     /// the cut at zero.
     #[must_use]

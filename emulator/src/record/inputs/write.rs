@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde::Serialize;
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input};
@@ -22,6 +22,9 @@ const FULL: usize = 1 << 16;
 const OLD: Span = Span::from_secs(1);
 /// Frames that wait for the disk at most; a shard that has more to say waits.
 const WAITING: usize = 64;
+
+/// Bytes of a frame at most: what it had when it was not full yet, and one entry.
+const LARGEST: usize = FULL + (1 << 12);
 
 /// Payload for the end of the file, and its section.
 type Frame = (u32, Vec<u8>);
@@ -144,20 +147,62 @@ impl Unit {
     /// The section of one of the shards.
     #[must_use]
     pub fn section(&self, shard: u16, shards: u16) -> Section {
+        Section::to(self.relay(shard, shards))
+    }
+
+    /// The section of a shard of another machine, for what [`Carried`] brings from there.
+    #[must_use]
+    pub fn relay(&self, shard: u16, shards: u16) -> Relay {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut payload = Vec::new();
         // A header has nothing that cannot be encoded.
         let _ = wire::append(&Header { shard, shards, ..self.header.clone() }, &mut payload);
-        let section = Section {
-            number,
-            frames: self.frames.clone(),
-            payload: Vec::with_capacity(FULL),
-            since: Time::ZERO,
-            last: Time::ZERO,
-            digester: Digester::default(),
-        };
-        section.send(payload);
-        section
+        let relay = Relay { number, frames: self.frames.clone() };
+        relay.send(payload);
+        relay
+    }
+}
+
+/// Where the frames of a section go.
+#[derive(Clone, Debug)]
+pub struct Relay {
+    number: u32,
+    frames: Sender<Frame>,
+}
+
+impl Relay {
+    /// Adds a frame of entries; waits while the disk is behind. Returns whether it was one by its size: what is in it
+    /// is for whoever reads the log to judge.
+    #[must_use]
+    pub fn put(&self, payload: Vec<u8>) -> bool {
+        let fits = payload.len() <= LARGEST;
+        if fits {
+            self.send(payload);
+        }
+        fits
+    }
+
+    fn send(&self, payload: Vec<u8>) {
+        // Fails only if the writer gave up: closing the sink says why.
+        let _ = self.frames.send((self.number, payload));
+    }
+}
+
+/// The frames of a section whose log is on another machine, for whoever brings them to a [`Relay`] there.
+#[derive(Debug)]
+pub struct Carried(Receiver<Frame>);
+
+impl Carried {
+    /// The next frame, if there is one.
+    #[must_use]
+    pub fn next(&self) -> Option<Vec<u8>> {
+        self.0.try_recv().ok().map(|(_, payload)| payload)
+    }
+
+    /// How many frames wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -165,8 +210,7 @@ impl Unit {
 /// breaks off has the steps that led there.
 #[derive(Debug)]
 pub struct Section {
-    number: u32,
-    frames: Sender<Frame>,
+    relay: Relay,
     payload: Vec<u8>,
     /// Time of the first entry of the payload.
     since: Time,
@@ -176,6 +220,25 @@ pub struct Section {
 }
 
 impl Section {
+    fn to(relay: Relay) -> Self {
+        Self {
+            relay,
+            payload: Vec::with_capacity(FULL),
+            since: Time::ZERO,
+            last: Time::ZERO,
+            digester: Digester::default(),
+        }
+    }
+
+    /// The section of a shard whose log is on another machine. It never waits: whoever carries its frames must
+    /// see to it that not too many [wait](Carried::waiting).
+    #[must_use]
+    pub fn carried() -> (Self, Carried) {
+        let (frames, carried) = unbounded();
+        // The other machine has the number.
+        (Self::to(Relay { number: EXPERIMENT, frames }), Carried(carried))
+    }
+
     /// An actor was stepped.
     pub fn step(&mut self, at: Time, who: ActorId, input: Input, effects: &[Effect]) {
         let effects = self.digester.digest(effects);
@@ -198,13 +261,7 @@ impl Section {
 
     fn flush(&mut self) {
         let payload = std::mem::replace(&mut self.payload, Vec::with_capacity(FULL));
-        self.send(payload);
-    }
-
-    /// Waits while the disk is behind.
-    fn send(&self, payload: Vec<u8>) {
-        // Fails only if the writer gave up: closing the sink says why.
-        let _ = self.frames.send((self.number, payload));
+        self.relay.send(payload);
     }
 }
 

@@ -102,7 +102,7 @@ fn why(run: &CellRecord, certificate: &Certificate) -> String {
 /// The hosts of every run.
 fn hosts(certified: &[(&PolicyRuns, &CellRecord, &Certificate)], policies: &[&str]) -> String {
     let mut out = String::from(
-        "<h3>Hosts</h3><div class=\"wide\"><table><thead><tr><th>policy</th><th>seed</th><th>host</th><th>wall</th><th>CPU of the run</th><th>machine busy</th><th>stolen</th><th>processors</th><th>memory</th><th>pushed aside</th><th>late from other hosts</th><th>datagrams lost</th><th>clock known to</th></tr></thead><tbody>",
+        "<h3>Hosts</h3><div class=\"wide\"><table><thead><tr><th>policy</th><th>seed</th><th>host</th><th>wall</th><th>CPU of the run</th><th>machine busy</th><th>stolen</th><th>processors</th><th>memory</th><th>pushed aside</th><th>late from other hosts</th><th>messages lost</th><th>clock known to</th></tr></thead><tbody>",
     );
     for (runs, run, certificate) in certified {
         for host in &certificate.hosts {

@@ -20,6 +20,7 @@ use super::study::{CellGroup, Study};
 use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
+use crate::record::hosts::HostRecord;
 use crate::record::manifest::State;
 use crate::results::plain;
 
@@ -172,13 +173,36 @@ fn footer(study: &Study) -> String {
         out.push_str(&format!("<p>Clock offset between hosts: at most {}.</p>", number::seconds(bound)));
     }
     if let Some(hosts) = &manifest.hosts {
-        out.push_str(&format!("<h3>Hosts</h3>{}", value(hosts)));
+        out.push_str(&format!("<h3>Hosts</h3>{}", placed(hosts)));
     }
     out.push_str(&table::engine(study));
     out.push_str("<details><summary>Resolved experiment</summary><pre>");
     let spec = serde_json::to_string_pretty(&manifest.spec).unwrap_or_else(|_| manifest.spec.to_string());
     out.push_str(&escape(&spec));
     out.push_str("</pre></details></section>");
+    out
+}
+
+/// Who was where and held what; cells that were placed alike share a line.
+fn placed(hosts: &[HostRecord]) -> String {
+    let mut out = String::from(
+        "<table><thead><tr><th>host</th><th>address</th><th>weight</th><th>nodes</th><th>schedulers</th><th>cells</th></tr></thead><tbody>",
+    );
+    for host in hosts {
+        for held in &host.held {
+            let cells = [
+                host.name.clone(),
+                host.address.to_string(),
+                number::short(host.weight),
+                held.nodes.clone(),
+                held.schedulers.clone(),
+                held.cells.len().to_string(),
+            ];
+            let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat();
+            out.push_str(&format!("<tr>{cells}</tr>"));
+        }
+    }
+    out.push_str("</tbody></table>");
     out
 }
 

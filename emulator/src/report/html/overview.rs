@@ -6,7 +6,7 @@ use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
 use crate::fidelity::Certificate;
-use crate::number;
+use crate::number::{self, plural};
 use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::not_finished;
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
@@ -21,13 +21,10 @@ const NAMED: usize = 8;
 
 /// What a reader must know before believing the numbers; nothing if there is nothing.
 pub(super) fn warnings(study: &Study) -> String {
-    let mut lines: Vec<String> = Vec::new();
-    let cells = study.manifest.cells.len();
+    let mut lines: Vec<String> = study.warnings().map(escape).collect();
     if study.missing > 0 {
-        lines.push(format!(
-            "{} of {cells} runs are missing; run again with <code>--resume</code>.",
-            study.missing
-        ));
+        let of = plural(study.manifest.cells.len() as u64, "run");
+        lines.push(format!("Missing: {} of {of}; run again with <code>--resume</code>.", study.missing));
     }
     for failure in &study.failures {
         let at = format!("{} {} seed {}", failure.policy, cell_name(&failure.cell), failure.seed);
@@ -40,9 +37,9 @@ pub(super) fn warnings(study: &Study) -> String {
     let open: Vec<&Summary> = study.records().map(|r| &r.summary).filter(|s| not_finished(s) > 0).collect();
     if !open.is_empty() {
         let jobs: u64 = open.iter().map(|summary| not_finished(summary)).sum();
-        let (jobs, runs) = (number::count(jobs), open.len());
+        let (jobs, runs) = (plural(jobs, "job"), plural(open.len() as u64, "run"));
         lines.push(format!(
-            "{jobs} jobs in {runs} runs did not finish: percentiles are of finished jobs, and curves that stop short of 100 % show the rest."
+            "{jobs} in {runs} did not finish: percentiles are of finished jobs, and curves that stop short of 100 % show the rest."
         ));
     }
     let degraded = study.records().filter(|record| is_degraded(&record.summary));
@@ -51,7 +48,8 @@ pub(super) fn warnings(study: &Study) -> String {
         let (runs, more) = (names.len(), names.len().saturating_sub(NAMED));
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let named = escape(&names[..runs.min(NAMED)].join("; "));
-        lines.push(format!("{runs} runs did not do what was asked; see their fidelity: {named}{more}."));
+        let runs = plural(runs as u64, "run");
+        lines.push(format!("{runs} did not do what was asked; see their fidelity: {named}{more}."));
     }
     if lines.is_empty() {
         return String::new();
@@ -102,7 +100,7 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
         if !claim.measured.is_empty() {
             let open = if claim.verdict == Verdict::Fails { " open" } else { "" };
             out.push_str(&format!("<details{open}><summary>the numbers</summary><table><tbody>"));
-            for (what, measured) in &claim.measured {
+            for (what, measured) in claim.measured.iter() {
                 out.push_str(&format!(
                     "<tr><th scope=\"row\">{}</th><td class=\"left\">{}</td></tr>",
                     escape(what),

@@ -6,6 +6,7 @@ use super::*;
 use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
+use crate::record::hosts::Held;
 use crate::record::manifest::Failure;
 use crate::results::{ClaimResult, Verdict};
 
@@ -97,7 +98,9 @@ fn all_text_is_escaped() {
     manifest.experiment = evil.into();
     manifest.argv = vec![evil.into()];
     manifest.spec = json!({ evil: evil });
-    manifest.hosts = Some(json!({ evil: evil }));
+    let held = Held { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
+    let address = ([127, 0, 0, 1], 4433).into();
+    manifest.hosts = Some(vec![HostRecord { name: evil.into(), address, weight: 1.0, held: vec![held] }]);
     let cell = [(evil.to_owned(), json!(evil))].into();
     let failure =
         Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
@@ -117,11 +120,11 @@ fn what_went_wrong_is_said_first() {
     study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificates::degraded());
     let page = html(&study);
     assert!(
-        page.contains("3 of 8 runs are missing") && page.contains("7 jobs in 1 runs did not finish"),
+        page.contains("Missing: 3 of 8 runs") && page.contains("7 jobs in 1 run did not finish"),
         "{}",
         &page[..9_000]
     );
-    assert!(page.contains("1 runs did not do what was asked") && page.contains("✗ do not"));
+    assert!(page.contains("1 run did not do what was asked") && page.contains("✗ do not"));
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");

@@ -16,7 +16,8 @@ use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 use volary_actors::base::Span;
 
-use super::protocol::{Order, Purpose, Word};
+use super::log::RunLog;
+use super::protocol::{AgentState, Order, Purpose, Word};
 use super::session::session;
 use super::{HostsError, timing};
 use crate::runtime::real::ticks::Ticks;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub once: bool,
     /// Its clock.
     pub ticks: Ticks,
+    /// What it logs of a run.
+    pub log: RunLog,
 }
 
 /// An agent that listens.
@@ -54,12 +57,14 @@ pub struct Agent {
     name: String,
     once: bool,
     ticks: Ticks,
+    log: RunLog,
 }
 
 /// What the tasks of an agent share.
 pub(super) struct House {
     pub(super) transport: Transport,
     pub(super) ticks: Ticks,
+    pub(super) log: RunLog,
     /// Who is being served.
     guest: RefCell<Option<SocketAddr>>,
     /// Links that other hosts have opened, until the unit they are for takes them.
@@ -83,7 +88,8 @@ impl Agent {
         let (transport, accepted) = Transport::listen(&identity, settings.listen, &timing(lease))?;
         drop(guard);
         let name = identity.subject.name;
-        Ok(Self { runtime, transport, accepted, name, once: settings.once, ticks: settings.ticks })
+        let Settings { once, ticks, ref log, .. } = *settings;
+        Ok(Self { runtime, transport, accepted, name, once, ticks, log: log.clone() })
     }
 
     /// The name that its certificate proves.
@@ -108,6 +114,7 @@ impl Agent {
         let house = Rc::new(House {
             transport: self.transport,
             ticks: self.ticks,
+            log: self.log,
             guest: RefCell::default(),
             early: RefCell::default(),
             came: Notify::new(),
@@ -172,15 +179,17 @@ impl House {
         };
         let refusal = match first {
             Order::Status => {
-                let state =
+                let doing =
                     self.guest.borrow().map_or("idle".to_owned(), |other| format!("runs for {other}"));
-                let _ = control.send(&Word::State(state)).await;
+                let state = AgentState { doing, turned_away: self.transport.refusals().into() };
+                let _ = control.send(&Word::State(Box::new(state))).await;
                 // It hangs up when it has heard.
                 peer.connection.ended().await;
                 return;
             }
             Order::Load { bundle, hosts } => match self.enter(who.address) {
                 Ok(guest) => {
+                    self.log.begin();
                     tracing::info!("{who} takes over");
                     // Before we say that we have loaded: nobody calls us earlier.
                     self.transport.admit(hosts);
@@ -221,6 +230,7 @@ impl House {
     fn serve_next(&self, guest: Guest) {
         drop(guest);
         self.early.borrow_mut().clear();
+        self.log.end();
         self.transport.admit([]);
         self.served.set(self.served.get() + 1);
         self.left.notify_waiters();

@@ -6,20 +6,23 @@ use std::rc::Rc;
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
 
-use super::protocol::Word;
+use super::protocol::{Datagrams, Word};
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
+use crate::record::inputs::Carried;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::Link;
 use crate::transport::clock::{OffsetEstimator, Sample};
-use crate::transport::link::{LinkStats, SendError};
+use crate::transport::link::SendError;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
 pub(super) const WORDS: usize = 64;
 /// Bytes that may wait for one other host; with half of it the shard waits.
 pub(super) const QUEUE: usize = 8 << 20;
+/// Frames of logged inputs that may wait; with more the shard waits.
+const INPUTS: usize = 64;
 /// Samples of the controller's clock that are looked at.
 const SAMPLES: usize = 64;
 /// How much faster one machine's clock may run than another's, in parts per million: time services slew each by
@@ -141,30 +144,46 @@ pub(super) struct Office {
     words: mpsc::Sender<Word>,
     /// Reports that the channel had no room for.
     waiting: Vec<Observation>,
+    /// Logged inputs on their way to the controller, if they are logged.
+    inputs: Option<Carried>,
     mine: Time,
 }
 
 impl Office {
-    pub(super) fn new(desk: Rc<Desk>, links: Vec<Option<Link>>, words: mpsc::Sender<Word>) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), mine: Time::ZERO }
+    pub(super) fn new(
+        desk: Rc<Desk>,
+        links: Vec<Option<Link>>,
+        words: mpsc::Sender<Word>,
+        inputs: Option<Carried>,
+    ) -> Self {
+        Self { desk, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO }
     }
 
-    /// The last report, if there was no room for it.
+    /// The next of what there was no room for.
     pub(super) fn rest(&mut self) -> Option<Word> {
         let notes = std::mem::take(&mut self.waiting);
-        let mark = notes.last()?.at;
-        Some(Word::Notes { notes, mark, progress: self.mine })
+        match notes.last() {
+            Some(last) => Some(Word::Notes { mark: last.at, notes, progress: self.mine }),
+            None => self.inputs.as_ref()?.next().map(Word::Inputs),
+        }
     }
 
-    /// What all links counted.
-    pub(super) fn links(&self) -> LinkStats {
-        let mut sum = LinkStats::default();
-        for stats in self.links.iter().flatten().map(Link::stats) {
-            sum.datagram_sent += stats.datagram_sent;
-            sum.datagram_dropped += stats.datagram_dropped;
-            sum.datagrams_lost += stats.datagrams_lost;
+    /// What the links counted, by shard.
+    pub(super) fn links(&self) -> Vec<Datagrams> {
+        let of =
+            |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
+        self.links.iter().map(of).collect()
+    }
+
+    /// Sends logged inputs on while the channel is half empty: notes and pings have the other half.
+    fn carry(&self) {
+        let Some(inputs) = &self.inputs else { return };
+        while self.words.capacity() > WORDS / 2
+            && let Ok(room) = self.words.try_reserve()
+            && let Some(frame) = inputs.next()
+        {
+            room.send(Word::Inputs(frame));
         }
-        sum
     }
 }
 
@@ -184,6 +203,7 @@ impl Post for Office {
             let notes = std::mem::take(&mut self.waiting);
             room.send(Word::Notes { notes, mark, progress: self.mine });
         }
+        self.carry();
     }
 
     fn progress(&mut self, mine: Time) -> Time {
@@ -197,6 +217,7 @@ impl Post for Office {
 
     fn congested(&self) -> bool {
         !self.waiting.is_empty() && self.words.capacity() == 0
+            || self.inputs.as_ref().is_some_and(|inputs| inputs.waiting() > INPUTS)
             || self.links.iter().flatten().any(|link| link.waiting() > QUEUE / 2)
     }
 }

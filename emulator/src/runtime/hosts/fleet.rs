@@ -1,31 +1,34 @@
 //! The controller's side: takes the hosts, gives them the experiment, runs unit after unit, collects.
 
+use std::io;
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use volary_actors::base::{Endpoint as Place, Time};
 
-use super::protocol::{Assignment, End, Member, Order, Word};
+use super::held::homes;
+use super::kept::Kept;
+use super::line::{Heard, Host};
+use super::losses;
+use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::possible;
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, timing};
 use crate::fidelity::gauge::Gauge;
+use crate::record::inputs;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::{Keeper, Over};
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
 use crate::spec::{Bundle, Experiment, RunSection, RuntimeKind};
-use crate::transport::control::Incoming;
-use crate::transport::{Control, Hosts, Identity, Transport};
-use crate::wire::LARGEST_FRAME;
+use crate::transport::{Hosts, Identity, Transport};
 
 /// How long a host may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -56,29 +59,10 @@ struct Party {
     hosts: Vec<Host>,
     heard: mpsc::Receiver<(usize, Heard)>,
     ticks: Ticks,
+    /// Logs and inputs of the hosts.
+    kept: Kept,
     /// Tells units of this session from those of any other.
     run: u64,
-}
-
-#[derive(Debug)]
-struct Host {
-    orders: mpsc::Sender<Order>,
-    tasks: [JoinHandle<()>; 2],
-    /// Why it is gone, if it is.
-    lost: Option<String>,
-}
-
-/// What came from a host.
-#[derive(Debug)]
-enum Heard {
-    Word(Word),
-    Gone(String),
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
 }
 
 impl Drop for Session {
@@ -111,12 +95,21 @@ impl Session {
         Ok(Self { party, runtime, _spawned: spawned })
     }
 
-    /// The names of the hosts, in order of shards.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.party.members.iter().map(|member| member.name.as_str())
+    /// The hosts, in order of shards.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.party.members
     }
 
-    /// Runs one unit on the hosts.
+    /// Keeps the hosts' logs in a folder, `HOST.log` each.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+        self.party.kept.keep_logs_in(folder)
+    }
+
+    /// Runs one unit on the hosts, whose inputs go to `log`.
     ///
     /// # Errors
     /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
@@ -130,21 +123,22 @@ impl Session {
         world: &World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let ran = self.runtime.block_on(self.party.unit(world, point, run, watch))?;
-        let Ran { keeper, over, ends, broken } = ran;
+        let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
+        let Ran { keeper, over, accounts, broken } = ran;
+        let hosts = losses::vitals(&self.party.members, &accounts);
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
-        let ended = ends.iter().flatten();
-        ended.clone().for_each(|end| {
-            tally.add(&end.tally);
-            gauge.merge(&end.reading);
+        let ended = accounts.iter().flatten();
+        ended.for_each(|account| {
+            tally.add(&account.tally);
+            gauge.merge(&account.reading);
         });
-        let hosts: Vec<_> = ended.map(|end| end.vitals.clone()).collect();
         let (books, now) = keeper.close();
         let closing = Closing {
             experiment: name,
@@ -173,7 +167,7 @@ struct Ran<'a> {
     keeper: Keeper<'a>,
     over: Over,
     /// The last words of the hosts, by shard.
-    ends: Vec<Option<Box<End>>>,
+    accounts: Vec<Option<Box<Account>>>,
     /// Why it could not go on.
     broken: Option<String>,
 }
@@ -185,12 +179,14 @@ impl Party {
         let (hear, heard) = mpsc::channel(HEARD);
         let ticks = Ticks::new();
         let (members, hosts) = (Vec::new(), Vec::new());
-        let mut party = Self { transport, members, hosts, heard, ticks, run: run_number() };
+        let kept = Kept::default();
+        let mut party = Self { transport, members, hosts, heard, ticks, kept, run: run_number() };
         let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
-            let taken = Host::take(i, &member, &party.transport, ticks, &hear).await?;
+            party.kept.add(&member.name);
+            let taken = Host::take(i, &member, &party.transport, ticks, &party.kept, &hear).await?;
             taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
             party.hosts.push(taken);
             party.members.push(member);
@@ -241,6 +237,7 @@ impl Party {
         world: &'a World,
         point: usize,
         run: &RunSection,
+        log: Option<&inputs::Unit>,
         watch: &Watch,
     ) -> Result<Ran<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
@@ -277,19 +274,20 @@ impl Party {
         let mut ran = Ran {
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
-            ends: self.hosts.iter().map(|_| None).collect(),
+            accounts: self.hosts.iter().map(|_| None).collect(),
             broken: None,
         };
+        self.kept.begin(log, self.hosts.len());
         ran.over = self.attend(&mut ran, world, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
+        self.kept.end();
         Ok(ran)
     }
 
     /// From when on every actor of a host is down for good, by the experiment's own faults.
     fn doomed(&self, world: &World) -> Result<Vec<Option<Time>>, UnitError> {
-        let weights: Vec<f64> = self.members.iter().map(|member| member.weight).collect();
-        let homes = place(world.layout(), &weights);
+        let homes = homes(world, &self.members);
         let faults = world.faults()?;
         let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); self.hosts.len()];
         for (endpoint, home) in homes.into_iter().enumerate() {
@@ -365,13 +363,17 @@ impl Party {
     async fn collect(&mut self, ran: &mut Ran<'_>) {
         let late = tokio::time::Instant::now() + CLOSING;
         let missing = |party: &Self, ran: &Ran<'_>| {
-            party.hosts.iter().zip(&ran.ends).position(|(host, end)| host.lost.is_none() && end.is_none())
+            party
+                .hosts
+                .iter()
+                .zip(&ran.accounts)
+                .position(|(host, account)| host.lost.is_none() && account.is_none())
         };
         while let Some(slowest) = missing(self, ran) {
             match tokio::time::timeout_at(late, self.heard.recv()).await {
-                Ok(Some((i, Heard::Word(Word::End(end))))) => {
+                Ok(Some((i, Heard::Word(Word::Account(account))))) => {
                     ran.keeper.end(i);
-                    ran.ends[i] = Some(end);
+                    ran.accounts[i] = Some(account);
                 }
                 Ok(Some((i, Heard::Word(Word::Notes { notes, mark, .. })))) => {
                     ran.keeper.report(i, notes, mark)
@@ -399,66 +401,6 @@ impl Party {
     async fn order(&self, order: &Order) {
         for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
             host.tell(order.clone()).await;
-        }
-    }
-}
-
-impl Host {
-    /// Connects to a host and begins to listen to it.
-    async fn take(
-        i: usize,
-        member: &Member,
-        transport: &Transport,
-        ticks: Ticks,
-        hear: &mpsc::Sender<(usize, Heard)>,
-    ) -> Result<Self, HostsError> {
-        let peer = transport.connect(&member.name, member.address).await?;
-        let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: mut sender, incoming: receiver } = control;
-        let (orders, mut outgoing) = mpsc::channel(64);
-        let gone = hear.clone();
-        let write = tokio::spawn(async move {
-            while let Some(order) = outgoing.recv().await {
-                if let Err(error) = sender.send(&order).await {
-                    let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
-                    return;
-                }
-            }
-        });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, hear.clone()));
-        Ok(Self { orders, tasks: [write, read], lost: None })
-    }
-
-    async fn tell(&self, order: Order) {
-        // If it is gone, whoever listens to it will notice.
-        let _ = self.orders.send(order).await;
-    }
-}
-
-/// Hands on what a host says. Pings are answered here and now.
-async fn listen(
-    i: usize,
-    mut receiver: Incoming<Word>,
-    orders: mpsc::Sender<Order>,
-    ticks: Ticks,
-    hear: mpsc::Sender<(usize, Heard)>,
-) {
-    loop {
-        let heard = match receiver.receive().await {
-            Ok(Word::Ping { sent }) => {
-                let pong = Order::Pong { sent, here: ticks.now() };
-                // One that cannot be sent at once would come too late to say anything.
-                let _ = orders.try_send(pong);
-                continue;
-            }
-            Ok(word) => Heard::Word(word),
-            Err(error) => {
-                let _ = hear.send((i, Heard::Gone(error.to_string()))).await;
-                return;
-            }
-        };
-        if hear.send((i, heard)).await.is_err() {
-            return;
         }
     }
 }

@@ -3,6 +3,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | `held` | which host holds what |
+//! | `kept` | what hosts send to be kept: logs and inputs |
+//! | `log` | what an agent logs during a run |
+//! | `logs` | hosts' logs as files of the run directory |
+//! | `losses` | who lost whose datagrams |
+//! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
@@ -14,6 +20,12 @@
 pub mod agent;
 mod desk;
 pub mod fleet;
+mod held;
+mod kept;
+mod line;
+pub mod log;
+mod logs;
+mod losses;
 pub mod protocol;
 mod sense;
 mod session;
@@ -24,6 +36,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(super) use held::{held, nothing_held};
 pub use status::{State, status};
 
 use crate::spec::SpecError;
@@ -45,7 +58,7 @@ pub enum Fleet {
 pub enum HostsError {
     /// The hosts file.
     #[error(transparent)]
-    File(#[from] transport::hosts::HostsError),
+    File(#[from] transport::hosts::HostsFileError),
     /// An identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),

@@ -14,6 +14,11 @@ use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
 use crate::runtime::closing::Tally;
 use crate::spec::Bundle;
+use crate::transport::refusals::Refusals;
+
+/// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
+const RECENT: usize = 3;
+const WORDS: usize = 200;
 
 /// One host of a run, as all of them know it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -89,7 +94,7 @@ pub enum Order {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Word {
     /// Answers [`Order::Status`].
-    State(String),
+    State(Box<AgentState>),
     /// The experiment is planned.
     Loaded,
     /// The unit is built, all links stand, the clock is known.
@@ -120,6 +125,10 @@ pub enum Word {
         /// How far this shard has come.
         progress: Time,
     },
+    /// Lines of the agent's log.
+    Log(String),
+    /// A part of what the shard logged of its inputs, in order.
+    Inputs(Vec<u8>),
     /// The link to another host broke in mid-run.
     Lost {
         /// Its name.
@@ -128,16 +137,64 @@ pub enum Word {
         why: String,
     },
     /// The last word on a unit.
-    End(Box<End>),
+    Account(Box<Account>),
 }
 
 /// What an agent measured of a unit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct End {
+pub struct Account {
     /// What its shard counted.
     pub tally: Tally,
     /// How late it was.
     pub reading: Reading,
-    /// The host and its clock during the run.
+    /// The host and its clock during the run; what became of its datagrams takes the others' accounts as well.
     pub vitals: HostVitals,
+    /// Real datagrams to and from every host, by shard.
+    pub datagrams: Vec<Datagrams>,
+}
+
+/// What a host counted of the real datagrams between it and another, in messages.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// Meant for the other.
+    pub sent: u64,
+    /// Of these, dropped before they left, because the network did not take them fast enough.
+    pub dropped: u64,
+    /// Of what the other sent, not come, though later ones did.
+    pub missing: u64,
+}
+
+/// How an agent is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AgentState {
+    /// What it does, in words.
+    pub doing: String,
+    /// Whom it turned away since it started.
+    pub turned_away: TurnedAway,
+}
+
+/// Whom an agent turned away: how many for which reason, and the last few in words.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct TurnedAway {
+    /// There were too many connections or handshakes.
+    pub full: u64,
+    /// The handshake failed: no certificate, or not one of this authority, or expired.
+    pub handshake: u64,
+    /// A valid certificate, but no host of the run.
+    pub unlisted: u64,
+    /// What it said first was not a proper hello.
+    pub hello: u64,
+    /// It had been let in and then sent what cannot be.
+    pub protocol: u64,
+    /// The last few in words, oldest first.
+    pub recent: Vec<String>,
+}
+
+impl From<Refusals> for TurnedAway {
+    fn from(refusals: Refusals) -> Self {
+        let Refusals { full, handshake, unlisted, hello, protocol, recent } = refusals;
+        let last = recent.iter().skip(recent.len().saturating_sub(RECENT));
+        let recent = last.map(|words| words.chars().take(WORDS).collect()).collect();
+        Self { full, handshake, unlisted, hello, protocol, recent }
+    }
 }

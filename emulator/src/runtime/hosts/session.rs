@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+use volary_actors::base::ActorId;
 
 use super::agent::House;
 use super::desk::{Desk, Office, QUEUE, WORDS};
-use super::protocol::{Assignment, End, Order, Purpose, Word};
+use super::held::homes;
+use super::log::RunLog;
+use super::protocol::{Account, Assignment, Order, Purpose, Word};
 use super::sense::sensible;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
+use crate::record::inputs::Section;
 use crate::runtime::closing::Tally;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
-use crate::runtime::real::place::place;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
@@ -37,6 +40,9 @@ const PING_FAST: Duration = Duration::from_millis(3);
 const ARRIVALS: usize = 64;
 /// Between two pings in mid-run.
 const PING_SLOW: Duration = Duration::from_millis(200);
+
+/// Between two looks at what was logged.
+const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// Tasks that end with whoever spawned them.
 #[derive(Default)]
@@ -66,6 +72,7 @@ pub(super) async fn session(
     let mut crew = Crew::default();
     crew.add(write(sender, outgoing));
     crew.add(read(receiver, order, house.ticks));
+    crew.add(tell(house.log.clone(), words.clone()));
     let experiment = match plan(bundle).await {
         Ok(experiment) => Arc::new(experiment),
         Err(why) => {
@@ -75,13 +82,28 @@ pub(super) async fn session(
     };
     let mut word = Word::Loaded;
     loop {
+        // What led to it comes first.
+        if let Some(text) = house.log.take() {
+            let _ = words.send(Word::Log(text)).await;
+        }
         if words.send(word).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
         let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
         let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
         let ran = unit.run(Arc::clone(&experiment), assignment).await;
-        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::End);
+        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::Account);
+    }
+}
+
+/// Sends on what is logged.
+async fn tell(log: RunLog, words: mpsc::Sender<Word>) {
+    loop {
+        log.filled().await;
+        if let Some(text) = log.take() {
+            let _ = words.send(Word::Log(text)).await;
+        }
+        tokio::time::sleep(LOG_EVERY).await;
     }
 }
 
@@ -136,8 +158,8 @@ struct Unit<'a> {
 }
 
 impl Unit<'_> {
-    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<End>, String> {
-        let speed = experiment.run.speed;
+    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<Account>, String> {
+        let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let world = build(experiment, &task).await?;
         let mut crew = Crew::default();
         crew.add(ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
@@ -152,8 +174,7 @@ impl Unit<'_> {
             }
             () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
         };
-        let weights: Vec<f64> = task.members.iter().map(|member| member.weight).collect();
-        let homes: Arc<[u16]> = place(world.layout(), &weights).into();
+        let homes: Arc<[u16]> = homes(&world, &task.members).into();
         let world = Arc::new(world);
         let (came, arrivals) = mpsc::channel(ARRIVALS);
         let start = |(from, connection): (usize, Option<Connection>)| {
@@ -166,7 +187,9 @@ impl Unit<'_> {
         crew.add(receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
-        let mut shard = Shard::new(parts, Watcher::default());
+        let (inputs, carried) = logged.then(Section::carried).unzip();
+        let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
+        tracing::info!("{}", described(&world, &task, &homes, bound));
         self.words
             .send(Word::Ready { run: task.run, bound })
             .await
@@ -179,22 +202,25 @@ impl Unit<'_> {
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
         crew.add(keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
-        let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone());
-        drive(&mut shard, &clock, &self.desk.inbox, &mut office).await.map_err(|error| error.to_string())?;
-        let stats = office.links();
-        if let Some(rest) = office.rest() {
+        let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone(), carried);
+        let driven = drive(&mut shard, &clock, &self.desk.inbox, &mut office).await;
+        let datagrams = office.links();
+        // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
+        shard.observer.inputs = None;
+        while let Some(rest) = office.rest() {
             self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
         }
-        Ok(Box::new(End {
+        driven.map_err(|error| error.to_string())?;
+        tracing::info!("over after {:.3} s: {} events", vitals.elapsed_s(), shard.events());
+        Ok(Box::new(Account {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
-                datagrams_sent: stats.datagram_sent,
-                datagrams_lost: stats.datagram_dropped + stats.datagrams_lost,
                 parcels_late: shard.observer.gauge.arrivals.len(),
                 clock: self.desk.clock_error(),
                 ..vitals.end()
             },
+            datagrams,
         }))
     }
 
@@ -216,6 +242,23 @@ impl Unit<'_> {
         }
         Ok(links)
     }
+}
+
+/// What this host takes part in, for its log.
+fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> String {
+    let layout = world.layout();
+    let here = |actor: ActorId| homes[layout.endpoint(actor).index()] == task.me;
+    let nodes = (0..layout.nodes()).filter(|&node| here(layout.node(node))).count();
+    let schedulers = (0..layout.schedulers()).filter(|&i| here(layout.scheduler(i))).count();
+    format!(
+        "cell {}: {} with seed {}, shard {} of {}: {nodes} nodes and {schedulers} schedulers; the clock is known to {:.1} µs",
+        task.id,
+        world.point().label,
+        task.seed,
+        task.me,
+        task.members.len(),
+        bound as f64 * 1e-3,
+    )
 }
 
 /// Builds this host's part of the world, the same as the controller's.

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
 use super::HostsError;
-use crate::transport::issue::{Order, issue};
+use crate::transport::issue::{Request, issue};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Spawned {
         // Ports are known only once agents listen; until then the file names others.
         let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
         let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
-        issue(&spawned.folder, &Order { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
+        issue(&spawned.folder, &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
         let mut lines = String::new();
         for name in &names {
             let address = spawned.agent(name)?;

@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::{HostsError, timing};
-use crate::runtime::hosts::protocol::{Order, Word};
+use crate::runtime::hosts::protocol::{AgentState, Order, TurnedAway, Word};
 use crate::transport::{Control, Host, Hosts, Identity, Transport};
 use crate::wire::LARGEST_FRAME;
 
@@ -26,6 +26,8 @@ pub struct State {
     pub address: SocketAddr,
     /// What it says of itself.
     pub state: Option<String>,
+    /// Whom it turned away since it started.
+    pub turned_away: Option<TurnedAway>,
     /// How long it took to answer, s, with the handshake.
     pub answer_s: Option<f64>,
     /// Why it does not answer.
@@ -36,7 +38,29 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
         write!(f, "{:<16} {:<22} {text}", self.name, self.address.to_string())?;
-        self.answer_s.map_or(Ok(()), |s| write!(f, " ({:.1} ms)", s * 1e3))
+        self.answer_s.map_or(Ok(()), |s| write!(f, " ({:.1} ms)", s * 1e3))?;
+        self.turned_away.as_ref().map_or(Ok(()), |turned_away| write!(f, "{turned_away}"))
+    }
+}
+
+impl fmt::Display for TurnedAway {
+    /// Lines below the host's; none if there was nobody.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { full, handshake, unlisted, hello, protocol, recent } = self;
+        let reasons = [
+            (handshake, "without a certificate of this authority"),
+            (unlisted, "no host of the run"),
+            (hello, "without a proper hello"),
+            (protocol, "sent what cannot be"),
+            (full, "too many at once"),
+        ];
+        let reasons: Vec<_> = reasons.iter().filter(|(count, _)| **count > 0).collect();
+        if reasons.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<_> = reasons.iter().map(|(count, reason)| format!("{count} {reason}")).collect();
+        write!(f, "\n  turned away: {}", words.join(", "))?;
+        recent.last().map_or(Ok(()), |last| write!(f, "\n  the last: {last}"))
     }
 }
 
@@ -57,22 +81,27 @@ pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
             let asked = timeout(PATIENCE, ask(&transport, host)).await;
             let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
             let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
-            let (state, error) = match asked {
-                Ok(state) => (Some(state), None),
-                Err(error) => (None, Some(error)),
-            };
-            states.push(State { name: host.name.clone(), address: host.address, state, answer_s, error });
+            let (name, address) = (host.name.clone(), host.address);
+            states.push(match asked {
+                Ok(AgentState { doing, turned_away }) => {
+                    let (state, turned_away) = (Some(doing), Some(turned_away));
+                    State { name, address, state, turned_away, answer_s, error: None }
+                }
+                Err(error) => {
+                    State { name, address, state: None, turned_away: None, answer_s, error: Some(error) }
+                }
+            });
         }
         Ok(states)
     })
 }
 
-async fn ask(transport: &Transport, host: &Host) -> Result<String, String> {
+async fn ask(transport: &Transport, host: &Host) -> Result<AgentState, String> {
     let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
     let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
     control.send(&Order::Status).await.map_err(|error| error.to_string())?;
     match control.receive().await {
-        Ok(Word::State(state)) => Ok(state),
+        Ok(Word::State(state)) => Ok(*state),
         Ok(_) => Err("it answers something else".to_owned()),
         Err(error) => Err(error.to_string()),
     }

@@ -1,44 +1,134 @@
 //! Which actors live on which shard.
+//!
+//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short. So:
+//!
+//! 1. Each shard gets a run of neighbouring nodes, as many as its weight says.
+//! 2. Where a topology says who stands where, the cut between two shards moves to the nearest border of two regions,
+//!    else of two pods, else of two racks, if that moves it by no more than an eighth of what the smaller of
+//!    the two is to have; else it stays. So no shard has a quarter more or less than its weight says.
+//! 3. Each shard gets as many schedulers as its weight says. A scheduler goes to the shard whose nodes stand next to it
+//!    (on its machine, else in its rack, pod or region) while that has room, else to the first that has. Its client
+//!    goes with it.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use volary_actors::base::Endpoint;
 use volary_actors::layout::Layout;
+use volary_netem::{Links, Place};
 
-/// Spreads the endpoints over shards in proportion to `weights`: a scheduler with its client, and nodes in runs
-/// of neighbours, so that racks are split as little as possible.
+/// How far a cut may move, as a share of what a shard beside it is to have.
+const SLACK: f64 = 0.125;
+/// What is kept together, the narrowest first: machine, rack, pod, region.
+const AREAS: [fn(&Place) -> u32; 4] =
+    [|place| place.host, |place| place.rack, |place| place.pod, |place| place.zone];
+
+/// Spreads the endpoints over shards in proportion to `weights`, all of them above zero, and neighbours together; see
+/// the module's rule.
 ///
 /// # Panics
 /// Without a weight above zero.
 #[must_use]
-pub fn place(layout: &Layout, weights: &[f64]) -> Vec<u16> {
+pub fn place(layout: &Layout, links: &Links, weights: &[f64]) -> Vec<u16> {
+    let shares = shares(weights);
+    let cuts = cuts(layout, links, &shares);
+    let nodes: Vec<u16> = (0..layout.nodes()).map(|i| below(&cuts, f64::from(i) + 0.5)).collect();
+    let schedulers = schedulers(layout, links, &shares, &nodes);
+    let extras = (0..layout.extras()).map(|i| by_weight(&shares, i, layout.extras()));
+    let clients = schedulers.iter().copied();
+    clients.chain(schedulers.iter().copied()).chain(nodes).chain(extras).collect()
+}
+
+/// The share of each shard, as where it begins and ends between 0 and 1.
+fn shares(weights: &[f64]) -> Vec<Range<f64>> {
     let total: f64 = weights.iter().sum();
     assert!(total > 0.0, "somebody must have room");
-    let bounds: Vec<f64> = weights
-        .iter()
-        .scan(0.0, |sum, weight| {
-            *sum += weight / total;
-            Some(*sum)
+    let ends = weights.iter().scan(0.0, |sum, weight| {
+        let start = *sum;
+        *sum += weight / total;
+        Some(start..*sum)
+    });
+    ends.collect()
+}
+
+/// The shard of the `i`-th of `of` things that stand nowhere.
+fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
+    let ends: Vec<f64> = shares.iter().map(|share| share.end).collect();
+    below(&ends, (f64::from(i) + 0.5) / f64::from(of))
+}
+
+/// The first of `ends` that is above `at`; the last if, by rounding, none is.
+fn below(ends: &[f64], at: f64) -> u16 {
+    ends.partition_point(|&end| end <= at).min(ends.len() - 1) as u16
+}
+
+/// Where the nodes of each shard end.
+fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
+    let nodes = f64::from(layout.nodes());
+    // Not of machines: each node is one.
+    let borders = [AREAS[3], AREAS[2], AREAS[1]].map(|area| borders(layout, links, area));
+    let beside = shares.iter().zip(shares.iter().skip(1));
+    let mut cuts: Vec<f64> = beside
+        .map(|(share, next)| {
+            let cut = share.end * nodes;
+            let slack = SLACK * nodes * (share.end - share.start).min(next.end - next.start);
+            let near = borders.iter().filter_map(|borders| nearest(borders, cut));
+            near.into_iter().find(|border| (border - cut).abs() <= slack).unwrap_or(cut)
         })
         .collect();
-    let share = |i: u32, of: u32| {
-        let at = (f64::from(i) + 0.5) / f64::from(of);
-        bounds.iter().position(|&bound| at < bound).unwrap_or(weights.len() - 1) as u16
+    cuts.push(nodes);
+    cuts
+}
+
+/// Numbers of nodes that stand in another area than the one before.
+fn borders(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> Vec<f64> {
+    let of = |node: u32| links.place(Endpoint(layout.node(node).0)).map(area);
+    (1..layout.nodes()).filter(|&node| of(node) != of(node - 1)).map(f64::from).collect()
+}
+
+fn nearest(borders: &[f64], cut: f64) -> Option<f64> {
+    let after = borders.partition_point(|&border| border < cut);
+    let beside = borders[after.saturating_sub(1)..].iter().take(2);
+    beside.copied().min_by(|a, b| (a - cut).abs().total_cmp(&(b - cut).abs()))
+}
+
+/// The shard of each scheduler.
+fn schedulers(layout: &Layout, links: &Links, shares: &[Range<f64>], nodes: &[u16]) -> Vec<u16> {
+    let all = layout.schedulers();
+    let first = AREAS.map(|area| first_nodes(layout, links, area));
+    let beside = |scheduler: u32| {
+        let at = links.place(Endpoint(layout.scheduler(scheduler).0))?;
+        AREAS.iter().zip(&first).find_map(|(area, first)| first.get(&area(at)))
     };
-    let (schedulers, nodes, extras) = (layout.schedulers(), layout.nodes(), layout.extras());
-    let schedule = |i| share(i, schedulers);
-    let clients = (0..schedulers).map(schedule);
-    let schedulers = (0..schedulers).map(schedule);
-    let nodes = (0..nodes).map(|i| share(i, nodes));
-    let extras = (0..extras).map(|i| share(i, extras));
-    clients.chain(schedulers).chain(nodes).chain(extras).collect()
+    let mut room = vec![0u32; shares.len()];
+    (0..all).for_each(|i| room[by_weight(shares, i, all) as usize] += 1);
+    let mut homes = vec![None; all as usize];
+    for (i, home) in (0..).zip(&mut homes) {
+        let near = beside(i).map(|&node| nodes[node as usize]);
+        *home = near.filter(|&shard| room[shard as usize] > 0);
+        home.iter().for_each(|&shard| room[shard as usize] -= 1);
+    }
+    let rest = room.iter().enumerate().flat_map(|(shard, &room)| (0..room).map(move |_| shard as u16));
+    let mut rest = rest.collect::<Vec<_>>().into_iter();
+    homes.into_iter().map(|home| home.or_else(|| rest.next()).unwrap_or(0)).collect()
+}
+
+/// The first node of each area.
+fn first_nodes(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> BTreeMap<u32, u32> {
+    let place = |node: u32| links.place(Endpoint(layout.node(node).0));
+    (0..layout.nodes()).rev().filter_map(|node| Some((area(place(node)?), node))).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use volary_netem::TopologyFile;
+
     use super::*;
 
     #[test]
     fn clients_stay_with_their_schedulers_and_shares_follow_the_weights() {
         let layout = Layout::new(5, 2, [1; 100]);
-        let homes = place(&layout, &[1.0, 2.0, 1.0]);
+        let homes = place(&layout, &Links::uniform(), &[1.0, 2.0, 1.0]);
         assert_eq!(homes.len(), layout.endpoints() as usize);
         for i in 0..5 {
             assert_eq!(homes[layout.client(i).index()], homes[layout.scheduler(i).index()]);
@@ -51,7 +141,60 @@ mod tests {
 
     #[test]
     fn a_shard_without_weight_gets_nothing() {
-        let homes = place(&Layout::new(1, 0, [1; 10]), &[0.0, 1.0]);
+        let homes = place(&Layout::new(1, 0, [1; 10]), &Links::uniform(), &[0.0, 1.0]);
         assert!(homes.iter().all(|&home| home == 1));
+    }
+
+    /// Homes of the schedulers and of the nodes of a topology.
+    fn homes(shape: &str, schedulers: u32, weights: &[f64]) -> (Vec<u16>, Vec<u16>) {
+        let delays = "[link.rack]\none_way = \"1ms\"\n[link.fabric]\none_way = \"2ms\"\n";
+        let file: TopologyFile =
+            toml::from_str(&format!("title = \"t\"\ncores = 1\n{shape}\n{delays}")).unwrap();
+        let topology = file.resolve(1).unwrap();
+        let layout = Layout::new(schedulers, 0, topology.cores().iter().copied());
+        let seats = (0..schedulers).map(|i| topology.seat(i, schedulers));
+        let places = seats.clone().chain(seats).chain(topology.nodes().iter().copied()).collect();
+        let homes = place(&layout, &topology.links(places), weights);
+        let (first, node) = (layout.scheduler(0).index(), layout.node(0).index());
+        (homes[first..node].to_vec(), homes[node..].to_vec())
+    }
+
+    fn sizes(homes: &[u16]) -> Vec<usize> {
+        homes.chunk_by(|a, b| a == b).map(<[u16]>::len).collect()
+    }
+
+    #[test]
+    fn racks_stay_together_where_weights_allow_it() {
+        let racks =
+            |racks: u32, each: u32| format!("[shape.leaf-spine]\nracks = {racks}\nnodes_per_rack = {each}");
+        // Thirds would be 33.3 nodes: four racks of eight each and one more.
+        assert_eq!(sizes(&homes(&racks(50, 2), 1, &[1.0; 3]).1), [34, 32, 34]);
+        assert_eq!(sizes(&homes(&racks(8, 10), 1, &[3.0, 1.0]).1), [60, 20]);
+        // A rack is too large a part of what each is to have.
+        assert_eq!(sizes(&homes(&racks(4, 10), 1, &[1.0; 3]).1), [13, 14, 13]);
+    }
+
+    #[test]
+    fn pods_come_before_racks() {
+        // Four pods of two racks of two nodes. The first cut is at 6, where a rack ends, the second at 7.5, near 8.
+        let (pods, pod) = ("[shape.fat-tree]\nk = 4", "[link.pod]\none_way = \"1ms\"");
+        let of = |weights: &[f64]| sizes(&homes(&format!("{pods}\n{pod}"), 1, weights).1);
+        assert_eq!(of(&[3.0, 5.0]), [6, 10], "a pod's border is too far");
+        assert_eq!(of(&[7.5, 8.5]), [8, 8]);
+        assert_eq!(of(&[1.0, 1.0, 1.0, 1.0]), [4, 4, 4, 4]);
+    }
+
+    #[test]
+    fn schedulers_go_where_they_stand_while_there_is_room() {
+        let with = |placement: &str| {
+            let shape = "[shape.leaf-spine]\nracks = 4\nnodes_per_rack = 4";
+            homes(&format!("placement = {placement}\n{shape}"), 4, &[1.0; 4]).0
+        };
+        assert_eq!(with("\"spread\""), [0, 1, 2, 3]);
+        assert_eq!(
+            with("{ racks = [\"rack:3\", \"rack:1\"] }"),
+            [1, 3, 0, 2],
+            "two would stand in each rack"
+        );
     }
 }

@@ -22,7 +22,7 @@ pub struct Vitals {
     name: String,
     began: Instant,
     cpu_s: f64,
-    machine: Option<Ticks>,
+    machine: Option<ProcessorTicks>,
     switches: u64,
     stop: Arc<AtomicBool>,
     timer: Option<JoinHandle<Spread>>,
@@ -40,21 +40,27 @@ impl Vitals {
             name: name.to_owned(),
             began: Instant::now(),
             cpu_s: cost::process_cpu_s(),
-            machine: Ticks::now(),
+            machine: ProcessorTicks::now(),
             switches: switches(),
             stop,
             timer,
         }
     }
 
+    /// Real time since the start, s.
+    #[must_use]
+    pub fn elapsed_s(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
     /// Ends; to be called while the threads that did the work are still there to be asked. What the network and
     /// the clock did is for others to fill in.
     #[must_use]
     pub fn end(mut self) -> HostVitals {
-        let wall_s = self.began.elapsed().as_secs_f64();
+        let wall_s = self.elapsed_s();
         let cpu_s = cost::process_cpu_s() - self.cpu_s;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
-        let machine = Ticks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
+        let machine = ProcessorTicks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
         let switches = switches().saturating_sub(self.switches);
         self.stop.store(true, Ordering::Relaxed);
         let timer = self.timer.take().and_then(|thread| thread.join().ok());
@@ -64,8 +70,8 @@ impl Vitals {
             cpu_s,
             cores,
             cpu_share: cpu_s / (wall_s * f64::from(cores)),
-            machine_share: machine.as_ref().and_then(Ticks::busy_share),
-            steal_share: machine.as_ref().and_then(Ticks::steal_share),
+            machine_share: machine.as_ref().and_then(ProcessorTicks::busy_share),
+            steal_share: machine.as_ref().and_then(ProcessorTicks::steal_share),
             peak_rss_bytes: cost::peak_rss_bytes(),
             involuntary_switches: switches,
             timer: timer.as_ref().and_then(probe),
@@ -108,7 +114,7 @@ fn probe(late: &Spread) -> Option<TimerProbe> {
 
 /// Processor time of the whole machine since it booted, in ticks, as the first line of `/proc/stat` has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Ticks {
+struct ProcessorTicks {
     /// Of processes that do not yield, and of the kernel.
     busy: u64,
     /// That the hypervisor kept.
@@ -117,7 +123,7 @@ struct Ticks {
     total: u64,
 }
 
-impl Ticks {
+impl ProcessorTicks {
     /// What the system says; nothing where there is no such file.
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
@@ -166,14 +172,14 @@ mod tests {
 
     #[test]
     fn reads_what_linux_says_of_its_processors() {
-        let then = Ticks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
-        let now = Ticks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
+        let then = ProcessorTicks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
+        let now = ProcessorTicks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
         let between = now.since(&then);
-        assert_eq!(between, Ticks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
+        assert_eq!(between, ProcessorTicks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
         assert_eq!(between.steal_share(), Some(4.0 / 196.0));
         assert_eq!(now.since(&now).busy_share(), None, "no tick has passed");
-        assert_eq!(Ticks::parse("intr 1 2"), None);
-        assert_eq!(Ticks::parse("cpu  1 2"), None);
+        assert_eq!(ProcessorTicks::parse("intr 1 2"), None);
+        assert_eq!(ProcessorTicks::parse("cpu  1 2"), None);
     }
 
     #[test]

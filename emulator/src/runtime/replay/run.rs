@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Replayed, replay};
+use crate::record::hosts::{HostRecord, of_shard};
 use crate::record::inputs::{self, FILE, Found, Log};
 use crate::results::Summary;
 use crate::rundir;
@@ -72,6 +73,8 @@ pub struct Source<R> {
     path: PathBuf,
     log: Log<R>,
     cells: Vec<String>,
+    /// The hosts of the run, if it was on some.
+    hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
     /// The experiment planned last.
     planned: Option<(usize, Experiment)>,
@@ -92,7 +95,8 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let log = Log::new(file).map_err(of_log)?;
     let records = rundir::load_records(path)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
-    Ok(Source { path: path.to_owned(), log, cells: manifest.cells, recorded, planned: None })
+    let hosts = manifest.hosts.unwrap_or_default();
+    Ok(Source { path: path.to_owned(), log, cells: manifest.cells, hosts, recorded, planned: None })
 }
 
 impl<R: Read + Seek> Source<R> {
@@ -151,9 +155,13 @@ impl<R: Read + Seek> Source<R> {
         let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
         let (run, log) = (experiment.run.clone(), &mut self.log);
         // The run that is replayed may have been stopped by a bug, and then so is its replay.
-        catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
+        let mut replayed = catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
             .map_err(|panic| refused(panic_text(panic.as_ref())))?
-            .map_err(|error| refused(error.to_string()))
+            .map_err(|error| refused(error.to_string()))?;
+        for cut in &mut replayed.cuts {
+            cut.host = of_shard(&self.hosts, cell, cut.shard).map(str::to_owned);
+        }
+        Ok(replayed)
     }
 
     /// The sections of the last attempt at a cell.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::{Check, Claim, Form, Metric, Side};
-use crate::results::{Cell, ClaimResult, Summary, Verdict};
+use crate::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 use crate::stats::Interval;
 
 /// Judges claims. `cells` are those that were asked for: one without results leaves a claim untested, it does
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
     }
 
     fn judge(&self, claim: &Claim) -> ClaimResult {
-        let mut measured = BTreeMap::new();
+        let mut measured = Findings::default();
         let (mut failed, mut missing) = (false, claim.checks.is_empty());
         for check in &claim.checks {
             let findings = self.findings(claim, check);
@@ -223,26 +223,27 @@ impl<'a> Table<'a> {
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
-        let number = |line: &Value| find(line, &metric.path)?.as_f64();
+        let number = |line: &Value| number(line, &metric.path);
         let values: Option<Vec<f64>> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect();
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
-/// The value at the end of a path; kinds of messages have dots in their names.
-fn find<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
-    if path.is_empty() {
-        return Some(value);
+/// The number at a path; the names of message kinds have dots of their own.
+fn number(value: &Value, path: &[String]) -> Option<f64> {
+    let Some((part, rest)) = path.split_first() else { return value.as_f64() };
+    match value.get(part) {
+        Some(below) => number(below, rest),
+        None => value.get(path.join("."))?.as_f64(),
     }
-    (1..=path.len()).find_map(|parts| find(value.get(path[..parts].join("."))?, &path[parts..]))
 }
 
 /// Whether the claim is about this cell.
 fn applies(claim: &Claim, cell: &Cell) -> bool {
     claim.when.iter().all(|(key, wanted)| match (cell.get(key), wanted) {
-        (Some(value), Value::Array(any)) => any.contains(value),
-        (Some(value), one) => value == one,
+        (Some(value), Value::Array(any)) => any.iter().any(|one| same(one, value)),
+        (Some(value), one) => same(one, value),
         (None, _) => false,
     })
 }

@@ -2,15 +2,7 @@
 //!
 //! A check compares numbers of the results within each cell of the sweep:
 //!
-//! ```text
-//! check   = side ("<" | "<=" | ">" | ">=" | "==") side
-//!         | side "within" number "%" "of" side            |left − right| ≤ number/100 · |right|
-//!         | side ("rises" | "falls") "with" key           never the other way along the swept key
-//! side    = term (("+" | "-") term)*                      operators stand between blanks
-//! term    = factor (("*" | "/") factor)*
-//! factor  = number | duration | metric | "(" side ")"     "250ms" counts as 0.25
-//! metric  = label "." path ["[" key "=" value ("," key "=" value)* "]"]
-//! ```
+#![doc = concat!("```text\n", include_str!("grammar.txt"), "```")]
 //!
 //! `path` is a number in a line of results, such as `response_s.p50` or `messages.by_kind.probe`. Labels and
 //! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric
@@ -32,6 +24,9 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
+
+/// The grammar of checks, with examples.
+pub const GRAMMAR: &str = include_str!("grammar.txt");
 
 /// A statement, where it applies, and the comparisons that test it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -139,6 +134,14 @@ impl Check {
     }
 }
 
+/// Whether checks can compare the number of results at a path.
+#[must_use]
+pub fn is_comparable(path: &[&str]) -> bool {
+    let path = path.iter().map(|part| (*part).to_owned()).collect();
+    let metric = Metric { label: String::new(), path, at: Vec::new(), span: 0..0 };
+    metric.resolve(&[""], &BTreeMap::new()).is_ok()
+}
+
 impl Side {
     fn collect<'a>(&'a self, found: &mut Vec<&'a Metric>) {
         match self {
@@ -197,5 +200,19 @@ impl<'de> Deserialize<'de> for Check {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_examples_of_the_grammar_parse() {
+        let (_, examples) = GRAMMAR.split_once("for example\n").unwrap();
+        assert!(examples.lines().count() > 4);
+        for example in examples.lines() {
+            Check::parse(example.trim()).unwrap_or_else(|error| panic!("{example}: {error}"));
+        }
     }
 }

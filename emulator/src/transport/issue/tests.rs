@@ -7,10 +7,10 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + 20_000 * DAY
 }
 
-fn order(names: &[&str]) -> Order {
+fn request(names: &[&str]) -> Request {
     let port = |name: &str| name.bytes().map(u16::from).sum::<u16>();
     let hosts = names.iter().map(|name| ((*name).to_owned(), SocketAddr::from(([10, 0, 0, 1], port(name)))));
-    Order { hosts: hosts.collect(), days: 30, keep_ca: false, now: now() }
+    Request { hosts: hosts.collect(), days: 30, keep_ca: false, now: now() }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -27,7 +27,7 @@ fn fresh() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn everyone_gets_an_identity_that_loads() {
     let (_outer, folder) = fresh();
-    let issued = issue(&folder, &order(&["h1", "h2.lab"])).unwrap();
+    let issued = issue(&folder, &request(&["h1", "h2.lab"])).unwrap();
     assert_eq!(issued.folders, ["controller", "h1", "h2.lab"].map(|name| folder.join(name)));
     assert_eq!(issued.until, now() + 30 * DAY);
     for (name, role) in [("controller", Role::Controller), ("h1", Role::Host), ("h2.lab", Role::Host)] {
@@ -41,32 +41,32 @@ fn everyone_gets_an_identity_that_loads() {
     assert_eq!(mode(&folder), 0o700);
     assert!(!folder.join(CA_KEY).exists(), "the authority is thrown away");
     let hosts = Hosts::load(&issued.hosts).unwrap();
-    assert_eq!(hosts.hosts, order(&["h1", "h2.lab"]).hosts());
+    assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts());
     assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
 }
 
 #[test]
 fn nothing_is_overwritten() {
     let (_outer, folder) = fresh();
-    issue(&folder, &order(&["h1"])).unwrap();
+    issue(&folder, &request(&["h1"])).unwrap();
     let before = fs::read(folder.join("h1/key.pem")).unwrap();
-    let error = issue(&folder, &order(&["h1"])).unwrap_err().to_string();
+    let error = issue(&folder, &request(&["h1"])).unwrap_err().to_string();
     assert!(error.contains("is not overwritten") && error.contains("--keep-ca"), "{error}");
     assert_eq!(fs::read(folder.join("h1/key.pem")).unwrap(), before);
 }
 
 #[test]
 fn nonsense_leaves_nothing_behind() {
-    for (order, words) in [
-        (order(&[]), "--host NAME=ADDRESS:PORT"),
-        (order(&["h1", "h1"]), "two `h1`"),
-        (order(&["H1"]), "small letters"),
-        (order(&["../h1"]), "no host name"),
-        (order(&["controller"]), "the controller's"),
-        (Order { days: 0, ..order(&["h1"]) }, "1 to 3650"),
+    for (request, words) in [
+        (request(&[]), "--host NAME=ADDRESS:PORT"),
+        (request(&["h1", "h1"]), "two `h1`"),
+        (request(&["H1"]), "small letters"),
+        (request(&["../h1"]), "no host name"),
+        (request(&["controller"]), "the controller's"),
+        (Request { days: 0, ..request(&["h1"]) }, "1 to 3650"),
     ] {
         let (_outer, folder) = fresh();
-        let error = issue(&folder, &order).unwrap_err().to_string();
+        let error = issue(&folder, &request).unwrap_err().to_string();
         assert!(error.contains(words), "{words}: {error}");
         assert!(!folder.exists());
     }
@@ -75,16 +75,16 @@ fn nonsense_leaves_nothing_behind() {
 #[test]
 fn hosts_can_be_added_where_the_authority_was_kept() {
     let (_outer, folder) = fresh();
-    issue(&folder, &Order { keep_ca: true, ..order(&["h1"]) }).unwrap();
+    issue(&folder, &Request { keep_ca: true, ..request(&["h1"]) }).unwrap();
     assert_eq!(mode(&folder.join(CA_KEY)), 0o600);
-    let later = Order { now: now() + 10 * DAY, ..order(&["h2"]) };
+    let later = Request { now: now() + 10 * DAY, ..request(&["h2"]) };
     let issued = issue(&folder, &later).unwrap();
     assert_eq!(issued.folders, [folder.join("h2")]);
     assert_eq!(issued.until, now() + 30 * DAY, "no longer than the authority");
     Identity::load(&folder.join("h2"), later.now).unwrap();
     let names: Vec<_> = Hosts::load(&issued.hosts).unwrap().hosts.into_iter().map(|host| host.name).collect();
     assert_eq!(names, ["h1", "h2"]);
-    let error = issue(&folder, &order(&["h3", "h1"])).unwrap_err().to_string();
+    let error = issue(&folder, &request(&["h3", "h1"])).unwrap_err().to_string();
     assert!(error.contains("name only new hosts"), "{error}");
     assert!(!folder.join("h3").exists());
 }
@@ -92,9 +92,9 @@ fn hosts_can_be_added_where_the_authority_was_kept() {
 #[test]
 fn what_cannot_be_used_says_what_to_do() {
     let (_outer, folder) = fresh();
-    issue(&folder, &order(&["h1", "h2"])).unwrap();
+    issue(&folder, &request(&["h1", "h2"])).unwrap();
     let (_other_outer, other) = fresh();
-    issue(&other, &order(&["h1"])).unwrap();
+    issue(&other, &request(&["h1"])).unwrap();
     let own = folder.join("h1");
     let load = |at: SystemTime| Identity::load(&own, at).unwrap_err().to_string();
     let late = load(now() + 31 * DAY);

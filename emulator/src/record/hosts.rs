@@ -1,0 +1,117 @@
+//! The hosts of a run, and what lived where, as `manifest.json` says it.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// A host that took part in a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// Its name, which its certificate proves.
+    pub name: String,
+    /// Where its agent listened.
+    pub address: SocketAddr,
+    /// Its share of the nodes and schedulers, relative to the others'.
+    pub weight: f64,
+    /// What it held; cells in which that was the same share an entry.
+    pub held: Vec<Held>,
+}
+
+/// What a host held of the emulated cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Held {
+    /// Which shard of the run it was.
+    pub shard: u16,
+    /// Numbers of its nodes, as in `0-5,8`; empty for none.
+    pub nodes: String,
+    /// Numbers of its schedulers, each with its client, in the same form.
+    pub schedulers: String,
+    /// Ids of the cells.
+    pub cells: Vec<String>,
+}
+
+/// Numbers that rise, as `0-5,8`.
+#[must_use]
+pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            Some(_) | None => runs.push((number, number)),
+        }
+    }
+    let mut text = String::new();
+    for (first, last) in runs {
+        let comma = if text.is_empty() { "" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = match first == last {
+            true => write!(text, "{comma}{first}"),
+            false => write!(text, "{comma}{first}-{last}"),
+        };
+    }
+    text
+}
+
+/// Adds hosts and what they held to those that are known. A cell that was tried before is the later hosts'.
+pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
+    let again = |cell: &String| more.iter().flat_map(|host| &host.held).any(|held| held.cells.contains(cell));
+    for host in known.iter_mut() {
+        host.held.iter_mut().for_each(|held| held.cells.retain(|cell| !again(cell)));
+        host.held.retain(|held| !held.cells.is_empty());
+    }
+    for host in more {
+        let same = known.iter_mut().find(|old| (&old.name, old.address) == (&host.name, host.address));
+        let Some(old) = same else {
+            known.push(host.clone());
+            continue;
+        };
+        old.weight = host.weight;
+        for held in &host.held {
+            let alike = |old: &&mut Held| {
+                (old.shard, &old.nodes, &old.schedulers) == (held.shard, &held.nodes, &held.schedulers)
+            };
+            match old.held.iter_mut().find(alike) {
+                Some(old) => old.cells.extend(held.cells.iter().cloned()),
+                None => old.held.push(held.clone()),
+            }
+        }
+    }
+}
+
+/// The host that was a shard of a cell.
+#[must_use]
+pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&'a str> {
+    let held_it = |held: &Held| held.shard == shard && held.cells.iter().any(|id| id == cell);
+    hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, shard: u16, nodes: &str, cells: &[&str]) -> HostRecord {
+        let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
+        let held = vec![Held { shard, nodes: nodes.to_owned(), schedulers: "0".to_owned(), cells }];
+        HostRecord { name: name.to_owned(), address: ([127, 0, 0, 1], 4433).into(), weight: 1.0, held }
+    }
+
+    #[test]
+    fn neighbours_are_written_as_ranges() {
+        assert_eq!(ranges([0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges([]), "");
+    }
+
+    #[test]
+    fn a_cell_is_of_the_hosts_that_ran_it_last() {
+        let mut known = vec![host("h1", 0, "0-5", &["a"]), host("h2", 1, "6-9", &["a"])];
+        add(&mut known, &[host("h1", 0, "0-5", &["b"]), host("h2", 1, "6-9", &["b"])]);
+        assert_eq!(known.len(), 2);
+        assert_eq!(known[0].held, host("", 0, "0-5", &["a", "b"]).held, "alike: one entry");
+        // Resumed on h2 and a new host.
+        add(&mut known, &[host("h2", 0, "0-4", &["b"]), host("h3", 1, "5-9", &["b"])]);
+        assert_eq!([0, 1].map(|shard| of_shard(&known, "a", shard)), [Some("h1"), Some("h2")]);
+        assert_eq!([0, 1].map(|shard| of_shard(&known, "b", shard)), [Some("h2"), Some("h3")]);
+        assert_eq!(of_shard(&known, "c", 0), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! What the manifest says of hosts.
+
+use std::io;
+use std::path::Path;
+
+use super::{Error, LOGS, MANIFEST, RunDir, guard, io as failed, write_json};
+use crate::record::hosts::{self, HostRecord};
+use crate::record::manifest::Manifest;
+use crate::results::Summary;
+
+impl RunDir {
+    /// Has the logs of hosts kept in the folder's `logs/`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_logs(&self, keep_in: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
+        let logs = self.root.join(LOGS);
+        keep_in(&logs).map_err(failed("write", &logs))
+    }
+
+    /// Notes which hosts hold what in a cell that is about to be run.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
+        let mut manifest = guard(&self.manifest);
+        hosts::add(manifest.hosts.get_or_insert_default(), hosts);
+        write_json(&self.root.join(MANIFEST), &*manifest)
+    }
+
+    /// Notes how wrong clocks can have been in a cell that was run on hosts.
+    pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
+        let mut manifest = guard(&self.manifest);
+        let (Some(_), Some(certificate)) = (&manifest.hosts, &summary.fidelity) else { return Ok(()) };
+        let bounds = certificate.hosts.iter().map(|host| host.clock.bound_s);
+        manifest.clock_error_s = bounds.chain(manifest.clock_error_s).reduce(f64::max);
+        write_json(&self.root.join(MANIFEST), &*manifest)
+    }
+}
+
+/// Adds what another manifest of the same experiment says of hosts: an earlier one of the folder, or a share's.
+pub(super) fn unite(manifest: &mut Manifest, other: &Manifest) {
+    if let Some(more) = &other.hosts {
+        hosts::add(manifest.hosts.get_or_insert_default(), more);
+    }
+    let errors = [manifest.clock_error_s, other.clock_error_s];
+    manifest.clock_error_s = errors.into_iter().flatten().reduce(f64::max);
+}

@@ -1,0 +1,36 @@
+//! Which host holds what.
+
+use super::protocol::Member;
+use crate::record::hosts::{Held, HostRecord, ranges};
+use crate::runtime::real::place::place;
+use crate::runtime::world::World;
+
+/// Which host each endpoint lives on. Controller and agents come to the same.
+pub(super) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
+    let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
+    place(world.layout(), &world.machines().links, &weights)
+}
+
+/// The hosts of a run before anything is placed on them.
+pub(in crate::runtime) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
+    let record = |member: &Member| HostRecord {
+        name: member.name.clone(),
+        address: member.address,
+        weight: member.weight,
+        held: Vec::new(),
+    };
+    members.iter().map(record).collect()
+}
+
+/// What each host holds in a cell.
+pub(in crate::runtime) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
+    let (homes, layout) = (homes(world, members), world.layout());
+    let mut records = nothing_held(members);
+    for (shard, record) in (0u16..).zip(&mut records) {
+        let nodes = (0..layout.nodes()).filter(|&node| homes[layout.node(node).index()] == shard);
+        let schedulers = (0..layout.schedulers()).filter(|&i| homes[layout.scheduler(i).index()] == shard);
+        let (nodes, schedulers) = (ranges(nodes), ranges(schedulers));
+        record.held = vec![Held { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
+    }
+    records
+}

@@ -1,0 +1,77 @@
+//! Whose datagrams the real network lost.
+//!
+//! A sender knows what it sent, its receiver what did not come; only together do they know what was lost. What the
+//! network swallowed last, with nothing behind it, nobody misses: there the run was over.
+
+use super::protocol::{Account, Datagrams, Member};
+use crate::fidelity::HostVitals;
+use crate::fidelity::vitals::PathLoss;
+use crate::transport::link::LinkStats;
+
+impl Datagrams {
+    /// What a link counted.
+    pub(super) const fn of(link: &LinkStats) -> Self {
+        Self {
+            sent: link.datagram_sent + link.datagram_dropped,
+            dropped: link.datagram_dropped,
+            missing: link.datagram_missing,
+        }
+    }
+}
+
+/// The vitals of the hosts that gave an account, with what became of the datagrams that each of them sent.
+pub(super) fn vitals(members: &[Member], accounts: &[Option<Box<Account>>]) -> Vec<HostVitals> {
+    let between = |from: usize, to: usize| {
+        let account = accounts.get(from).and_then(Option::as_ref);
+        account.and_then(|account| account.datagrams.get(to)).copied().unwrap_or_default()
+    };
+    let of = |(from, account): (usize, &Option<Box<Account>>)| {
+        let path = |(to, member): (usize, &Member)| PathLoss {
+            to: member.name.clone(),
+            sent: between(from, to).sent,
+            lost: between(from, to).dropped + between(to, from).missing,
+        };
+        let paths: Vec<_> = members.iter().enumerate().map(path).collect();
+        Some(HostVitals {
+            datagrams_sent: paths.iter().map(|path| path.sent).sum(),
+            datagrams_lost: paths.iter().map(|path| path.lost).sum(),
+            lost_to: paths.into_iter().filter(|path| path.lost > 0).collect(),
+            ..account.as_ref()?.vitals.clone()
+        })
+    };
+    accounts.iter().enumerate().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fidelity::gauge::Gauge;
+    use crate::runtime::closing::Tally;
+
+    fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<Account>> {
+        let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
+        Some(Box::new(Account {
+            tally: Tally::default(),
+            reading: Gauge::default().reading(),
+            vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
+            datagrams: datagrams.iter().map(of).collect(),
+        }))
+    }
+
+    #[test]
+    fn a_loss_is_its_senders() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let members = ["h1", "h2", "h3"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
+        // h1 sends h2 a hundred, of which it drops one and h2 misses four; h3 gives no account.
+        let accounts = [
+            account("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
+            account("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),
+            None,
+        ];
+        let [h1, h2] = &vitals(&members, &accounts)[..] else { panic!("two gave an account") };
+        assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 150, 7));
+        let paths: Vec<_> = h1.lost_to.iter().map(|path| (path.to.as_str(), path.sent, path.lost)).collect();
+        assert_eq!(paths, [("h2", 100, 5), ("h3", 50, 2)]);
+        assert_eq!((h2.datagrams_sent, h2.datagrams_lost, h2.lost_to.len()), (110, 0, 0));
+    }
+}

@@ -1,0 +1,65 @@
+//! Which kind of file a document is, so that the wrong one is called by its name.
+
+use super::document::Document;
+use super::error::SpecError;
+use super::tree::Table;
+
+/// What a TOML file of volary's can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Experiment,
+    Topology,
+    Profile,
+}
+
+impl Kind {
+    /// By the keys that only this kind has; `None` if there is none of them.
+    fn of(table: &Table) -> Option<Self> {
+        let has = |keys: &[&str]| keys.iter().any(|key| table.get(key).is_some());
+        match () {
+            () if has(&["workload", "cluster", "policy"]) => Some(Self::Experiment),
+            () if has(&["shape"]) => Some(Self::Topology),
+            () if has(&["bernoulli", "markov", "renewal", "scripted", "trace"]) => Some(Self::Profile),
+            () => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Experiment => "an experiment",
+            Self::Topology => "a topology",
+            Self::Profile => "an interference profile",
+        }
+    }
+
+    /// What can be done with such a file.
+    fn remedy(self, file: &str) -> String {
+        match self {
+            Self::Experiment => format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
+            Self::Topology => format!(
+                "`volary topology show {file}` shows it; an experiment uses it with [cluster] topology = \"{file}\""
+            ),
+            Self::Profile => format!(
+                "`volary profile show {file}` shows it; an experiment uses it with [interference] profile = \"{file}\""
+            ),
+        }
+    }
+
+    /// Refuses a document that is plainly of another kind.
+    pub(super) fn expect(self, document: &Document) -> Result<(), SpecError> {
+        self.expect_in(&document.root, document.name()).map_err(|(message, help)| {
+            let first = document.root.0.first().map_or(0..0, |entry| entry.at.clone());
+            document.error(&first, message).help(help)
+        })
+    }
+
+    /// The same of a table of a file; the error is a message and a remedy.
+    pub(super) fn expect_in(self, table: &Table, file: &str) -> Result<(), (String, String)> {
+        match Self::of(table) {
+            Some(kind) if kind != self => {
+                Err((format!("{file} is {}, not {}", kind.name(), self.name()), kind.remedy(file)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}

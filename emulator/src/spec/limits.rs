@@ -1,0 +1,70 @@
+//! Numbers whose range their types cannot express, and what several of them amount to together.
+
+use volary_actors::base::Span;
+
+use super::document::Document;
+use super::error::SpecError;
+use super::file::{File, Repeat};
+use super::plan::Resolved;
+use crate::workload::WorkloadSpec;
+
+/// How long emulated time can count, s.
+const EVER: f64 = u64::MAX as f64 * 1e-9;
+
+/// Work drawn from laws must fit the time there is.
+pub(super) fn check_lasting(
+    document: &Document,
+    world: &Resolved,
+    jobs: u32,
+    seed: u64,
+) -> Result<(), SpecError> {
+    let (WorkloadSpec::Synthetic(spec), Some(demand)) = (&world.workload, &world.service.demand) else {
+        return Ok(());
+    };
+    let work = f64::from(jobs) * spec.tasks.mean().max(1.0) * demand.mean();
+    let lasts = work / world.cluster.capacity(seed);
+    // A law without a mean may have its tail.
+    if !lasts.is_finite() || lasts < EVER / 2.0 {
+        return Ok(());
+    }
+    Err(document
+        .error_at(
+            &["service", "demand"],
+            "the cores would need more than the 292 years that are safe to emulate",
+        )
+        .help("lower the work, the jobs or the tasks, or add cores"))
+}
+
+/// More runs than this are a slip of the pen.
+const MOST_RUNS: u64 = 1_000_000;
+
+/// So many points, so often each.
+pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> Result<(), SpecError> {
+    let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    Err(document
+        .error_at(&["repeat"], format!("{runs} runs are more than {MOST_RUNS}"))
+        .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
+}
+
+/// Plain numbers whose range their type cannot express.
+pub(super) fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
+    if !(file.precision > 0.0 && file.precision < 1.0) {
+        return Err(document
+            .error_at(
+                &["precision"],
+                format!("`precision` must lie between 0 and 1, not be {}", file.precision),
+            )
+            .help("write 0.05 for a half-width of 5 %"));
+    }
+    if file.repeat == Repeat::Times(0) {
+        return Err(document.error_at(&["repeat"], "nothing is to be run").help("write repeat = 1 or more"));
+    }
+    if file.run.until == Some(Span::ZERO) {
+        let error = document.error_at(&["run", "until"], "`run.until`: the run would end before it begins");
+        return Err(error.help("write for example \"60s\", or leave it out to run to the end"));
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! File formats explained for readers, from the same schemas that editors check them with.
+//!
+//! A schema comes from the types that parse the file and from their comments, so what is written here cannot
+//! differ from what is read.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use volary_actors::message::KINDS;
+
+use super::claims;
+use super::schema::{What, schema};
+
+/// A key and what may stand there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    /// Dotted, `[]` after a list.
+    pub key: String,
+    /// What kind of value.
+    pub kind: String,
+    /// Whether it must be there.
+    pub needed: bool,
+    /// Its default as JSON, if it has one.
+    pub default: Option<String>,
+    /// What it means, its unit, what happens without it.
+    pub about: String,
+    /// The words it can be, if it is one of a few, each with its meaning.
+    pub words: Vec<(String, String)>,
+}
+
+/// A file format: every key with its meaning, then what keys have in common.
+#[must_use]
+pub fn text(what: What) -> String {
+    let schema = schema(what).to_value();
+    let mut out = String::new();
+    if let Some(about) = about(&schema) {
+        let _ = writeln!(out, "{about}\n");
+    }
+    let keys: Vec<Entry> = match what {
+        What::Experiment | What::Topology | What::Profile => entries(&schema),
+        What::Results => numbers(&schema, |_| true),
+    };
+    list(&mut out, "", &keys);
+    if let Some(unit) = about(&schema["$defs"][DURATION]) {
+        let _ = writeln!(out, "\nA duration is {unit}, in quotes: \"10ms\".");
+    }
+    laws(&mut out, &schema);
+    if what == What::Experiment {
+        let results = self::schema(What::Results).to_value();
+        out.push_str("\nNumbers that claims can compare, each after the label of a policy and a dot\n\n");
+        list(&mut out, "  ", &numbers(&results, claims::is_comparable));
+        let _ = writeln!(out, "\n  KIND is one of {}.", KINDS.map(|(kind, _)| kind).join(", "));
+        out.push_str("\nThe grammar of claims\n\n");
+        indented(&mut out, "  ", claims::GRAMMAR);
+    }
+    out
+}
+
+/// The keys of a schema in its order, those of tables after the table.
+#[must_use]
+pub fn entries(schema: &Value) -> Vec<Entry> {
+    let mut walk = Walk { root: schema, found: Vec::new() };
+    walk.below("", schema);
+    walk.found
+}
+
+/// Writes entries, each with its explanation below it.
+pub fn list(out: &mut String, indent: &str, entries: &[Entry]) {
+    for entry in entries {
+        let default = entry.default.as_ref().map_or_else(String::new, |value| format!(" = {value}"));
+        let needed = if entry.needed { ", needed" } else { "" };
+        let _ = writeln!(out, "{indent}{}{default}  ({}{needed})", entry.key, entry.kind);
+        indented(out, &format!("{indent}    "), &entry.about);
+        for (word, about) in &entry.words {
+            let _ = writeln!(out, "{indent}    \"{word}\": {}", about.replace('\n', " "));
+        }
+    }
+}
+
+fn indented(out: &mut String, indent: &str, text: &str) {
+    for line in text.lines() {
+        let _ = writeln!(out, "{indent}{line}");
+    }
+}
+
+/// Numbers of a line of results that `wanted` accepts by their path.
+fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool) -> Vec<Entry> {
+    let mut all = entries(schema);
+    all.iter_mut().filter(|entry| entry.kind == OPEN).for_each(|entry| entry.key.push_str(".KIND"));
+    let number = |entry: &Entry| entry.kind != TABLE && wanted(&entry.key.split('.').collect::<Vec<_>>());
+    all.retain(number);
+    // All of them are always there.
+    all.iter_mut().for_each(|entry| entry.needed = false);
+    all
+}
+
+/// The laws a value may follow, where the format has any.
+fn laws(out: &mut String, schema: &Value) {
+    let defs = schema["$defs"].as_object();
+    let Some((name, law)) = defs.and_then(|defs| defs.iter().find(|(name, _)| name.starts_with(LAW))) else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "\nLaws: instead of a value, a one-key table such as {{ exponential = {{ mean = \"1s\" }} }}\n\
+         (here of a {}; others are alike)\n",
+        name.trim_start_matches(LAW).to_lowercase(),
+    );
+    let mut walk = Walk { root: schema, found: Vec::new() };
+    walk.alternatives("", law);
+    list(out, "  ", &walk.found);
+}
+
+const LAW: &str = "Law of ";
+const DURATION: &str = "Duration";
+const TABLE: &str = "table";
+const OPEN: &str = "table of names";
+
+struct Walk<'a> {
+    root: &'a Value,
+    found: Vec<Entry>,
+}
+
+impl<'a> Walk<'a> {
+    /// What a schema stands for, and the name it has if it has one: references followed, `null` left out.
+    fn resolve(&self, mut schema: &'a Value) -> (&'a Value, Option<String>) {
+        let mut name = None;
+        loop {
+            if let Some(reference) = schema["$ref"].as_str() {
+                let last = reference.trim_start_matches("#/$defs/").replace("%20", " ");
+                schema = &self.root["$defs"][last.as_str()];
+                name = Some(last);
+                continue;
+            }
+            let choices = schema["anyOf"].as_array().map(Vec::as_slice);
+            match choices {
+                Some([one, null]) if null["type"] == "null" => schema = one,
+                Some(_) | None => return (schema, name),
+            }
+        }
+    }
+
+    /// The keys below a table, a list of tables, or a choice of tables.
+    fn below(&mut self, key: &str, schema: &'a Value) {
+        let (schema, name) = self.resolve(schema);
+        if name.is_some_and(|name| name.starts_with(LAW)) {
+            return;
+        }
+        if schema["items"].is_object() {
+            self.below(&format!("{key}[]"), &schema["items"]);
+        }
+        self.properties(key, schema, None);
+        self.alternatives(key, schema);
+    }
+
+    fn alternatives(&mut self, key: &str, schema: &'a Value) {
+        for choice in ["oneOf", "anyOf"].iter().filter_map(|choice| schema[*choice].as_array()).flatten() {
+            let (table, _) = self.resolve(choice);
+            self.properties(key, table, about(table));
+            self.alternatives(key, table);
+        }
+    }
+
+    /// `chosen` is what the choice of this table means, if it is one of several.
+    fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
+        for (name, schema) in table["properties"].as_object().into_iter().flatten() {
+            let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+            if self.found.iter().any(|entry| entry.key == key) {
+                continue;
+            }
+            let required =
+                || table["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+            let (inner, of) = self.resolve(schema);
+            let words = words(inner);
+            let kind = self.kind(inner, of.as_deref());
+            let own = about(schema).or(chosen).or_else(|| about(inner)).unwrap_or_default();
+            self.found.push(Entry {
+                needed: chosen.is_none() && required(),
+                default: Some(&schema["default"])
+                    .filter(|d| !d.is_null() && !d.is_object())
+                    .map(Value::to_string),
+                about: if own == kind { String::new() } else { own.to_owned() },
+                key: key.clone(),
+                words,
+                kind,
+            });
+            self.below(&key, schema);
+        }
+    }
+
+    /// A value's kind in words.
+    fn kind(&self, schema: &'a Value, name: Option<&str>) -> String {
+        if let Some(of) = name.and_then(|name| name.strip_prefix(LAW)) {
+            return if of == DURATION { "duration, or a law of one" } else { "number, or a law of one" }
+                .into();
+        }
+        if name == Some(DURATION) {
+            return "duration".into();
+        }
+        if !words(schema).is_empty() {
+            let tables =
+                schema["oneOf"].as_array().is_some_and(|all| all.iter().any(|one| one["const"].is_null()));
+            return if tables { "a word, or a table" } else { "a word" }.into();
+        }
+        let types =
+            schema["type"].as_array().and_then(|types| types.first()).unwrap_or_else(|| &schema["type"]);
+        match types.as_str() {
+            Some("array") => {
+                let (item, of) = self.resolve(&schema["items"]);
+                format!("list: {}", self.kind(item, of.as_deref()))
+            }
+            Some("object") if schema["properties"].is_object() => TABLE.into(),
+            Some("object") => OPEN.into(),
+            None if schema["oneOf"].is_array() => TABLE.into(),
+            _ if name.is_some() && about(schema).is_some() => about(schema).unwrap_or_default().into(),
+            Some("boolean") => "true or false".into(),
+            Some("integer") => format!("whole number{}", range(schema)),
+            Some("number") => format!("number{}", range(schema)),
+            Some("string") => "text".into(),
+            Some(_) | None => "any value".into(),
+        }
+    }
+}
+
+/// From where to where, if both are known.
+fn range(schema: &Value) -> String {
+    match (&schema["minimum"], &schema["maximum"]) {
+        (Value::Number(low), Value::Number(high)) => format!(" from {low} to {high}"),
+        _ => String::new(),
+    }
+}
+
+/// The words of a choice, with their meanings.
+fn words(schema: &Value) -> Vec<(String, String)> {
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let word =
+        |one: &Value| Some((one["const"].as_str()?.to_owned(), about(one).unwrap_or_default().to_owned()));
+    let plain = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    choices.filter_map(word).chain(plain.map(|word| (word.to_owned(), String::new()))).collect()
+}
+
+fn about(schema: &Value) -> Option<&str> {
+    schema["description"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_every_format_is_explained() {
+        for what in [What::Experiment, What::Topology, What::Profile, What::Results] {
+            for entry in entries(&schema(what).to_value()) {
+                let said = !entry.about.is_empty() || entry.kind.contains(' ');
+                assert!(
+                    said && entry.kind != "any value" || entry.key.ends_with("staleness"),
+                    "{what:?}: {entry:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_experiment_is_explained_with_its_claims() {
+        let text = text(What::Experiment);
+        for line in [
+            "cluster.nodes  (whole number)",
+            "network.fault[].crash.who  (list: whom it is about",
+            "policy[].sparrow.probe_ratio = 2.0  (number)",
+            "    \"per-task\": d samples for each task",
+            "service.demand  (duration, or a law of one)",
+            "  gamma.shape  (number",
+            "  response_s.p99  (number)",
+            "  messages.by_kind.KIND",
+            "  check   = side",
+        ] {
+            assert!(text.contains(&format!("\n{line}")), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("  engine.order_hash"), "it is no number");
+    }
+}

@@ -1,0 +1,131 @@
+//! What `volary schema results` promises, against the lines that runs print.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod common;
+
+use std::fs;
+
+use common::binary::{EXPERIMENT, expect, folder, lines};
+use serde_json::{Value, json};
+
+/// What is wrong with a value, and where. Only the keywords that our schemas use are known; another one would
+/// promise what is not looked at here.
+fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    let Some(keywords) = schema.as_object() else {
+        return if schema == &json!(false) { vec![format!("{at}: nothing may be here")] } else { Vec::new() };
+    };
+    let mut found = Vec::new();
+    let mut fault = |why: String| found.push(format!("{at}: {why}"));
+    let mut below: Vec<(&Value, &Value, String)> = Vec::new();
+    for (keyword, rule) in keywords {
+        match keyword.as_str() {
+            "$schema" | "$defs" | "title" | "description" | "format" | "default" => {}
+            "$ref" => {
+                let name = rule.as_str().unwrap().trim_start_matches("#/$defs/").replace("%20", " ");
+                below.push((&root["$defs"][name.as_str()], value, at.to_owned()));
+            }
+            "anyOf" | "oneOf" => {
+                let choices = rule.as_array().unwrap().iter();
+                let whys: Vec<_> = choices.map(|choice| faults(root, choice, value, at)).collect();
+                if !whys.iter().any(Vec::is_empty) {
+                    fault(format!("fits none of the choices: {whys:?}"));
+                }
+            }
+            "type" => {
+                let types = rule.as_array().cloned().unwrap_or_else(|| vec![rule.clone()]);
+                if !types.iter().any(|kind| is_a(value, kind.as_str().unwrap())) {
+                    fault(format!("{value} is not {rule}"));
+                }
+            }
+            "const" if value != rule => fault(format!("{value} is not {rule}")),
+            "enum" if !rule.as_array().unwrap().contains(value) => {
+                fault(format!("{value} is none of {rule}"))
+            }
+            "minimum" if value.as_f64() < rule.as_f64() && value.is_number() => {
+                fault(format!("{value} is too small"))
+            }
+            "maximum" if value.as_f64() > rule.as_f64() && value.is_number() => {
+                fault(format!("{value} is too large"))
+            }
+            "const" | "enum" | "minimum" | "maximum" => {}
+            "required" => {
+                for key in rule.as_array().unwrap().iter().filter_map(Value::as_str) {
+                    if value.is_object() && value.get(key).is_none() {
+                        fault(format!("lacks {key}"));
+                    }
+                }
+            }
+            "properties" => {
+                for (key, rule) in rule.as_object().unwrap() {
+                    below.extend(value.get(key).map(|value| (rule, value, format!("{at}.{key}"))));
+                }
+            }
+            "additionalProperties" => {
+                let listed = |key: &String| schema["properties"].get(key).is_some();
+                let others = value.as_object().into_iter().flatten().filter(|(key, _)| !listed(key));
+                below.extend(others.map(|(key, value)| (rule, value, format!("{at}.{key}"))));
+            }
+            "items" => {
+                let items = value.as_array().into_iter().flatten();
+                below.extend(items.map(|item| (rule, item, format!("{at}[]"))));
+            }
+            other => panic!("the test does not know the keyword {other}"),
+        }
+    }
+    found.extend(below.iter().flat_map(|(rule, value, at)| faults(root, rule, value, at)));
+    found
+}
+
+fn is_a(value: &Value, kind: &str) -> bool {
+    match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        other => panic!("the test does not know the type {other}"),
+    }
+}
+
+#[test]
+fn every_line_of_results_is_what_the_schema_says() {
+    let folder = folder();
+    let here = folder.path();
+    let schema: Value = serde_json::from_str(&expect(here, &["schema", "results"], 0).0).unwrap();
+    let swept = "[sweep]\n\"service.correlated\" = [true, false]\n[[claim]]\nsays = \"along\"\n\
+                 check = [\"random.makespan_s rises with service.correlated\"]\n";
+    fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
+    let run = |out: &str, more: &[&str]| {
+        expect(here, &[&["run", "e.toml", "--json", "--out", out], more].concat(), 0).0
+    };
+    // Finished, with noise; cut off before anything finished; in real time, with a certificate.
+    let mut all = run("a", &["--repeat", "2"]) + &run("b", &["--set", "run.until=1ns"]);
+    all += &run("c", &["--runtime", "local", "--set", "run.speed=100"]);
+    all += &fs::read_to_string(here.join("a/summary.jsonl")).unwrap();
+    let all = lines(&all);
+    assert_eq!(all.iter().filter(|line| line.get("claims").is_some()).count(), 4);
+    for line in &all {
+        assert_eq!(faults(&schema, &schema, line, ""), Vec::<String>::new(), "{line}");
+    }
+    // The check can fail: a wrong type, a missing key, a verdict that is none, a key that is not there.
+    let claims = all.iter().find(|line| line.get("claims").is_some()).unwrap();
+    let damage: &[fn(&mut Value)] = &[
+        |line| line["jobs"]["finished"] = json!("all"),
+        |line| drop(line.as_object_mut().unwrap().remove("response_s")),
+    ];
+    for damage in damage {
+        let mut line = all[0].clone();
+        damage(&mut line);
+        assert_ne!(faults(&schema, &schema, &line, ""), Vec::<String>::new(), "{line}");
+    }
+    let damage: &[fn(&mut Value)] =
+        &[|line| line["claims"][0]["verdict"] = json!("perhaps"), |line| line["more"] = json!(1)];
+    for damage in damage {
+        let mut line = claims.clone();
+        damage(&mut line);
+        assert_ne!(faults(&schema, &schema, &line, ""), Vec::<String>::new(), "{line}");
+    }
+}
