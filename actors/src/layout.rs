@@ -96,6 +96,9 @@ impl Layout {
     /// Number of cores of a node.
     #[must_use]
     pub fn cores(&self, node: u32) -> u32 {
+        if self.equal > 0 {
+            return self.equal;
+        }
         self.first_core[node as usize + 1] - self.first_core[node as usize]
     }
 
@@ -126,14 +129,24 @@ impl Layout {
     /// The worker of a core of a node.
     #[must_use]
     pub fn worker(&self, node: u32, core: u32) -> ActorId {
-        let first = if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] };
-        ActorId(self.first_worker() + first + core)
+        ActorId(self.first_worker() + self.first_core(node) + core)
+    }
+
+    /// The number of a node's first core among all cores; where all nodes are alike, without a look at the table.
+    fn first_core(&self, node: u32) -> u32 {
+        if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] }
     }
 
     /// The dense number of a worker's core among all cores of the run.
     #[must_use]
     pub const fn core_index(&self, worker: ActorId) -> u32 {
         worker.0 - self.first_worker()
+    }
+
+    /// The same of any actor: `None` unless it is a worker.
+    #[must_use]
+    pub fn core_of(&self, actor: ActorId) -> Option<u32> {
+        actor.0.checked_sub(self.first_worker())
     }
 
     /// The worker of core number `core` among all cores of the run.
@@ -168,7 +181,7 @@ impl Layout {
         } else {
             let core = id - self.first_worker();
             let node = self.node_of_core(core);
-            Role::Worker { node, core: core - self.first_core[node as usize] }
+            Role::Worker { node, core: core - self.first_core(node) }
         }
     }
 

@@ -31,6 +31,7 @@ pub mod fidelity;
 pub mod files;
 pub mod number;
 pub mod parcel;
+mod prefetch;
 pub mod queue;
 pub mod record;
 pub mod report;

@@ -7,10 +7,10 @@
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a
 //! message; the shard only makes machines vanish and come back.
 //!
-//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], and what
-//! others say to its own comes in through [`Shard::receive`]; since the order of events does not depend on who
-//! pushed them first, several shards under one clock do what one would.
+//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], what others
+//! say comes in through [`Shard::receive`]; who pushes first does not matter, so several shards do what one would.
 
+mod ahead;
 mod board;
 mod faults;
 mod observe;
@@ -93,6 +93,7 @@ pub struct Shard<'a, O> {
     parts: Parts<'a>,
     residents: Vec<Resident>,
     queue: Queue<Event>,
+    ahead: Vec<ActorId>,
     lane: VecDeque<(ActorId, Input)>,
     /// Who is down, as far as the failure detector has reported.
     down: Vec<ActorId>,
@@ -115,6 +116,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         let mut shard = Self {
             residents: Vec::with_capacity(actors as usize),
             queue: Queue::new(),
+            ahead: Vec::new(),
             lane: VecDeque::new(),
             down: Vec::new(),
             effects: Vec::new(),
@@ -217,6 +219,7 @@ impl<'a, O: Observer> Shard<'a, O> {
     /// time that it is, not the time that it should be. `false` if there is no event.
     pub fn advance_at(&mut self, clock: Time) -> bool {
         let Some((key, event)) = self.queue.pop() else { return false };
+        self.look_ahead();
         self.now = self.now.max(key.due).max(clock);
         self.observe(key.due, &event);
         self.events += 1;
@@ -305,6 +308,7 @@ impl<'a, O: Observer> Shard<'a, O> {
                 let Parts { workload, layout, .. } = self.parts;
                 machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));
                 self.observer.stepped(self.now, to, &input, &effects);
+                self.look_at_links(to, &effects);
                 for effect in effects.drain(..) {
                     self.carry_out(to, effect);
                 }

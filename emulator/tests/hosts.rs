@@ -88,8 +88,9 @@ impl Cluster {
     fn agent(&mut self, name: &str, listen: &str, extra: &[&str]) -> String {
         let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["agent", "--listen", listen, "--lease", "4s", "--identity"])
+            .args(["agent", "--listen", listen, "--identity"])
             .arg(self.path().join("ids").join(name))
+            .args(if extra.contains(&"--lease") { &[][..] } else { &["--lease", "4s"] })
             .args(extra)
             .stdout(Stdio::piped())
             .stderr(log)
@@ -298,6 +299,39 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let (replayed, _) = expect(cluster.path(), &["replay", "r"], 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
     assert!(replayed.contains("the log of shard 1 of 3, host h2, ends early, at "), "{replayed}");
+    // With the host back, all three serve the next run.
+    let hosts = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
+    let address = hosts.split('"').find(|word| word.starts_with("127.0.0.2:")).unwrap();
+    cluster.agent("h2", address, &[]);
+    let (status, said) = finish(cluster.run("e.toml", "again"));
+    assert_eq!(status, Some(0), "{said}");
+}
+
+/// The controller has no limit of its own: a host that was not heard for longer than the default lease is not lost.
+#[test]
+fn a_lease_is_as_long_as_its_agent_says() {
+    let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
+    let path = cluster.path().to_owned();
+    fs::write(path.join("e.toml"), EXPERIMENT.replace("jobs = 80", "jobs = 300")).unwrap();
+    expect(&path, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
+    let address = cluster.agent("h1", "127.0.0.1:0", &["--lease", "60s"]);
+    fs::write(path.join("ids/hosts.toml"), format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n"))
+        .unwrap();
+    let run = cluster.run("e.toml", "r");
+    cluster.until(|states| states[0].starts_with("runs for"));
+    std::thread::sleep(Duration::from_secs(1));
+    let agent = cluster.agents[0].id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &agent]).status().unwrap().success());
+    signal("-STOP");
+    std::thread::sleep(Duration::from_secs(12));
+    signal("-CONT");
+    let (status, said) = finish(run);
+    assert_eq!(status, Some(0), "{said}");
+    for lease in ["100ms", "11min"] {
+        let (_, err) =
+            expect(&path, &["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--lease", lease], 2);
+        assert!(err.contains("--lease") && err.contains("1s to 10min"), "{err}");
+    }
 }
 
 #[test]

@@ -70,7 +70,11 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "volary_actors::layout",
         ],
     ),
-    ("emulator/src/queue", &["crate::"]),
+    (
+        "emulator/src/queue",
+        &["crate::cores", "crate::record", "crate::runtime", "crate::shard", "crate::spec"],
+    ),
+    ("emulator/src/prefetch.rs", &["crate::"]),
     ("emulator/src/files.rs", &["crate::"]),
     ("emulator/src/stats.rs", &["crate::"]),
     ("emulator/src/number.rs", &["crate::"]),

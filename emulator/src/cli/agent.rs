@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,6 +13,7 @@ use volary_actors::base::Span;
 use super::print;
 use crate::runtime::hosts::agent::{Agent, Settings};
 use crate::runtime::hosts::log::RunLog;
+use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::runtime::real::ticks::Ticks;
 
 /// Take part in runs on several machines: wait for a controller and run what it says.
@@ -32,12 +34,16 @@ pub(super) struct Options {
     /// Append the log there instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
-    /// Forget a controller or host that has been silent for so long, at least 1s; they forget us after 10 s.
+    /// Give up a controller or host that has been silent for so long, 1s to 10min. The controller gives this host
+    /// up after the same time; of two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
     /// End after one controller has come and gone.
     #[arg(long)]
     pub(super) once: bool,
+    /// Give a run up when so many of its events wait here; each takes about 100 bytes.
+    #[arg(long, value_name = "N", default_value_t = 16_000_000)]
+    events: usize,
     /// Let this host's clock be ahead by so much, to see what a wrong clock does.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
@@ -47,14 +53,16 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> {
-    if options.lease < Span::from_secs(1) {
-        anyhow::bail!("--lease: {} is too short, write 1s or more", options.lease);
+    let lease = Duration::from_nanos(options.lease.0);
+    if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
+        anyhow::bail!("--lease: {} is not in 1s to 10min", options.lease);
     }
     let settings = Settings {
         listen: options.listen,
         identity: options.identity.clone(),
         lease: options.lease,
         once: options.once,
+        events: options.events,
         ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
         log: log.clone(),
     };

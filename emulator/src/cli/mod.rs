@@ -206,6 +206,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(validate::Error::Broken { .. }) => return 3,
         Some(validate::Error::Run(error)) => Some(error),
         Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
+        None if error.is::<Unwritten>() => return 3,
         None => error.downcast_ref::<RunError>(),
     };
     match run {
@@ -241,8 +242,11 @@ fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
 
 /// Whoever read our output stopped reading: that is not an error of ours.
 fn broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
+
+/// A log that takes no more, because the disk is full, must not end what it is about.
+const COMPLAIN: bool = false;
 
 /// Sets logging up: to stderr, or to an agent's log file, where times matter. An agent's controller `heard` it too.
 fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
@@ -255,19 +259,28 @@ fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
     };
     let level = LevelFilter::from(level);
     let Command::Agent(agent) = &cli.command else {
-        let terminal = fmt::layer().with_target(false).with_writer(io::stderr);
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
         let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
         tracing_subscriber::registry().with(terminal.with_filter(level)).init();
         return Ok(());
     };
     let file = agent.log.as_deref().map(agent::log_file).transpose()?;
-    let file =
-        file.map(|file| fmt::layer().with_target(false).with_writer(Mutex::new(file)).with_ansi(false));
+    let file = file.map(|file| {
+        fmt::layer()
+            .with_target(false)
+            .log_internal_errors(COMPLAIN)
+            .with_writer(Mutex::new(file))
+            .with_ansi(false)
+    });
     let terminal = agent.log.is_none().then(|| {
-        let terminal = fmt::layer().with_target(false).with_writer(io::stderr);
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
-    let heard = fmt::layer().with_target(false).with_writer(heard.clone()).with_ansi(false);
+    let heard = fmt::layer()
+        .with_target(false)
+        .log_internal_errors(COMPLAIN)
+        .with_writer(heard.clone())
+        .with_ansi(false);
     tracing_subscriber::registry()
         .with(file.with_filter(level))
         .with(terminal.with_filter(level))
@@ -285,14 +298,19 @@ fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
+/// Standard output takes no more.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+struct Unwritten(#[from] io::Error);
+
 /// Writes text to stdout, with a newline at its end.
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), Unwritten> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
-    out.flush()
+    Ok(out.flush()?)
 }
 
 /// Writes a value as indented JSON to stdout.

@@ -12,7 +12,7 @@ use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
 use crate::rundir;
-use crate::runtime::{self, Outcome, RunOptions};
+use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::spec::Shard;
 
 /// Run an experiment and keep what it measures in a run directory.
@@ -66,7 +66,15 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         argv: std::env::args().collect(),
     };
     let watch = watch(options.quiet)?;
-    let outcome = runtime::run(&experiment, &run, &watch)?;
+    let outcome = runtime::run(&experiment, &run, &watch).inspect_err(|error| {
+        if matches!(error, RunError::RunDir(_) | RunError::Inputs(_)) {
+            tracing::error!(
+                "the run breaks off; what had finished is in {0}; the same command with --resume --out {0} runs \
+                 the rest",
+                run.out.display()
+            );
+        }
+    })?;
     if options.json {
         print(&table::json_lines(&outcome.study))?;
     } else if !options.quiet {

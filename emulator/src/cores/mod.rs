@@ -35,6 +35,8 @@ use process::Cursor;
 use volary_actors::base::{Span, Time};
 use work::{Leg, Pace};
 
+use crate::prefetch::prefetch;
+
 /// The cores of a run and what they are doing. Each runs at most one copy.
 #[derive(Clone, Debug)]
 pub struct Cores {
@@ -143,6 +145,11 @@ impl Cores {
         assert!(due != NEVER, "core {core} never finishes what it runs");
         assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
         self.end(core, now, Span::ZERO);
+    }
+
+    /// Has what is known of a core brought into the cache.
+    pub(crate) fn fetch(&self, core: u32) {
+        prefetch(&self.runs[core as usize]);
     }
 
     /// Work that the copy on `core` has left at `now`, as [`stop`](Self::stop) would say.

@@ -68,8 +68,16 @@ pub struct Queue<T> {
     buckets: Box<[Bucket; 64]>,
     /// Bit b is set when bucket b is not empty.
     occupied: u64,
+    /// Slots of events that were found to come next and not yet foreseen.
+    soon: Vec<u32>,
+    /// Events due until then have been in `soon`, unless they were pushed later.
+    known: u64,
     slab: Slab<T>,
 }
+
+/// A bucket of at most this many events is known to come next as a whole: few enough for what they need to stay in
+/// the cache until it is used, enough for their misses to overlap.
+const SOON: usize = 128;
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
@@ -87,6 +95,8 @@ impl<T> Queue<T> {
             fresh: BinaryHeap::new(),
             buckets: Box::new(std::array::from_fn(|_| Bucket::default())),
             occupied: 0,
+            soon: Vec::with_capacity(SOON),
+            known: 0,
             slab: Slab::new(),
         }
     }
@@ -138,6 +148,18 @@ impl<T> Queue<T> {
         Some((rank.key(self.last), value))
     }
 
+    /// Calls `look` with events that come next, each once and in no order, often none and at most `SOON`: a
+    /// chance to fetch into the cache what they need.
+    #[inline]
+    pub fn foresee(&mut self, mut look: impl FnMut(&T)) {
+        for &slot in &self.soon {
+            self.slab.fetch(slot);
+        }
+        for slot in self.soon.drain(..) {
+            look(self.slab.get(slot));
+        }
+    }
+
     /// The lowest bucket that has entries.
     const fn lowest(&self) -> Option<usize> {
         if self.occupied == 0 { None } else { Some(self.occupied.trailing_zeros() as usize) }
@@ -163,6 +185,13 @@ impl<T> Queue<T> {
         let mut entries = mem::take(&mut self.buckets[b].entries);
         let next = entries.swap_remove(first);
         self.last = next.due;
+        // They differ from each other below bit b only, and nothing else is due before them.
+        let until = next.due | ((1 << b) - 1);
+        self.soon.clear();
+        if entries.len() <= SOON && until > self.known {
+            self.known = until;
+            self.soon.extend(entries.iter().map(|entry| entry.slot));
+        }
         for &entry in &entries {
             let differs = entry.due ^ self.last;
             if differs == 0 {

@@ -3,6 +3,7 @@
 use volary_actors::base::{ActorId, Time};
 
 use super::Key;
+use crate::prefetch::prefetch;
 
 /// Source and count of an event in one word, ordered as the pair is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -74,6 +75,19 @@ impl<T> Slab<T> {
             Slot::Full { rank, .. } => *rank,
             Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
         }
+    }
+
+    /// The stored value.
+    pub(super) fn get(&self, slot: u32) -> &T {
+        match &self.slots[slot as usize] {
+            Slot::Full { value, .. } => value,
+            Slot::Free { .. } => unreachable!("slot {slot} is queued but free"),
+        }
+    }
+
+    /// Has a slot brought into the cache.
+    pub(super) fn fetch(&self, slot: u32) {
+        prefetch(&self.slots[slot as usize]);
     }
 
     /// Takes a value out and frees its slot.

@@ -252,7 +252,7 @@ impl RunDir {
         let mut line = serde_json::to_string(&record.summary).map_err(damaged(&self.root.join(SUMMARY)))?;
         line.push('\n');
         let path = self.root.join(SUMMARY);
-        guard(&self.summary).write_all(line.as_bytes()).map_err(io("write", &path))
+        append(&mut guard(&self.summary), line.as_bytes()).map_err(io("write", &path))
     }
 
     /// Keeps the log of a cell that could not finish.
@@ -360,6 +360,12 @@ fn lock(root: &Path) -> Result<File, Error> {
     let written = file.set_len(0).and_then(|()| file.rewind());
     written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
     Ok(file)
+}
+
+/// Appends all of it or nothing.
+fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    let end = file.metadata()?.len();
+    file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
 }
 
 /// Writes a file beside `path` and renames it to `path` if `fill` succeeds.

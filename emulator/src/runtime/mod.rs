@@ -128,7 +128,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut units = experiment.units(options.shard);
     let mut manifest = manifest(experiment, options, &units);
     // Before the folder: a run that cannot begin leaves none.
-    let session = session(experiment, options)?;
+    let session = session(experiment, options, watch)?;
     manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
@@ -151,7 +151,11 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut todo = units.clone();
     while !todo.is_empty() {
         let session = session.as_ref();
-        failures.extend(pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch)?);
+        let ran = pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch);
+        failures.extend(ran.inspect_err(|_| {
+            // Most likely the disk is full: what was kept before is closed if it can be.
+            let _ = folder.finish(State::Failed, &[]);
+        })?);
         todo = match experiment.repeat {
             Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
             Repeat::Auto | Repeat::Times(_) => Vec::new(),
@@ -174,8 +178,12 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
 }
 
 /// Takes the hosts, if the experiment is to run on some.
-fn session(experiment: &Experiment, options: &RunOptions) -> Result<Option<Session>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment));
+fn session(
+    experiment: &Experiment,
+    options: &RunOptions,
+    watch: &Watch,
+) -> Result<Option<Session>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment, watch));
     Ok(fleet.transpose()?)
 }
 

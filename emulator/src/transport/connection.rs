@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use quinn::{ConnectionError, ReadError, SendStream, TransportErrorCode, VarInt, WriteError};
 use thiserror::Error;
@@ -62,6 +61,8 @@ pub enum Close {
     Protocol = 4,
     /// This side failed.
     Failed = 5,
+    /// What was to be said took too long.
+    Late = 6,
 }
 
 /// Why a connection ended.
@@ -103,12 +104,6 @@ impl Connection {
     /// Waits until it ends.
     pub async fn ended(&self) -> End {
         self.quic.closed().await.into()
-    }
-
-    /// The current estimate of the path's round trip.
-    #[must_use]
-    pub fn rtt(&self) -> Duration {
-        self.quic.rtt()
     }
 
     /// Ends it because of what the peer did, and gives that reason back.

@@ -22,7 +22,6 @@ pub struct Control<S, R> {
 /// The sending half.
 #[derive(Debug)]
 pub struct Outgoing<S> {
-    connection: Connection,
     stream: SendStream,
     limit: usize,
     buffer: Vec<u8>,
@@ -45,17 +44,21 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
         let Streams { send, receive } = streams;
         // What controls goes before parcels; on a stream of a lost connection this has no effect.
         let _ = send.set_priority(1);
-        let connection = connection.clone();
         Self {
-            outgoing: Outgoing {
+            outgoing: Outgoing { stream: send, limit, buffer: Vec::new(), sends: PhantomData },
+            incoming: Incoming {
                 connection: connection.clone(),
-                stream: send,
-                limit,
-                buffer: Vec::new(),
-                sends: PhantomData,
+                frames: receive.limited(limit),
+                receives: PhantomData,
             },
-            incoming: Incoming { connection, frames: receive.limited(limit), receives: PhantomData },
         }
+    }
+
+    /// Takes frames of at most `limit` bytes from here on; what it sends may be as long as before.
+    #[must_use]
+    pub fn hearing(mut self, limit: usize) -> Self {
+        self.incoming.frames = self.incoming.frames.limited(limit);
+        self
     }
 
     /// See [`Outgoing::send`].
@@ -79,11 +82,6 @@ impl<S: Serialize> Outgoing<S> {
         self.buffer.clear();
         self.buffer.shrink_to(wire::PARCEL_FRAME);
         Ok(sent?)
-    }
-
-    /// Ends the connection, all being done.
-    pub fn done(self) {
-        self.connection.close(super::connection::Close::Done, "done");
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use volary_actors::base::Class;
 
-use super::connection::{Connection, End};
+use super::connection::{Close, Connection, End};
 use super::frames::FrameReader;
 use super::lock;
 use super::sequence::{Seen, Sequence};
@@ -182,6 +182,11 @@ impl Link {
             }
             moved.await;
         }
+    }
+
+    /// Ends the connection, all being done; the peer reads `words`.
+    pub fn close(&self, words: &str) {
+        self.shared.connection.close(Close::Done, words);
     }
 
     /// What was counted so far.

@@ -112,6 +112,13 @@ impl Fabric {
         Ok(Self { world, states, stats: Stats::default() })
     }
 
+    /// Looks at what [`route`](Self::route) will need for that link: of several links, all before the first message, so
+    /// that their cache misses overlap. Changes nothing.
+    #[inline]
+    pub fn touch(&self, src: Endpoint, dst: Endpoint) {
+        self.states.touch(src, dst);
+    }
+
     /// What happens to a message of that many bytes sent now. Calls for one link must come in the order of
     /// sending; the sender must be up.
     #[inline]

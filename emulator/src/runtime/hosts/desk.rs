@@ -1,7 +1,10 @@
 //! What the tasks of an agent share during a unit, and how its shard speaks to the others.
 
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
@@ -32,6 +35,8 @@ const DRIFT_PPM: f64 = 1000.0;
 /// What the tasks of a unit share.
 pub(super) struct Desk {
     pub(super) inbox: Inbox,
+    /// How far this host has come, ns: for whoever judges what comes in.
+    pub(super) now: Arc<AtomicU64>,
     pub(super) stop: Cell<bool>,
     /// How far the slowest host has come.
     pub(super) slowest: Cell<Time>,
@@ -44,12 +49,15 @@ pub(super) struct Desk {
     answers: Cell<u32>,
     /// The largest error bound during the run, ns.
     worst: Cell<i64>,
+    /// What a task of the unit said when it panicked.
+    bug: RefCell<Option<String>>,
 }
 
 impl Desk {
     pub(super) fn new(ticks: Ticks) -> Self {
         Self {
             inbox: Inbox::default(),
+            now: Arc::default(),
             stop: Cell::new(false),
             slowest: Cell::new(Time::ZERO),
             start: Cell::new(None),
@@ -58,6 +66,7 @@ impl Desk {
             estimator: RefCell::new(OffsetEstimator::new(SAMPLES, DRIFT_PPM)),
             answers: Cell::new(0),
             worst: Cell::new(0),
+            bug: RefCell::default(),
         }
     }
 
@@ -66,6 +75,23 @@ impl Desk {
         self.stop.set(true);
         self.bell.notify_waiters();
         self.inbox.wake();
+    }
+
+    /// Ends the unit because one of its tasks panicked.
+    pub(super) fn fail(&self, bug: String) {
+        tracing::error!("{bug}");
+        self.bug.borrow_mut().get_or_insert(bug);
+        self.halt();
+    }
+
+    /// Whether no task of the unit has panicked.
+    pub(super) fn sound(&self) -> Result<(), String> {
+        self.bug.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Why the unit was ended before it began.
+    pub(super) fn reason(&self) -> String {
+        self.sound().err().unwrap_or_else(|| "the controller has called it off".to_owned())
     }
 
     /// The controller has said when to begin.
@@ -147,6 +173,8 @@ pub(super) struct Office {
     /// Logged inputs on their way to the controller, if they are logged.
     inputs: Option<Carried>,
     mine: Time,
+    /// Events that may wait at most.
+    events: usize,
 }
 
 impl Office {
@@ -155,8 +183,9 @@ impl Office {
         links: Vec<Option<Link>>,
         words: mpsc::Sender<Word>,
         inputs: Option<Carried>,
+        events: usize,
     ) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO }
+        Self { desk, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO, events }
     }
 
     /// The next of what there was no room for.
@@ -173,6 +202,11 @@ impl Office {
         let of =
             |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
         self.links.iter().map(of).collect()
+    }
+
+    /// Ends all links.
+    pub(super) fn close(&self) {
+        self.links.iter().flatten().for_each(|link| link.close("the run is over"));
     }
 
     /// Sends logged inputs on while the channel is half empty: notes and pings have the other half.
@@ -208,7 +242,19 @@ impl Post for Office {
 
     fn progress(&mut self, mine: Time) -> Time {
         self.mine = mine;
+        self.desk.now.store(mine.0, Ordering::Relaxed);
         self.desk.slowest.get()
+    }
+
+    fn bear(&self, events: usize) -> io::Result<()> {
+        if events <= self.events {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "more than {} events wait here: use more hosts, or start the agent with a larger --events if it has \
+             the memory",
+            self.events
+        )))
     }
 
     fn stopped(&self) -> bool {

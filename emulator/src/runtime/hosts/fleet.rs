@@ -7,17 +7,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
-use volary_actors::base::{Endpoint as Place, Time};
+use tokio::time::{sleep, timeout, timeout_at};
+use volary_actors::base::Time;
 
-use super::held::homes;
+use super::held::doomed;
 use super::kept::Kept;
 use super::line::{Heard, Host};
 use super::losses;
-use super::protocol::{Account, Assignment, Member, Order, Word};
-use super::sense::possible;
+use super::protocol::{Assignment, Member, Order, Word};
+use super::ran::{Last, Ran, Unsaid};
 use super::spawn::Spawned;
-use super::{Fleet, HostsError, timing};
+use super::{Fleet, HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::fidelity::gauge::Gauge;
 use crate::record::inputs;
 use crate::results::Measured;
@@ -28,10 +28,8 @@ use crate::runtime::real::ticks::Ticks;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
 use crate::spec::{Bundle, Experiment, RunSection, RuntimeKind};
-use crate::transport::{Hosts, Identity, Transport};
+use crate::transport::{Hosts, Identity, Options, Transport};
 
-/// How long a host may be silent.
-const SILENCE: Duration = Duration::from_secs(10);
 /// How long hosts may take to plan and build.
 const BUILDING: Duration = Duration::from_secs(600);
 /// How long hosts may take for their last word.
@@ -76,8 +74,9 @@ impl Session {
     /// Takes every host of a fleet and has it plan the experiment.
     ///
     /// # Errors
-    /// Names the host that cannot be reached, is busy, or is of another version.
-    pub fn open(fleet: &Fleet, experiment: &Experiment) -> Result<Self, HostsError> {
+    /// Names the host that cannot be reached, is busy, or is of another version; [`HostsError::Interrupted`] when
+    /// told to stop.
+    pub fn open(fleet: &Fleet, experiment: &Experiment, watch: &Watch) -> Result<Self, HostsError> {
         let (spawned, file) = match fleet {
             Fleet::Hosts(path) => (None, path.clone()),
             Fleet::Spawn(count) => {
@@ -91,7 +90,18 @@ impl Session {
         // A thread of its own for the network: it must answer while books are kept and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
-        let party = runtime.block_on(Party::gather(&file, bundle))?;
+        let party = runtime.block_on(async {
+            let (hear, heard) = mpsc::channel(HEARD);
+            let mut party = Party::new(&file, heard)?;
+            match party.gather(&file, &bundle, hear, watch).await {
+                Ok(()) => Ok(party),
+                Err(error) => {
+                    // Those that were taken are free at once.
+                    party.transport.close("the run does not begin").await;
+                    Err(error)
+                }
+            }
+        })?;
         Ok(Self { party, runtime, _spawned: spawned })
     }
 
@@ -128,7 +138,8 @@ impl Session {
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
-        let Ran { keeper, over, accounts, broken } = ran;
+        let Ran { keeper, over, last, broken, .. } = ran;
+        let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(&self.party.members, &accounts);
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
@@ -162,69 +173,72 @@ impl Session {
     }
 }
 
-/// A unit that is over.
-struct Ran<'a> {
-    keeper: Keeper<'a>,
-    over: Over,
-    /// The last words of the hosts, by shard.
-    accounts: Vec<Option<Box<Account>>>,
-    /// Why it could not go on.
-    broken: Option<String>,
-}
-
 impl Party {
-    async fn gather(file: &Hosts, bundle: Bundle) -> Result<Self, HostsError> {
+    fn new(file: &Hosts, heard: mpsc::Receiver<(usize, Heard)>) -> Result<Self, HostsError> {
         let identity = Identity::load(&file.controller(), SystemTime::now())?;
-        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(SILENCE))?;
-        let (hear, heard) = mpsc::channel(HEARD);
-        let ticks = Ticks::new();
+        // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
+        let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
+        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
         let (members, hosts) = (Vec::new(), Vec::new());
         let kept = Kept::default();
-        let mut party = Self { transport, members, hosts, heard, ticks, kept, run: run_number() };
+        Ok(Self { transport, members, hosts, heard, ticks: Ticks::new(), kept, run: run_number() })
+    }
+
+    /// Takes the hosts of a file and has them plan.
+    async fn gather(
+        &mut self,
+        file: &Hosts,
+        bundle: &Bundle,
+        hear: mpsc::Sender<(usize, Heard)>,
+        watch: &Watch,
+    ) -> Result<(), HostsError> {
         let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
-            party.kept.add(&member.name);
-            let taken = Host::take(i, &member, &party.transport, ticks, &party.kept, &hear).await?;
+            self.kept.add(&member.name);
+            let taken = tokio::select! {
+                taken = Host::take(i, &member, &self.transport, self.ticks, &self.kept, &hear) => taken?,
+                () = stopped(watch) => return Err(HostsError::Interrupted),
+            };
             taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
-            party.hosts.push(taken);
-            party.members.push(member);
+            self.hosts.push(taken);
+            self.members.push(member);
         }
+        drop(hear);
         let planned = |word: &Word| matches!(word, Word::Loaded);
-        party
-            .all(0, "plan the experiment", planned, &Watch::default())
-            .await
-            .map_err(|(host, why)| HostsError::Host { host, why })?;
-        Ok(party)
+        Ok(self.all(0, "plan the experiment", planned, watch).await?)
     }
 
-    /// Waits until every host has said a certain thing. The error names the host that did not.
+    /// Waits until every host has said a certain thing.
     async fn all(
         &mut self,
         run: u64,
         what: &str,
         done: impl Fn(&Word) -> bool,
         watch: &Watch,
-    ) -> Result<(), (String, String)> {
+    ) -> Result<(), Unsaid> {
         let mut left = vec![true; self.hosts.len()];
         let late = Instant::now() + BUILDING;
         while let Some(slowest) = left.iter().position(|left| *left) {
-            let name = |i: usize| self.members[i].name.clone();
-            if Instant::now() > late {
-                return Err((name(slowest), format!("took longer than {} s to {what}", BUILDING.as_secs())));
-            }
+            let not = |i: usize, why: String| Err(Unsaid::Host(self.members[i].name.clone(), why));
             if watch.stopped() {
-                return Err((name(slowest), "interrupted".to_owned()));
+                return Err(Unsaid::Interrupted);
+            }
+            if Instant::now() > late {
+                return not(slowest, format!("took longer than {} s to {what}", BUILDING.as_secs()));
             }
             match timeout(ROUND, self.heard.recv()).await {
                 Err(_) => {}
-                Ok(None) => return Err((name(slowest), "is gone".to_owned())),
+                Ok(None) => return not(slowest, "is gone".to_owned()),
                 Ok(Some((i, Heard::Word(word)))) if done(&word) => left[i] = false,
                 Ok(Some((i, Heard::Word(Word::Refused { run: of, why })))) if of == run || of == 0 => {
-                    return Err((name(i), why));
+                    return not(i, why);
                 }
-                Ok(Some((i, Heard::Gone(why)))) => return Err((name(i), format!("is gone: {why}"))),
+                Ok(Some((i, Heard::Gone(why)))) => {
+                    self.hosts[i].lost = Some(why.clone());
+                    return not(i, format!("is gone: {why}"));
+                }
                 // Left over from a unit that was called off.
                 Ok(Some((_, Heard::Word(_)))) => {}
             }
@@ -246,7 +260,7 @@ impl Party {
             return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
         }
         let heals_at = world.faults()?.heals_at();
-        let doomed = self.doomed(world)?;
+        let doomed = doomed(world, &self.members)?;
         self.run += 1;
         let id = world.point().id_under(world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {
@@ -262,51 +276,29 @@ impl Party {
         }
         let this = self.run;
         let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
-        if let Err((host, why)) = self.all(self.run, "prepare a run", ready, watch).await {
+        if let Err(unsaid) = self.all(self.run, "prepare a run", ready, watch).await {
             self.order(&Order::Stop).await;
-            return Err(if watch.stopped() {
-                UnitError::Interrupted
-            } else {
-                UnitError::Refused(format!("host {host}: {why}"))
-            });
+            return Err(unsaid.into());
         }
         self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
         let mut ran = Ran {
+            world,
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
-            accounts: self.hosts.iter().map(|_| None).collect(),
+            last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
+            accused: None,
         };
         self.kept.begin(log, self.hosts.len());
-        ran.over = self.attend(&mut ran, world, &doomed, watch).await;
+        ran.over = self.attend(&mut ran, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;
         self.kept.end();
         Ok(ran)
     }
 
-    /// From when on every actor of a host is down for good, by the experiment's own faults.
-    fn doomed(&self, world: &World) -> Result<Vec<Option<Time>>, UnitError> {
-        let homes = homes(world, &self.members);
-        let faults = world.faults()?;
-        let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); self.hosts.len()];
-        for (endpoint, home) in homes.into_iter().enumerate() {
-            let gone =
-                faults.crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
-            let host = &mut doomed[home as usize];
-            *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
-        }
-        Ok(doomed)
-    }
-
     /// Keeps the books until the run is over.
-    async fn attend(
-        &mut self,
-        ran: &mut Ran<'_>,
-        world: &World,
-        doomed: &[Option<Time>],
-        watch: &Watch,
-    ) -> Over {
+    async fn attend(&mut self, ran: &mut Ran<'_>, doomed: &[Option<Time>], watch: &Watch) -> Over {
         let mut progress = vec![Time::ZERO; self.hosts.len()];
         let mut round = tokio::time::interval(ROUND);
         loop {
@@ -321,40 +313,43 @@ impl Party {
                     continue;
                 }
             };
-            let lost = match heard {
-                Some((i, Heard::Word(Word::Notes { notes, .. })))
-                    if !notes.iter().all(|note| possible(world, note)) =>
-                {
-                    Some((Some(i), "it reports what cannot be".to_owned()))
-                }
-                Some((i, Heard::Word(Word::Notes { notes, mark, progress: at }))) => {
-                    ran.keeper.report(i, notes, mark);
-                    progress[i] = at;
-                    None
-                }
-                Some((i, Heard::Word(Word::Lost { peer, why }))) => {
-                    Some((self.index(&peer), format!("{} lost it: {why}", self.members[i].name)))
-                }
-                Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why))) => {
-                    self.hosts[i].lost = Some(why.clone());
-                    Some((Some(i), why))
-                }
-                Some((_, Heard::Word(_))) => None,
-                None => Some((None, "no host is left".to_owned())),
+            let Some((i, heard)) = heard else {
+                ran.broken = Some("no host is left".to_owned());
+                return Over::Broken;
             };
-            let Some((host, why)) = lost else { continue };
-            let asked_for = host.and_then(|i| doomed[i]).is_some_and(|at| ran.keeper.complete() >= at);
-            match host {
-                Some(i) if asked_for => {
-                    self.hosts[i].lost.get_or_insert(why);
-                    ran.keeper.end(i);
-                    progress[i] = Time::MAX;
-                }
-                Some(_) | None => {
-                    let name = host.map_or("the hosts", |i| self.members[i].name.as_str());
-                    ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            let (host, why) = match heard {
+                Heard::Word(Word::Notes { notes, mark, progress: at }) => match ran.report(i, notes, mark) {
+                    Ok(()) => {
+                        progress[i] = at;
+                        continue;
+                    }
+                    Err(why) => (i, why),
+                },
+                Heard::Word(Word::Refused { run, why }) if run == self.run => {
+                    ran.refused(i, &self.members[i].name, &why);
                     return Over::Broken;
                 }
+                Heard::Word(Word::Lost { peer, why }) => match self.index(&peer) {
+                    Some(lost) => {
+                        ran.accused = Some(lost);
+                        (lost, format!("{} lost it: {why}", self.members[i].name))
+                    }
+                    None => (i, format!("it says that it lost {peer}, which is no host of this run")),
+                },
+                Heard::Word(_) => continue,
+                Heard::Gone(why) => {
+                    self.hosts[i].lost = Some(why.clone());
+                    (i, why)
+                }
+            };
+            if doomed[host].is_some_and(|at| ran.keeper.complete() >= at) {
+                self.hosts[host].lost.get_or_insert(why);
+                ran.keeper.end(host);
+                progress[host] = Time::MAX;
+            } else {
+                let name = &self.members[host].name;
+                ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+                return Over::Broken;
             }
         }
     }
@@ -363,34 +358,35 @@ impl Party {
     async fn collect(&mut self, ran: &mut Ran<'_>) {
         let late = tokio::time::Instant::now() + CLOSING;
         let missing = |party: &Self, ran: &Ran<'_>| {
-            party
-                .hosts
-                .iter()
-                .zip(&ran.accounts)
-                .position(|(host, account)| host.lost.is_none() && account.is_none())
+            party.hosts.iter().zip(&ran.last).position(|(host, last)| host.lost.is_none() && last.is_none())
         };
         while let Some(slowest) = missing(self, ran) {
-            match tokio::time::timeout_at(late, self.heard.recv()).await {
-                Ok(Some((i, Heard::Word(Word::Account(account))))) => {
+            // However much there is to hear: one that talks on and on does not hold up the end.
+            let heard = match tokio::time::Instant::now() < late {
+                true => timeout_at(late, self.heard.recv()).await.ok().flatten(),
+                false => None,
+            };
+            let (host, why) = match heard {
+                Some((i, Heard::Word(Word::Account(account)))) => {
                     ran.keeper.end(i);
-                    ran.accounts[i] = Some(account);
+                    ran.last[i] = Some(Last::Account(account));
+                    continue;
                 }
-                Ok(Some((i, Heard::Word(Word::Notes { notes, mark, .. })))) => {
-                    ran.keeper.report(i, notes, mark)
+                Some((i, Heard::Word(Word::Refused { run, why }))) if run == self.run => {
+                    ran.refused(i, &self.members[i].name, &why);
+                    continue;
                 }
-                Ok(Some((i, Heard::Word(Word::Refused { why, .. }) | Heard::Gone(why)))) => {
-                    let name = self.members[i].name.clone();
-                    ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
-                    self.hosts[i].lost = Some(why);
-                }
-
-                Ok(Some((_, Heard::Word(_)))) => {}
-                Ok(None) | Err(_) => {
-                    let name = self.members[slowest].name.clone();
-                    self.hosts[slowest].lost = Some("no last word".to_owned());
-                    ran.broken.get_or_insert_with(|| format!("host {name} did not report in the end"));
-                }
-            }
+                Some((i, Heard::Word(Word::Notes { notes, mark, .. }))) => match ran.report(i, notes, mark) {
+                    Ok(()) => continue,
+                    Err(why) => (i, why),
+                },
+                Some((_, Heard::Word(_))) => continue,
+                Some((i, Heard::Gone(why))) => (i, why),
+                None => (slowest, "no last word".to_owned()),
+            };
+            let name = &self.members[host].name;
+            ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+            self.hosts[host].lost = Some(why);
         }
     }
 
@@ -402,6 +398,12 @@ impl Party {
         for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
             host.tell(order.clone()).await;
         }
+    }
+}
+
+async fn stopped(watch: &Watch) {
+    while !watch.stopped() {
+        sleep(ROUND).await;
     }
 }
 

@@ -1,7 +1,10 @@
 //! Which host holds what.
 
+use volary_actors::base::{Endpoint as Place, Time};
+
 use super::protocol::Member;
 use crate::record::hosts::{Held, HostRecord, ranges};
+use crate::runtime::UnitError;
 use crate::runtime::real::place::place;
 use crate::runtime::world::World;
 
@@ -33,4 +36,17 @@ pub(in crate::runtime) fn held(members: &[Member], world: &World, cell: &str) ->
         record.held = vec![Held { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
     }
     records
+}
+
+/// From when on every actor of a host is down for good, by the experiment's own faults.
+pub(super) fn doomed(world: &World, members: &[Member]) -> Result<Vec<Option<Time>>, UnitError> {
+    let homes = homes(world, members);
+    let faults = world.faults()?;
+    let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
+    for (endpoint, home) in homes.into_iter().enumerate() {
+        let gone = faults.crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
+        let host = &mut doomed[home as usize];
+        *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
+    }
+    Ok(doomed)
 }

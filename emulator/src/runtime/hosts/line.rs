@@ -5,7 +5,7 @@ use tokio::task::JoinHandle;
 
 use super::HostsError;
 use super::kept::Kept;
-use super::protocol::{Member, Order, Word};
+use super::protocol::{Member, Order, WORD_FRAME, Word};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::control::Incoming;
 use crate::transport::{Control, Transport};
@@ -45,7 +45,7 @@ impl Host {
     ) -> Result<Self, HostsError> {
         let peer = transport.connect(&member.name, member.address).await?;
         let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: mut sender, incoming: receiver } = control;
+        let Control { outgoing: mut sender, incoming: receiver } = control.hearing(WORD_FRAME);
         let (orders, mut outgoing) = mpsc::channel(64);
         let gone = hear.clone();
         let write = tokio::spawn(async move {

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | `ran` | a unit on the hosts, as the controller sees it |
 //! | `held` | which host holds what |
 //! | `kept` | what hosts send to be kept: logs and inputs |
 //! | `log` | what an agent logs during a run |
@@ -10,23 +11,28 @@
 //! | `losses` | who lost whose datagrams |
 //! | `line` | the controller's line to one host |
 //! | [`agent`] | the daemon on each host |
+//! | `house` | who comes to an agent, and who is served |
 //! | `session` | what an agent does for a controller |
 //! | `desk` | what the tasks of an agent share |
 //! | [`protocol`] | what controller and agents say to each other |
+//! | `caught` | panics that end a unit and not the agent |
 //! | `sense` | whether what other hosts say can be |
 //! | `spawn` | agents on this machine, to try it in one command |
 //! | [`status`](fn@status) | how agents are |
 
 pub mod agent;
+mod caught;
 mod desk;
 pub mod fleet;
 mod held;
+mod house;
 mod kept;
 mod line;
 pub mod log;
 mod logs;
 mod losses;
 pub mod protocol;
+mod ran;
 mod sense;
 mod session;
 mod spawn;
@@ -74,6 +80,9 @@ pub enum HostsError {
     /// The system refuses something.
     #[error("{0}")]
     System(io::Error),
+    /// Somebody wants it to stop before it has begun.
+    #[error("interrupted before the hosts were ready, so nothing was run")]
+    Interrupted,
     /// A host does not do what it should.
     #[error("host {host}: {why}")]
     Host {
@@ -91,6 +100,11 @@ impl HostsError {
         matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_))
     }
 }
+
+/// The shortest time of silence after which an agent may give a peer up.
+pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+/// The longest. The controller waits as long as the agent's own lease says, and never longer than this.
+pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
 /// Limits of a socket whose peers may be silent for so long.
 fn timing(silence: Duration) -> Options {

@@ -20,6 +20,14 @@ use crate::transport::refusals::Refusals;
 const RECENT: usize = 3;
 const WORDS: usize = 200;
 
+/// The most bytes of a [`Word`]: the histograms of an [`Account`] are the largest, some megabytes at worst. Of orders
+/// only [`Order::Load`] may be larger.
+pub const WORD_FRAME: usize = 8 << 20;
+/// The most bytes of an agent's answer to [`Order::Status`].
+pub const STATE_FRAME: usize = 4096;
+/// The most bytes of a [`Purpose`].
+pub const PURPOSE_FRAME: usize = 64;
+
 /// One host of a run, as all of them know it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Member {
@@ -101,8 +109,6 @@ pub enum Word {
     Ready {
         /// [`Assignment::run`].
         run: u64,
-        /// Half-width of what is known of the clock, ns.
-        bound: i64,
     },
     /// What was asked cannot be done.
     Refused {

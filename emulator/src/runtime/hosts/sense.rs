@@ -1,6 +1,6 @@
 //! Whether what other hosts say can be: what cannot is refused before an actor or the books see it.
 
-use volary_actors::base::{CopyId, JobId};
+use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Role;
 use volary_actors::machine::Note;
@@ -8,6 +8,14 @@ use volary_actors::message::KINDS;
 
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
+
+/// How far ahead a message can be due: no delay that anyone emulates is longer, and no clock of a run further ahead.
+const FAR: Span = Span::from_secs(30 * 86_400);
+
+/// Whether the times of a parcel can be, when it is `now` here.
+pub(super) fn timely(now: Time, parcel: &Parcel) -> bool {
+    parcel.sent <= parcel.due && parcel.due <= now + FAR
+}
 
 /// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
 pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {

@@ -3,18 +3,21 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
-use volary_actors::base::ActorId;
+use tokio::time::timeout;
+use volary_actors::base::{ActorId, Time};
 
-use super::agent::House;
+use super::caught::caught;
 use super::desk::{Desk, Office, QUEUE, WORDS};
 use super::held::homes;
+use super::house::{FAREWELL, House};
 use super::log::RunLog;
-use super::protocol::{Account, Assignment, Order, Purpose, Word};
-use super::sense::sensible;
+use super::protocol::{Account, Assignment, Order, PURPOSE_FRAME, Purpose, Word};
+use super::sense::{sensible, timely};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::record::inputs::Section;
@@ -44,13 +47,28 @@ const PING_SLOW: Duration = Duration::from_millis(200);
 /// Between two looks at what was logged.
 const LOG_EVERY: Duration = Duration::from_millis(100);
 
-/// Tasks that end with whoever spawned them.
+/// Tasks that end with whoever spawned them. If one panics, what they all work at is over.
 #[derive(Default)]
 struct Crew(Vec<JoinHandle<()>>);
 
 impl Crew {
+    /// A task of a session: who speaks with it notices when it is gone.
     fn add(&mut self, task: impl Future<Output = ()> + 'static) {
-        self.0.push(spawn_local(task));
+        self.0.push(spawn_local(async {
+            if let Err(bug) = caught(task).await {
+                tracing::error!("{bug}");
+            }
+        }));
+    }
+
+    /// A task of a unit.
+    fn assist(&mut self, desk: &Rc<Desk>, task: impl Future<Output = ()> + 'static) {
+        let desk = Rc::clone(desk);
+        self.0.push(spawn_local(async move {
+            if let Err(bug) = caught(task).await {
+                desk.fail(bug);
+            }
+        }));
     }
 }
 
@@ -77,6 +95,8 @@ pub(super) async fn session(
         Ok(experiment) => Arc::new(experiment),
         Err(why) => {
             let _ = words.send(Word::Refused { run: 0, why: why.clone() }).await;
+            // It hangs up when it has heard.
+            let _ = timeout(FAREWELL, orders.recv()).await;
             return Err(why);
         }
     };
@@ -91,8 +111,20 @@ pub(super) async fn session(
         }
         let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
         let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
-        let ran = unit.run(Arc::clone(&experiment), assignment).await;
-        word = ran.map_or_else(|why| Word::Refused { run, why }, Word::Account);
+        house.begin(run);
+        let ran = caught(unit.run(Arc::clone(&experiment), assignment)).await;
+        house.begin(run + 1);
+        word = match ran {
+            Ok(Ok(account)) => Word::Account(account),
+            Ok(Err(why)) => {
+                tracing::info!("a run ends early: {why}");
+                Word::Refused { run, why }
+            }
+            Err(bug) => {
+                tracing::error!("{bug}");
+                Word::Refused { run, why: bug }
+            }
+        };
     }
 }
 
@@ -116,31 +148,34 @@ async fn write(mut sender: Outgoing<Word>, mut outgoing: mpsc::Receiver<Word>) {
     }
 }
 
+/// The desk of the latest unit. When another comes, or nobody listens to the controller, it is over.
+struct Latest(Rc<Desk>);
+
+impl Drop for Latest {
+    fn drop(&mut self) {
+        self.0.halt();
+    }
+}
+
 /// Hands on what the controller says. When it is gone, so is what it started.
 async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc<Desk>)>, ticks: Ticks) {
-    // What is said of a unit is for the latest.
-    let mut desk = Rc::new(Desk::new(ticks));
+    let mut latest = Latest(Rc::new(Desk::new(ticks)));
     loop {
+        let desk = &latest.0;
         match receiver.receive().await {
             Ok(Order::Pong { sent, here }) => desk.pong(sent, here),
             Ok(Order::Progress { slowest }) => desk.slowest.set(slowest),
             Ok(Order::Start { at }) => desk.begin(at),
             Ok(Order::Stop) => desk.halt(),
             Ok(Order::Prepare(assignment)) => {
-                // Whatever became of the unit before, it is over.
-                desk.halt();
-                desk = Rc::new(Desk::new(ticks));
-                if units.send((*assignment, Rc::clone(&desk))).await.is_err() {
+                latest = Latest(Rc::new(Desk::new(ticks)));
+                if units.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
                     return;
                 }
             }
             // Said once, at the beginning.
             Ok(Order::Load { .. } | Order::Status) => {}
-            Err(error) => {
-                tracing::info!("the controller has gone: {error}");
-                desk.halt();
-                return;
-            }
+            Err(error) => return tracing::info!("the controller has gone: {error}"),
         }
     }
 }
@@ -162,55 +197,54 @@ impl Unit<'_> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let world = build(experiment, &task).await?;
         let mut crew = Crew::default();
-        crew.add(ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
+        crew.assist(&self.desk, ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
         let ready = async {
             let links = self.links(&task).await?;
             let bound = self.desk.known(PINGS).await;
             Ok::<_, String>((links, bound))
         };
         let (links, bound) = tokio::select! {
-            ready = tokio::time::timeout(SETUP, ready) => {
+            ready = timeout(SETUP, ready) => {
                 ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())??
             }
-            () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
+            () = self.desk.halted() => return Err(self.desk.reason()),
         };
         let homes: Arc<[u16]> = homes(&world, &task.members).into();
         let world = Arc::new(world);
         let (came, arrivals) = mpsc::channel(ARRIVALS);
         let start = |(from, connection): (usize, Option<Connection>)| {
             let (world, homes, me, host) = (Arc::clone(&world), Arc::clone(&homes), task.me, from as u16);
-            let check = move |parcel: &Parcel| sensible(&world, &homes, me, host, parcel);
+            let now = Arc::clone(&self.desk.now);
+            let check = move |parcel: &Parcel| {
+                timely(Time(now.load(Relaxed)), parcel) && sensible(&world, &homes, me, host, parcel)
+            };
             Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
         };
         let links = links.into_iter().enumerate().map(start).collect();
         let names = task.members.iter().map(|member| member.name.clone()).collect();
-        crew.add(receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
+        crew.assist(&self.desk, receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
         tracing::info!("{}", described(&world, &task, &homes, bound));
-        self.words
-            .send(Word::Ready { run: task.run, bound })
-            .await
-            .map_err(|_| "the controller is gone".to_owned())?;
-        tokio::select! {
-            () = self.desk.begun() => {}
-            () = self.desk.halted() => return Err("the controller has called it off".to_owned()),
-        }
+        self.wait_to_begin(task.run).await?;
         let vitals = Vitals::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
-        crew.add(keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
-        let mut office = Office::new(Rc::clone(&self.desk), links, self.words.clone(), carried);
+        crew.assist(&self.desk, keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
+        let (desk, words) = (Rc::clone(&self.desk), self.words.clone());
+        let mut office = Office::new(desk, links, words, carried, self.house.events);
         let driven = drive(&mut shard, &clock, &self.desk.inbox, &mut office).await;
         let datagrams = office.links();
+        office.close();
         // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
         shard.observer.inputs = None;
         while let Some(rest) = office.rest() {
             self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
         }
         driven.map_err(|error| error.to_string())?;
+        self.desk.sound()?;
         tracing::info!("over after {:.3} s: {} events", vitals.elapsed_s(), shard.events());
         Ok(Box::new(Account {
             tally: Tally::of(&shard),
@@ -224,6 +258,16 @@ impl Unit<'_> {
         }))
     }
 
+    /// Says that this host is ready, and returns when all are.
+    async fn wait_to_begin(&self, run: u64) -> Result<(), String> {
+        self.words.send(Word::Ready { run }).await.map_err(|_| "the controller is gone".to_owned())?;
+        tokio::select! {
+            biased;
+            () = self.desk.begun() => Ok(()),
+            () = self.desk.halted() => Err(self.desk.reason()),
+        }
+    }
+
     /// A connection to every other host: those after us in the list we call, those before us call us.
     async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut links = Vec::new();
@@ -234,7 +278,8 @@ impl Unit<'_> {
                 Ordering::Greater => {
                     let peer = self.house.transport.connect(&member.name, member.address).await;
                     let peer = peer.map_err(|error| error.to_string())?;
-                    let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, 64);
+                    let mut control =
+                        Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
                     control.send(&Purpose { run: task.run }).await.map_err(|error| error.to_string())?;
                     Some(peer.connection)
                 }
@@ -311,7 +356,11 @@ async fn receive(
 ) {
     while let Some(Arrival { link, what }) = arrivals.recv().await {
         match what {
-            What::Parcels(parcels) => desk.inbox.put(parcels),
+            What::Parcels(parcels) => {
+                // Until there is room nothing more is read, and the senders wait.
+                desk.inbox.room().await;
+                desk.inbox.put(parcels);
+            }
             What::Ended(end) if !desk.stop.get() => {
                 // Nobody to tell if the controller is gone too.
                 let _ = words.send(Word::Lost { peer: names[link].clone(), why: end.to_string() }).await;

@@ -10,9 +10,8 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::{HostsError, timing};
-use crate::runtime::hosts::protocol::{AgentState, Order, TurnedAway, Word};
+use crate::runtime::hosts::protocol::{AgentState, Order, STATE_FRAME, TurnedAway, Word};
 use crate::transport::{Control, Host, Hosts, Identity, Transport};
-use crate::wire::LARGEST_FRAME;
 
 /// How long an agent may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -98,7 +97,7 @@ pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
 
 async fn ask(transport: &Transport, host: &Host) -> Result<AgentState, String> {
     let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
-    let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+    let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, STATE_FRAME);
     control.send(&Order::Status).await.map_err(|error| error.to_string())?;
     match control.receive().await {
         Ok(Word::State(state)) => Ok(*state),

@@ -57,20 +57,38 @@ pub trait Post {
     }
     /// Whether the run is over.
     fn stopped(&self) -> bool;
+    /// Ends the run if more events wait than there is room for.
+    ///
+    /// # Errors
+    /// Says so.
+    fn bear(&self, _events: usize) -> io::Result<()> {
+        Ok(())
+    }
     /// Whether so much waits to be sent that the shard must wait too.
     fn congested(&self) -> bool {
         false
     }
 }
 
+/// Parcels that an inbox has room for, to within one batch.
+const ROOM: usize = 1 << 18;
+
 /// Parcels that came in for a shard.
 #[derive(Debug, Default)]
 pub struct Inbox {
     parcels: RefCell<Vec<Parcel>>,
     filled: Notify,
+    emptied: Notify,
 }
 
 impl Inbox {
+    /// Waits until there is room: for the one task that puts parcels in.
+    pub async fn room(&self) {
+        while self.parcels.borrow().len() >= ROOM {
+            self.emptied.notified().await;
+        }
+    }
+
     /// Puts parcels in and wakes the shard.
     pub fn put(&self, parcels: impl IntoIterator<Item = Parcel>) {
         self.parcels.borrow_mut().extend(parcels);
@@ -85,13 +103,16 @@ impl Inbox {
     /// Exchanges what came in for an empty vector.
     fn swap(&self, empty: &mut Vec<Parcel>) {
         std::mem::swap(&mut *self.parcels.borrow_mut(), empty);
+        if !empty.is_empty() {
+            self.emptied.notify_one();
+        }
     }
 }
 
 /// Runs a shard from the common start until it is told to stop.
 ///
 /// # Errors
-/// When the system refuses a timer.
+/// When the system refuses a timer, or more waits than can be [borne](Post::bear).
 pub async fn drive<P: Post>(
     shard: &mut Shard<'_, Watcher>,
     clock: &Clock,
@@ -114,6 +135,7 @@ pub async fn drive<P: Post>(
         for parcel in incoming.drain(..) {
             shard.receive(now, &parcel);
         }
+        post.bear(shard.pending())?;
         let slowest = post.progress(shard.next().map_or(now, |due| due.min(now)));
         let turn = turn(shard, clock, slowest + ahead, post.congested());
         shard.outbox().flush(|to, class, parcels| post.send(to, class, parcels));

@@ -1,0 +1,221 @@
+//! Who comes to an agent, and who is served.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+use tokio::time::timeout;
+
+use super::caught::caught;
+use super::log::RunLog;
+use super::protocol::{AgentState, Order, PURPOSE_FRAME, Purpose, Word};
+use super::session::session;
+use crate::runtime::real::ticks::Ticks;
+use crate::transport::connection::Close;
+use crate::transport::endpoint::Accepted;
+use crate::transport::{Connection, Control, Peer, Role, Transport};
+use crate::wire::LARGEST_FRAME;
+
+/// How long an agent that serves one controller waits for it.
+const FORSAKEN: Duration = Duration::from_secs(60);
+/// How long a host may take for its first word: it is a number.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+/// How long a controller may take for its first word: it can hold the traces of an experiment.
+const FIRST_ORDER: Duration = Duration::from_secs(60);
+/// How long whoever was told all there is to say may take to hang up.
+pub(super) const FAREWELL: Duration = Duration::from_secs(5);
+
+/// What the tasks of an agent share.
+pub(super) struct House {
+    pub(super) transport: Transport,
+    pub(super) ticks: Ticks,
+    pub(super) log: RunLog,
+    /// Events of a unit that may wait at most.
+    pub(super) events: usize,
+    /// Who is being served.
+    guest: Cell<Option<SocketAddr>>,
+    /// The unit that links may be for, or any later one.
+    run: Cell<u64>,
+    /// The latest link that each other host has opened, until the unit that it is for takes it.
+    early: RefCell<BTreeMap<String, (u64, Connection)>>,
+    came: Notify,
+    /// How many controllers have been served.
+    served: Cell<u32>,
+    left: Notify,
+}
+
+impl House {
+    pub(super) fn new(transport: Transport, ticks: Ticks, log: RunLog, events: usize) -> Self {
+        Self {
+            transport,
+            ticks,
+            log,
+            events,
+            guest: Cell::default(),
+            run: Cell::default(),
+            early: RefCell::default(),
+            came: Notify::new(),
+            served: Cell::default(),
+            left: Notify::new(),
+        }
+    }
+
+    /// Waits until a controller has come and gone.
+    pub(super) async fn served_one(&self) {
+        while self.served.get() == 0 {
+            self.left.notified().await;
+        }
+    }
+
+    /// Waits until nobody can be expected to come any more.
+    pub(super) async fn forsaken(&self) {
+        tokio::time::sleep(FORSAKEN).await;
+        while self.guest.get().is_some() {
+            self.left.notified().await;
+        }
+    }
+
+    /// Takes whoever comes with a valid identity.
+    pub(super) async fn listen(self: &Rc<Self>, mut accepted: Accepted) {
+        while let Some(peer) = accepted.next().await {
+            let house = Rc::clone(self);
+            spawn_local(async move {
+                match peer.who.role {
+                    Role::Controller => house.attend(peer).await,
+                    Role::Host => house.link(peer).await,
+                }
+            });
+        }
+    }
+
+    /// A controller came: to ask how we are, or to take over.
+    async fn attend(self: Rc<Self>, peer: Peer) {
+        let Peer { who, connection, streams } = peer;
+        let mut control = Control::<Word, Order>::new(&connection, streams, LARGEST_FRAME);
+        let first = match timeout(FIRST_ORDER, control.receive()).await {
+            Ok(Ok(first)) => first,
+            Ok(Err(why)) => return tracing::warn!("{who}: {why}"),
+            Err(_) => {
+                tracing::warn!("{who} said hello and nothing more");
+                let words = format!("no order within {} s of the hello", FIRST_ORDER.as_secs());
+                return connection.close(Close::Late, &words);
+            }
+        };
+        let refusal = match first {
+            Order::Status => {
+                let guest = self.guest.get();
+                let doing = guest.map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
+                let state = AgentState { doing, turned_away: self.transport.refusals().into() };
+                let _ = control.send(&Word::State(Box::new(state))).await;
+                return hung_up(&connection).await;
+            }
+            Order::Load { bundle, hosts } => match self.enter(who.address) {
+                Ok(_guest) => {
+                    self.log.begin();
+                    tracing::info!("{who} takes over");
+                    // Before we say that we have loaded: nobody calls us earlier.
+                    self.transport.admit(hosts);
+                    match caught(session(&self, control, *bundle)).await {
+                        Ok(Ok(())) => tracing::info!("{who} is done"),
+                        Ok(Err(why)) => tracing::warn!("{who}: {why}"),
+                        Err(bug) => {
+                            tracing::error!("{who}: {bug}");
+                            connection.close(Close::Failed, &bug);
+                        }
+                    }
+                    return;
+                }
+                Err(other) => format!("busy with a run of the controller at {other}"),
+            },
+            Order::Prepare(_)
+            | Order::Start { .. }
+            | Order::Pong { .. }
+            | Order::Progress { .. }
+            | Order::Stop => "no experiment was loaded".to_owned(),
+        };
+        let _ = control.send(&Word::Refused { run: 0, why: refusal }).await;
+        hung_up(&connection).await;
+    }
+
+    /// Another host of a run called.
+    async fn link(&self, peer: Peer) {
+        let Peer { who, connection, streams } = peer;
+        let mut control = Control::<(), Purpose>::new(&connection, streams, PURPOSE_FRAME);
+        let run = match timeout(FIRST_WORD, control.receive()).await {
+            Ok(Ok(Purpose { run })) => run,
+            Ok(Err(why)) => return tracing::warn!("{who}: {why}"),
+            Err(_) => {
+                tracing::warn!("{who} said hello and nothing more");
+                let words = format!("no word within {} s of the hello", FIRST_WORD.as_secs());
+                return connection.close(Close::Late, &words);
+            }
+        };
+        if self.guest.get().is_none() || run < self.run.get() {
+            tracing::info!("{who} called for a run that is over");
+            return connection.close(Close::Failed, "that run is over here");
+        }
+        // A host that calls again has given up what it called for before.
+        self.early.borrow_mut().insert(who.name, (run, connection));
+        self.came.notify_waiters();
+    }
+
+    /// Units before `run` are over: nobody takes links for them any more.
+    pub(super) fn begin(&self, run: u64) {
+        self.run.set(run);
+        self.early.borrow_mut().retain(|_, (of, _)| *of >= run);
+    }
+
+    /// Takes the only seat, until the guard is dropped.
+    fn enter(self: &Rc<Self>, address: SocketAddr) -> Result<Guest, SocketAddr> {
+        match self.guest.get() {
+            Some(other) => Err(other),
+            None => {
+                self.guest.set(Some(address));
+                Ok(Guest(Rc::clone(self)))
+            }
+        }
+    }
+
+    /// The link that `peer` has opened for a run.
+    pub(super) async fn link_from(&self, run: u64, peer: &str) -> Connection {
+        loop {
+            let came = self.came.notified();
+            let found = {
+                let mut early = self.early.borrow_mut();
+                let there = early.get(peer).is_some_and(|(of, _)| *of == run);
+                if there { early.remove(peer) } else { None }
+            };
+            if let Some((_, connection)) = found {
+                return connection;
+            }
+            came.await;
+        }
+    }
+}
+
+/// Waits until whoever heard the last word has gone; if that takes too long, ends it.
+async fn hung_up(connection: &Connection) {
+    if timeout(FAREWELL, connection.ended()).await.is_err() {
+        connection.close(Close::Done, "all was said");
+    }
+}
+
+/// The seat of the one controller that is served. However its session ends, the seat is free for the next.
+struct Guest(Rc<House>);
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let house = &self.0;
+        house.guest.set(None);
+        house.begin(0);
+        house.early.borrow_mut().clear();
+        house.log.end();
+        house.transport.admit([]);
+        house.served.set(house.served.get() + 1);
+        house.left.notify_waiters();
+    }
+}

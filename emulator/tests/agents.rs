@@ -1,0 +1,313 @@
+//! One side is real and the test plays the others: agents and controllers against those that fail, stall or lie.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use common::net::{Net, within};
+use common::worlds;
+use tokio::sync::mpsc;
+use volary::parcel::Parcel;
+use volary::runtime::hosts::agent::{Agent, Settings};
+use volary::runtime::hosts::log::RunLog;
+use volary::runtime::hosts::protocol::{Assignment, Member, Order, PURPOSE_FRAME, Purpose, Word};
+use volary::runtime::real::ticks::Ticks;
+use volary::spec::{Experiment, Overrides};
+use volary::transport::link::What;
+use volary::transport::{Arrival, Connection, Control, End, Link, Options, Transport};
+use volary::wire::LARGEST_FRAME;
+use volary_actors::base::{Class, JobId, Span, Time};
+use volary_actors::message::Probe;
+
+/// One scheduler, which lives on the second of two hosts.
+const EXPERIMENT: &str = r#"title = "agents"
+seed = 5
+[cluster]
+nodes = 4
+[workload.synthetic]
+jobs = 50
+tasks = 2
+interarrival = "100ms"
+[service]
+demand = "50ms"
+[network]
+one_way = "5ms"
+[[policy]]
+sparrow = {}
+"#;
+
+/// Events that may wait at the agent.
+const EVENTS: usize = 1000;
+
+/// A real agent, h1, on a thread of its own.
+struct Stage {
+    net: Net,
+    experiment: Experiment,
+    agent: SocketAddr,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let net = Net::new();
+        let file = net.folder("e.toml");
+        fs::write(&file, EXPERIMENT).unwrap();
+        let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+        let settings = Settings {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            identity: net.folder("h1"),
+            lease: Span::from_secs(10),
+            once: false,
+            events: EVENTS,
+            log: RunLog::default(),
+            ticks: Ticks::new(),
+        };
+        let agent = Agent::new(&settings).unwrap();
+        let address = agent.address().unwrap();
+        // It ends with the test.
+        thread::spawn(move || agent.run());
+        Self { net, experiment, agent: address }
+    }
+
+    /// A controller that the agent serves.
+    async fn controller(&self) -> Controller {
+        let transport = self.net.connector("controller");
+        let peer = within(transport.connect("h1", self.agent)).await.unwrap();
+        let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        let mut controller = Controller { transport, control, clock: 0 };
+        let bundle = Box::new(self.experiment.bundle().unwrap());
+        controller.say(Order::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }).await;
+        assert!(matches!(controller.hear().await, Word::Loaded));
+        controller
+    }
+
+    /// A unit for the agent among other hosts, by name and address.
+    fn unit(&self, run: u64, hosts: &[(&str, SocketAddr)]) -> Assignment {
+        let (point, seed) = (&self.experiment.points[0], self.experiment.seed);
+        let member = |&(name, address): &(&str, SocketAddr)| {
+            let name: &str = name;
+            Member { name: name.to_owned(), address, weight: 1.0 }
+        };
+        Assignment {
+            run,
+            point: 0,
+            seed,
+            id: point.id_under(seed, &self.experiment.run),
+            members: hosts.iter().map(member).collect(),
+            me: hosts.iter().position(|(name, _)| *name == "h1").unwrap() as u16,
+        }
+    }
+
+    /// h2 calls the agent for a run.
+    async fn call(&self, h2: &Transport, run: u64) -> Connection {
+        let peer = within(h2.connect("h1", self.agent)).await.unwrap();
+        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
+        control.send(&Purpose { run }).await.unwrap();
+        peer.connection
+    }
+
+    /// A run of the agent as the second of two hosts; the first is the test.
+    async fn two(&self, controller: &mut Controller) -> (Transport, Connection) {
+        let h2 = self.net.connector("h2");
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
+        controller.prepare(self.unit(1, &[("h2", nowhere), ("h1", self.agent)])).await;
+        let link = self.call(&h2, 1).await;
+        assert!(matches!(controller.hear().await, Word::Ready { run: 1 }));
+        controller.start().await;
+        (h2, link)
+    }
+
+    /// Parcels that the agent can take, from a node on the first host to the scheduler on the second.
+    fn parcels(&self, due: impl Fn(u32) -> Time, count: u32) -> Vec<Parcel> {
+        let world = worlds(&self.experiment).next().unwrap();
+        let (from, to) = (world.layout().node(0), world.layout().scheduler(0));
+        let msg = Probe::Claim { job: JobId(0), group: 0, repair: false }.into();
+        let parcel = |count| Parcel {
+            sent: Time(1),
+            due: due(count),
+            from,
+            count: 1_000_000 + count,
+            to,
+            msg,
+            returned: false,
+        };
+        (0..count).map(parcel).collect()
+    }
+}
+
+struct Controller {
+    transport: Transport,
+    control: Control<Order, Word>,
+    /// The agent's clock, which is the common one here.
+    clock: i64,
+}
+
+impl Controller {
+    async fn say(&mut self, order: Order) {
+        within(self.control.send(&order)).await.unwrap();
+    }
+
+    /// The next word that is neither a ping nor a report.
+    async fn hear(&mut self) -> Word {
+        loop {
+            let word = within(self.control.receive()).await.unwrap();
+            if let Word::Ping { sent } = word {
+                self.clock = sent;
+                self.say(Order::Pong { sent, here: sent }).await;
+            } else if !matches!(word, Word::Notes { .. } | Word::Log(_) | Word::Inputs(_)) {
+                return word;
+            }
+        }
+    }
+
+    async fn prepare(&mut self, unit: Assignment) {
+        self.say(Order::Prepare(Box::new(unit))).await;
+    }
+
+    async fn start(&mut self) {
+        self.say(Order::Start { at: self.clock }).await;
+        self.say(Order::Progress { slowest: Time::ZERO + Span::from_secs(3600) }).await;
+    }
+
+    /// Runs the agent alone for a moment.
+    async fn run(&mut self, stage: &Stage, run: u64) {
+        self.prepare(stage.unit(run, &[("h1", stage.agent)])).await;
+        assert!(matches!(self.hear().await, Word::Ready { run: ready } if ready == run));
+        self.start().await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        self.say(Order::Stop).await;
+        let Word::Account(end) = self.hear().await else { panic!("no last word") };
+        assert!(end.tally.events > 0, "nothing happened in 200 ms");
+    }
+
+    async fn leave(self) {
+        self.transport.close("the test is done").await;
+    }
+}
+
+fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
+    let (inbox, arrivals) = mpsc::channel(64);
+    (Link::start(connection, 8 << 20, 0, |_| true, inbox), arrivals)
+}
+
+/// Why a link ended.
+async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
+    loop {
+        if let What::Ended(end) = within(arrivals.recv()).await.unwrap().what {
+            return end;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
+    let stage = Stage::new();
+    let mut controller = stage.controller().await;
+    // A host without weight cannot be placed: no hosts file has one, so the agent asserts that there is none.
+    let mut unit = stage.unit(1, &[("h1", stage.agent)]);
+    unit.members[0].weight = 0.0;
+    controller.prepare(unit).await;
+    let Word::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    assert!(why.contains("a bug in volary") && why.contains("somebody must have room"), "{why}");
+    controller.run(&stage, 2).await;
+    controller.leave().await;
+    stage.controller().await.run(&stage, 1).await;
+}
+
+#[tokio::test]
+async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
+    let stage = Stage::new();
+    let transport = stage.net.connector("controller");
+    let peer = within(transport.connect("h1", stage.agent)).await.unwrap();
+    let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
+    let mut controller = Controller { transport, control, clock: 0 };
+    let mut bundle = Box::new(stage.experiment.bundle().unwrap());
+    bundle.files.files.clear();
+    controller.say(Order::Load { bundle, hosts: vec!["h1".to_owned()] }).await;
+    let Word::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
+    assert!(why.contains("e.toml"), "{why}");
+    controller.leave().await;
+    stage.controller().await.run(&stage, 1).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_over_ends_its_links() {
+    let stage = Stage::new();
+    let mut controller = stage.controller().await;
+    // Called by the test.
+    let (_h2, connection) = stage.two(&mut controller).await;
+    controller.say(Order::Stop).await;
+    assert!(matches!(controller.hear().await, Word::Account(_)));
+    assert_eq!(within(connection.ended()).await, End::Done);
+    // Calling the test.
+    let (h2, mut accepted) = stage.net.listen("h2", &Options::default());
+    h2.admit(["h1".to_owned()]);
+    controller.prepare(stage.unit(2, &[("h1", stage.agent), ("h2", h2.address().unwrap())])).await;
+    let peer = within(accepted.next()).await.unwrap();
+    assert!(matches!(controller.hear().await, Word::Ready { run: 2 }));
+    controller.start().await;
+    controller.say(Order::Stop).await;
+    assert!(matches!(controller.hear().await, Word::Account(_)));
+    assert_eq!(within(peer.connection.ended()).await, End::Done);
+}
+
+#[tokio::test]
+async fn links_that_nobody_wants_any_more_are_dropped() {
+    let stage = Stage::new();
+    let mut controller = stage.controller().await;
+    let h2 = stage.net.connector("h2");
+    let (first, second) = (stage.call(&h2, 5).await, stage.call(&h2, 6).await);
+    // A host has one link that waits: it has given up what it called for before.
+    within(first.ended()).await;
+    controller.run(&stage, 7).await;
+    within(second.ended()).await;
+    let late = stage.call(&h2, 7).await;
+    let end = within(late.ended()).await;
+    assert!(end.to_string().contains("that run is over here"), "{end}");
+    let third = stage.call(&h2, 8).await;
+    controller.leave().await;
+    within(third.ended()).await;
+}
+
+#[tokio::test]
+async fn a_host_that_says_hello_and_no_more_is_sent_away() {
+    let stage = Stage::new();
+    let controller = stage.controller().await;
+    let h2 = stage.net.connector("h2");
+    let silent = within(h2.connect("h1", stage.agent)).await.unwrap();
+    let end = within(silent.connection.ended()).await;
+    assert!(end.to_string().contains("no word within 5 s"), "{end}");
+    controller.leave().await;
+}
+
+#[tokio::test]
+async fn a_parcel_of_the_far_future_ends_its_link() {
+    let stage = Stage::new();
+    let mut controller = stage.controller().await;
+    let (_h2, connection) = stage.two(&mut controller).await;
+    let (link, mut arrivals) = link(&connection);
+    let soon = |_| Time::ZERO + Span::from_secs(3600);
+    link.send(&stage.parcels(soon, 10), Class::Stream).unwrap();
+    link.send(&stage.parcels(|_| Time(u64::MAX / 2), 1), Class::Stream).unwrap();
+    let end = end(&mut arrivals).await;
+    assert!(end.to_string().contains("a parcel that cannot be"), "{end}");
+    let Word::Lost { peer, why } = controller.hear().await else { panic!("nobody is told") };
+    assert!(peer == "h2" && why.contains("a parcel that cannot be"), "{peer}: {why}");
+}
+
+#[tokio::test]
+async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
+    let stage = Stage::new();
+    let mut controller = stage.controller().await;
+    let (_h2, connection) = stage.two(&mut controller).await;
+    let (link, _arrivals) = link(&connection);
+    let parcels = stage.parcels(|i| Time::ZERO + Span::from_secs(60 + u64::from(i)), 2 * EVENTS as u32);
+    link.send(&parcels, Class::Stream).unwrap();
+    let Word::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    assert!(why.contains("more than 1000 events wait here"), "{why}");
+    controller.run(&stage, 2).await;
+}

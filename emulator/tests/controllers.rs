@@ -1,0 +1,204 @@
+//! A real controller, and agents that the test plays.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::binary::{lines, text};
+use common::net::{Net, PATIENT, within};
+use volary::fidelity::gauge::Reading;
+use volary::fidelity::vitals::HostVitals;
+use volary::runtime::closing::Tally;
+use volary::runtime::hosts::protocol::{Account, Order, Word};
+use volary::transport::endpoint::Accepted;
+use volary::transport::{Connection, Control, Options, Transport};
+use volary::wire::LARGEST_FRAME;
+use volary_actors::base::{Span, Time};
+
+/// Two units that end when their time has come.
+const EXPERIMENT: &str = r#"title = "controllers"
+seed = 5
+[cluster]
+nodes = 4
+[workload.synthetic]
+jobs = 50
+tasks = 2
+interarrival = "100ms"
+[service]
+demand = "50ms"
+[run]
+until = "1s"
+[[policy]]
+sparrow = {}
+[[policy]]
+random = {}
+"#;
+
+/// The folder of a run, and agents that listen in it: what they say is the test's.
+struct Stage {
+    net: Net,
+    doors: Vec<(Transport, Accepted)>,
+}
+
+impl Stage {
+    fn new(names: &[&str]) -> Self {
+        let net = Net::new();
+        fs::write(net.folder("e.toml"), EXPERIMENT).unwrap();
+        let doors: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
+        let host = |(name, (door, _)): (&&str, &(Transport, Accepted))| {
+            format!("[[host]]\nname = \"{name}\"\naddress = \"{}\"\n", door.address().unwrap())
+        };
+        fs::write(net.folder("lab.toml"), names.iter().zip(&doors).map(host).collect::<String>()).unwrap();
+        Self { net, doors }
+    }
+
+    /// `volary run` in the background.
+    fn run(&self) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_volary"))
+            .args(["run", "e.toml", "--runtime", "hosts", "--hosts", "lab.toml", "--quiet", "--out", "r"])
+            .current_dir(self.net.folder(""))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn out(&self) -> PathBuf {
+        self.net.folder("r")
+    }
+}
+
+/// An agent that a controller has taken.
+struct Agent {
+    connection: Connection,
+    control: Control<Word, Order>,
+}
+
+impl Agent {
+    async fn taken(accepted: &mut Accepted) -> Self {
+        let peer = within(accepted.next()).await.unwrap();
+        let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        Self { connection: peer.connection, control }
+    }
+
+    async fn say(&mut self, word: Word) {
+        within(self.control.send(&word)).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> Order {
+        loop {
+            let order = within(self.control.receive()).await.unwrap();
+            if !matches!(order, Order::Progress { .. } | Order::Pong { .. }) {
+                return order;
+            }
+        }
+    }
+
+    /// Until a unit has begun; gives its number.
+    async fn begun(&mut self) -> u64 {
+        let mut order = self.hear().await;
+        if matches!(order, Order::Load { .. }) {
+            self.say(Word::Loaded).await;
+            order = self.hear().await;
+        }
+        let Order::Prepare(unit) = order else { panic!("no unit to prepare") };
+        self.say(Word::Ready { run: unit.run }).await;
+        assert!(matches!(self.hear().await, Order::Start { .. }));
+        unit.run
+    }
+
+    /// Nothing was seen, and nothing will be before the unit's end.
+    async fn report(&mut self) {
+        let mark = Time::ZERO + Span::from_secs(2);
+        self.say(Word::Notes { notes: Vec::new(), mark, progress: mark }).await;
+    }
+
+    async fn stopped(&mut self) {
+        assert!(matches!(self.hear().await, Order::Stop));
+    }
+
+    async fn end(&mut self) {
+        let account = Account {
+            tally: Tally::default(),
+            reading: Reading::default(),
+            vitals: HostVitals::default(),
+            datagrams: Vec::new(),
+        };
+        self.say(Word::Account(Box::new(account))).await;
+    }
+}
+
+/// Ends a run that should end by itself; returns its status and what it said.
+async fn finish(mut run: Child) -> (Option<i32>, String) {
+    let late = Instant::now() + PATIENT;
+    while run.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < late, "the run does not end");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let output = run.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stderr))
+}
+
+#[tokio::test]
+async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
+    let mut stage = Stage::new(&["h1", "h2"]);
+    let run = stage.run();
+    let [(_, first), (_, second)] = &mut stage.doors[..] else { panic!("two doors") };
+    let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
+    let (unit, _) = tokio::join!(h1.begun(), h2.begun());
+    // The other one notices first. What the host itself says is worth more.
+    h1.say(Word::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
+    h1.stopped().await;
+    h2.stopped().await;
+    h2.say(Word::Refused { run: unit, why: "a bug: boom".to_owned() }).await;
+    h1.end().await;
+    let (next, _) = tokio::join!(h1.begun(), h2.begun());
+    assert!(next > unit);
+    // What is said of a unit that is over changes nothing.
+    h2.say(Word::Refused { run: unit, why: "again".to_owned() }).await;
+    tokio::join!(h1.report(), h2.report());
+    for host in [&mut h1, &mut h2] {
+        host.stopped().await;
+        host.end().await;
+    }
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("sparrow") && said.contains("host h2: a bug: boom"), "{said}");
+    assert!(!said.contains("random with"), "{said}");
+    let summary = lines(&fs::read_to_string(stage.out().join("summary.jsonl")).unwrap());
+    assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
+}
+
+#[tokio::test]
+async fn ctrl_c_is_heard_while_hosts_plan() {
+    let mut stage = Stage::new(&["h1"]);
+    let run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    assert!(matches!(host.hear().await, Order::Load { .. }));
+    // It plans and plans.
+    let interrupted = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("interrupted before the hosts were ready"), "{said}");
+    // It is told, and need not wait for its lease.
+    let end = within(host.connection.ended()).await;
+    assert_eq!(end, volary::transport::End::Done);
+    assert!(!stage.out().exists(), "nothing is left of a run that never began");
+}
+
+#[tokio::test]
+async fn a_word_longer_than_words_are_ends_the_host() {
+    let mut stage = Stage::new(&["h1"]);
+    let run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    assert!(matches!(host.hear().await, Order::Load { .. }));
+    let _ = within(host.control.send(&Word::Log("x".repeat(20 << 20)))).await;
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
+}

@@ -1,0 +1,124 @@
+//! Disks that are full: said clearly, and what was measured before is kept.
+//!
+//! A link to /dev/full stands where the next file would be written: the system then says what it says when a disk
+//! is full, and nobody needs to be root.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::binary::{self, expect, folder, lines, text};
+use volary::spec::{Experiment, Overrides, RuntimeKind};
+
+const FULL: &str = "/dev/full";
+
+/// Where the record of the second unit is written before it is renamed.
+fn second(folder: &Path, runtime: RuntimeKind) -> String {
+    let overrides = Overrides { runtime: Some(runtime), ..Overrides::default() };
+    let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
+    format!("r/cells/{}.json.partial", experiment.units(None)[1].id)
+}
+
+/// The second of two units finds the disk full. The first is kept, and a later run goes on from there.
+fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &[&str]) {
+    let folder = folder();
+    let here = folder.path();
+    let full = here.join(second(here, runtime));
+    fs::create_dir_all(full.parent().unwrap()).unwrap();
+    symlink(FULL, &full).unwrap();
+    let run = [&["run", "e.toml", "--quiet", "--threads", "1", "--out", "r"], args].concat();
+    let (_, said) = expect(here, &run, 3);
+    for words in ["No space left on device", "r/cells/", "space", "--resume --out r"] {
+        assert!(said.contains(words), "{said}");
+    }
+    let kept = || {
+        let lines = lines(&fs::read_to_string(here.join("r/summary.jsonl")).unwrap());
+        lines.into_iter().filter(|line| line.get("policy").is_some()).collect::<Vec<_>>()
+    };
+    assert!(kept().len() == 1 && kept()[0]["policy"] == "random", "{:?}", kept());
+    expect(here, &["report", "r"], 0);
+    expect(here, &[&run[..], &["--resume"]].concat(), 0);
+    assert_eq!(kept().len(), 2);
+}
+
+#[test]
+fn a_full_disk_breaks_a_run_off() {
+    breaks_off_and_goes_on(RuntimeKind::Virtual, &[]);
+}
+
+#[test]
+fn a_full_disk_breaks_a_run_on_hosts_off() {
+    breaks_off_and_goes_on(RuntimeKind::Hosts, &["--runtime", "hosts", "--spawn", "2"]);
+}
+
+/// A line that did not fit does not stay by half: the lines before it can be read.
+#[test]
+fn a_summary_that_grows_no_more_stays_whole() {
+    let folder = folder();
+    let here = folder.path();
+    // The shell's limit on the size of files, in blocks of 512 bytes, and a signal that is not to kill.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 8; exec {} run e.toml --quiet --threads 1 --out r",
+        env!("CARGO_BIN_EXE_volary")
+    );
+    let run = Command::new("sh").args(["-c", &script]).current_dir(here).output().unwrap();
+    let said = text(&run.stderr);
+    assert_eq!(run.status.code(), Some(3), "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    let summary = fs::read_to_string(here.join("r/summary.jsonl")).unwrap();
+    assert!(summary.is_empty() || summary.ends_with('\n'), "{summary}");
+    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--resume"], 0);
+}
+
+#[test]
+fn results_that_cannot_be_printed_are_kept() {
+    let folder = folder();
+    let here = folder.path();
+    let full = || Stdio::from(File::create(FULL).unwrap());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_volary"));
+    let run = run.args(["run", "e.toml", "--quiet", "--json", "--out", "r"]).current_dir(here);
+    let output = run.stdout(full()).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("standard output") && said.contains("No space left on device"), "{said}");
+    expect(here, &["report", "r"], 0);
+    // A log that takes no more is no reason to end.
+    let mut run = Command::new(env!("CARGO_BIN_EXE_volary"));
+    let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]).current_dir(here);
+    assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
+}
+
+/// An agent whose log is full serves as before.
+#[test]
+fn a_full_log_does_not_end_an_agent() {
+    let folder = folder();
+    let here = folder.path();
+    expect(here, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
+    let full = Stdio::from(File::create(FULL).unwrap());
+    let mut agent = Command::new(env!("CARGO_BIN_EXE_volary"))
+        .args(["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--log", FULL])
+        .current_dir(here)
+        .stdout(Stdio::piped())
+        .stderr(full)
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(agent.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    let address = line.trim().rsplit(' ').next().unwrap();
+    let hosts = format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n");
+    fs::write(here.join("ids/hosts.toml"), hosts).unwrap();
+    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out"];
+    // One after the other: the first leaves it as it was.
+    let runs = ["first", "second"].map(|out| binary::volary(here, &[&args[..], &[out]].concat()));
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    for run in runs {
+        assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    }
+}
