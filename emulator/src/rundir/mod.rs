@@ -14,9 +14,8 @@
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
-//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is whole;
-//! `inputs.log` is whole up to its last frame.
-//! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
+//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is
+//! whole; `inputs.log` is whole up to its last frame. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;
