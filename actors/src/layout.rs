@@ -26,6 +26,31 @@ pub enum Role {
     },
 }
 
+/// CPU and memory: what a node has, or a task needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Amount {
+    /// Thousandths of a core.
+    pub cpu: u64,
+    /// Bytes.
+    pub memory: u64,
+}
+
+impl Amount {
+    /// How many tasks that need `task` fit at once; what is not needed does not count.
+    #[must_use]
+    pub fn holds(&self, task: Self) -> u32 {
+        let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
+        fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32
+    }
+
+    /// What shares of CPU and memory one task takes; of one that is not reserved, as much as of the other.
+    fn shares(&self, task: Self) -> [f64; 2] {
+        let part = |has: u64, needs: u64| (has > 0).then(|| needs as f64 / has as f64);
+        let (cpu, memory) = (part(self.cpu, task.cpu), part(self.memory, task.memory));
+        [cpu.or(memory), memory.or(cpu)].map(|share| share.unwrap_or(0.0))
+    }
+}
+
 /// The actors of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
@@ -36,6 +61,8 @@ pub struct Layout {
     first_core: Vec<u32>,
     /// Cores of every node if all have as many, else 0: then nothing has to be looked up.
     equal: u32,
+    /// What each node has and each task needs, if that is said.
+    room: Option<(Amount, Amount)>,
 }
 
 impl Layout {
@@ -54,7 +81,24 @@ impl Layout {
         assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
         let each = first_core.get(1).copied().unwrap_or(0);
         let equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
-        Self { schedulers, nodes, extras, first_core, equal }
+        Self { schedulers, nodes, extras, first_core, equal, room: None }
+    }
+
+    /// Says what each node has and each task needs. How many tasks a node runs at once is its number of cores
+    /// all the same.
+    #[must_use]
+    pub fn with_room(mut self, node: Amount, task: Amount) -> Self {
+        self.room = Some((node, task));
+        self
+    }
+
+    /// What shares of a node's CPU and memory one task takes; an equal part of its cores, if nothing is said.
+    #[must_use]
+    pub fn task_share(&self, node: u32) -> [f64; 2] {
+        match self.room {
+            Some((has, needs)) => has.shares(needs),
+            None => [1.0 / f64::from(self.cores(node)); 2],
+        }
     }
 
     /// Number of schedulers, and of clients.
@@ -118,6 +162,12 @@ impl Layout {
     #[must_use]
     pub const fn node(&self, i: u32) -> ActorId {
         ActorId(2 * self.schedulers + i)
+    }
+
+    /// The number of a node manager among nodes.
+    #[must_use]
+    pub const fn node_number(&self, node: ActorId) -> u32 {
+        node.0 - 2 * self.schedulers
     }
 
     /// The `i`-th extra.
@@ -223,6 +273,23 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn room_is_what_is_scarcest() {
+        let node = Amount { cpu: 8000, memory: 64 << 30 };
+        let task = |cpu, memory| Amount { cpu, memory };
+        assert_eq!(
+            [task(100, 1 << 30), task(100, 1 << 29), task(100, 0)].map(|t| node.holds(t)),
+            [64, 80, 80]
+        );
+        let layout = Layout::new(1, 0, [10, 5]);
+        assert_eq!(layout.task_share(1), [0.2; 2]);
+        let share = |task| layout.clone().with_room(node, task).task_share(0);
+        assert_eq!(share(task(2000, 16 << 30)), [0.25, 0.25]);
+        assert_eq!(share(task(1000, 32 << 30)), [0.125, 0.5]);
+        let cpu_only = layout.clone().with_room(Amount { cpu: 8000, memory: 0 }, task(2000, 0));
+        assert_eq!(cpu_only.task_share(0), [0.25; 2]);
+    }
 
     #[test]
     fn ids_and_roles_are_inverse() {

@@ -10,6 +10,8 @@ use crate::message::{Core, Message};
 /// least one.
 pub(crate) struct Jobs {
     pub tasks: u32,
+    /// Jobs of the long class.
+    pub long: Vec<JobId>,
 }
 
 impl Catalog for Jobs {
@@ -18,7 +20,8 @@ impl Catalog for Jobs {
     }
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = Time(u64::from(job.0) * 1_000_000_000);
-        JobSpec { arrival, tasks: self.tasks, client: 0, class: 0, deadline: None }
+        let class = self.long.contains(&job).into();
+        JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline: None }
     }
     fn estimate(&self, task: TaskId) -> Span {
         Span::from_secs(u64::from(task.index) + 1)
@@ -40,7 +43,20 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(layout: Layout, me: ActorId, tasks: u32, machine: Box<dyn Machine>) -> Self {
-        Self { layout, me, now: Time::ZERO, jobs: Jobs { tasks }, rng: Rng::new(1, me.0, 0), machine }
+        Self {
+            layout,
+            me,
+            now: Time::ZERO,
+            jobs: Jobs { tasks, long: Vec::new() },
+            rng: Rng::new(1, me.0, 0),
+            machine,
+        }
+    }
+
+    /// These jobs are long.
+    pub(crate) fn with_long(mut self, jobs: &[JobId]) -> Self {
+        self.jobs.long = jobs.to_vec();
+        self
     }
 
     /// Steps the machine and returns what it asked for.

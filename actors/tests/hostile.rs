@@ -10,10 +10,11 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    Ended, Form, Gang, Gossip, Job, KINDS, Launch, Message, Placed, Probe, Ring, Row, Tasks, Visitor,
+    Blocks, Ended, Form, Gang, Gossip, Heartbeat, Job, KINDS, Launch, Message, Placed, Probe, Ring, Row,
+    Share, Steal, Tasks, Visitor,
 };
 use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
+use volary_actors::roles::Worker;
 
 /// Steps of one life of the system.
 const STEPS: u32 = 1500;
@@ -61,7 +62,7 @@ impl<'a> Chaos<'a> {
     fn build(&self, me: ActorId) -> Box<dyn Machine> {
         let seat = |index| Seat { me, index, layout: self.layout, lossy: true, watched: false };
         match self.layout.role(me) {
-            Role::Client(i) => Box::new(Client::new(i)),
+            Role::Client(i) => self.policy.client(seat(i)),
             Role::Scheduler(i) => self.policy.scheduler(seat(i)),
             Role::Node(i) => self.policy.node(seat(i)),
             Role::Worker { node, .. } => Box::new(Worker::new(self.layout.node(node))),
@@ -230,7 +231,7 @@ impl<'a> Chaos<'a> {
         let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(28) {
+        match self.below(35) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
@@ -249,7 +250,21 @@ impl<'a> Chaos<'a> {
             }
             16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
             17 => Ring::Load { report: span.0, active: any, work: span }.into(),
-            18..26 => self.gossip(job, group, any).into(),
+            18 => {
+                let (round, known) = (any as u16, (self.now + span).into());
+                Share::Probe { job, count: any, round, last: repair, repair, known }.into()
+            }
+            19 => Share::Accepted { job }.into(),
+            20 => Share::Rejected { job, count: any, round: any as u16, repair }.into(),
+            21 => {
+                let (bits, at) = ([any; 3], (self.now + span).into());
+                Share::Bits(Blocks { first: any as u16, len: 1 + turn, bits, at }).into()
+            }
+            22 => Steal::Ask.into(),
+            23 => Steal::Loot { scheduler: any, job, count: any, repair }.into(),
+            24 => Steal::Nothing.into(),
+            25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
+            26..34 => self.gossip(job, group, any).into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
@@ -271,7 +286,7 @@ impl<'a> Chaos<'a> {
             6 => Gossip::Backlog { work: span, at: at + span },
             _ => {
                 let form = [Form::Single, Form::Batch, Form::Rest, Form::Withdrawn][self.below(4)];
-                let (nodes, maker) = ([node, Placed::NOBODY], self.below(2) as u16);
+                let (nodes, maker) = ([node, Placed::NOBODY], self.below(2) as u32);
                 Gossip::Placed(Placed { at, job, nodes, number, maker, form, rumour: self.below(2) == 0 })
             }
         }

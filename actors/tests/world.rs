@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, JobId, Rng, Span, TaskId, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
 use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
+use volary_actors::roles::Worker;
 
 type Queue = BinaryHeap<Reverse<(Time, u64, u32, u32)>>;
 
@@ -38,7 +38,7 @@ impl<'a> World<'a> {
         let seat = |me, index| Seat { me, index, layout, lossy: false, watched: false };
         let machine = |me: ActorId| -> Box<dyn Machine> {
             match layout.role(me) {
-                Role::Client(i) => Box::new(Client::new(i)),
+                Role::Client(i) => policy.client(seat(me, i)),
                 Role::Scheduler(i) => policy.scheduler(seat(me, i)),
                 Role::Node(i) => policy.node(seat(me, i)),
                 Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),

@@ -73,6 +73,23 @@ fn queues() -> Vec<Oracle> {
             "M/M/10, Erlang C",
         ),
         row(
+            "kubernetes, ten nodes, load 0.5, no retry queue",
+            poisson(10, 100_000, 1, 0.2, "kubernetes = { retry = \"tail\", attempt = \"1ms\" }"),
+            1.008_2,
+            0.02,
+            "M/M/10, Erlang C, and a millisecond",
+        ),
+        row(
+            "yaq-c, two servers, constant service, load 0.8",
+            poisson(2, 300_000, 1, 0.625, "yaq-c = {}").replace(
+                "{ exponential = { mean = \"1s\" } }\n        homogeneous",
+                "\"1s\"\n        homogeneous",
+            ),
+            1.897_6,
+            0.04,
+            "M/D/2: the node with the least wait is the one that is free first",
+        ),
+        row(
             "round-robin, two servers, λ = 0.5",
             poisson(2, 200_000, 2, 2.0, "round-robin = {}"),
             2.875,
@@ -162,6 +179,11 @@ fn hops() -> Vec<Oracle> {
         ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
         ("peacock = {}", 4, "visit, claim, grant, completed"),
         ("murmuration = {}", 2, "row, completed"),
+        ("hawk = {}", 4, "reserve, claim, grant, completed"),
+        ("eagle = {}", 4, "probe, claim, grant, completed"),
+        ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),
+        ("yaq-d = {}", 2, "row, completed"),
+        ("yaq-c = {}", 2, "row, completed"),
     ]
     .into_iter()
     .map(|(policy, hops, source)| Oracle {

@@ -45,5 +45,5 @@ pub use faults::{Crash, FaultSpec, Faults};
 pub use links::{LinkClass, LinkSpec, Links, Place};
 pub use target::{Groups, Places, Target};
 pub use topology::{Topology, TopologyFile};
-pub use units::{Buffer, Probability, Rate};
+pub use units::{Buffer, Probability, Rate, Size};
 pub use verdict::{Cause, ClassStats, Stats, Verdict};

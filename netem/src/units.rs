@@ -184,6 +184,31 @@ const BYTES: [(&str, f64); 7] = [
     ("B", 1.0),
 ];
 
+/// A number of bytes (`"64 GiB"`, `"256 kB"`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Size(pub u64);
+
+impl FromStr for Size {
+    type Err = String;
+
+    /// Parses a number with its unit; the error says what was expected.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sized = |(name, unit): (&str, f64)| Some((text.trim().strip_suffix(name)?, unit));
+        let bytes = BYTES.into_iter().find_map(sized).and_then(|(digits, unit)| Some(number(digits)? * unit));
+        let bytes = bytes.ok_or_else(|| format!("`{text}` is not a size; write for example \"64 GiB\""))?;
+        if bytes >= u64::MAX as f64 {
+            return Err(format!("`{text}` is beyond measure; leave it out for no limit"));
+        }
+        Ok(Self(bytes.round() as u64))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.0)
+    }
+}
+
 impl Buffer {
     /// The longest wait it allows on a link of that rate.
     #[must_use]
@@ -200,16 +225,8 @@ impl FromStr for Buffer {
 
     /// Parses a duration or a number of bytes; the error says what was expected.
     fn from_str(text: &str) -> Result<Self, String> {
-        for (name, unit) in BYTES {
-            if let Some(digits) = text.trim().strip_suffix(name) {
-                let bytes =
-                    number(digits).ok_or_else(|| format!("`{text}` is not a size; write \"256 kB\""))?;
-                let bytes = bytes * unit;
-                if bytes >= u64::MAX as f64 {
-                    return Err(format!("`{text}` is beyond measure; leave `buffer` out for no limit"));
-                }
-                return Ok(Self::Bytes(bytes.round() as u64));
-            }
+        if BYTES.iter().any(|(name, _)| text.trim().ends_with(name)) {
+            return text.parse().map(|Size(bytes)| Self::Bytes(bytes));
         }
         text.parse().map(Self::Time).map_err(|_| {
             format!("`{text}` is neither a duration nor a size; write for example \"20ms\" or \"256 kB\"")
@@ -268,6 +285,8 @@ as_string! {
         ["100 Mbit/s", "10 Gbit/s"];
     Buffer, "a length of time or a number of bytes, with its unit",
         r"^\s*[0-9_.eE+-]+\s*(ns|us|µs|ms|s|min|h|d|[KMG]iB|[kMG]?B)\s*$", ["20ms", "256 kB"];
+    Size, "a number of bytes with its unit, such as \"64 GiB\"",
+        r"^\s*[0-9_.eE+-]+\s*([KMG]iB|[kMG]?B)\s*$", ["64 GiB", "512 MiB"];
 }
 
 #[cfg(test)]
@@ -298,6 +317,17 @@ mod tests {
         assert_eq!(rate.transmission(1000), Span::from_millis(1));
         assert_eq!("3 bit/s".parse::<Rate>().unwrap().transmission(1), Span(2_666_666_667));
         assert_eq!("1 bit/s".parse::<Rate>().unwrap().transmission(u64::MAX), Span::MAX);
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, bytes) in [("64 GiB", 64 << 30), ("1.5 kB", 1500), ("7 B", 7)] {
+            assert_eq!(text.parse(), Ok(Size(bytes)));
+            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+        }
+        for text in ["64", "GiB", "-1 B", "20ms", ""] {
+            assert!(text.parse::<Size>().is_err(), "{text}");
+        }
     }
 
     #[test]

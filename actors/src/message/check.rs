@@ -80,7 +80,10 @@ impl Message {
 mod tests {
     use super::*;
     use crate::base::{Span, Time};
-    use crate::message::{Core, Ended, Form, Gang, Gossip, Job, Launch, Placed, Probe, Ring, Visitor};
+    use crate::message::{
+        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Ring, Share, Stamp,
+        Steal, Visitor,
+    };
     use crate::scripts::Jobs;
 
     /// Two schedulers and two nodes of one and two cores; 1000 jobs of four tasks, all of client 0.
@@ -92,7 +95,7 @@ mod tests {
         }
 
         fn says(&self, from: ActorId, to: ActorId, msg: impl Into<Message>) -> bool {
-            msg.into().check(from, to, &self.0, &Jobs { tasks: 4 })
+            msg.into().check(from, to, &self.0, &Jobs { tasks: 4, long: Vec::new() })
         }
 
         /// Allowed from `from` to `to`, and between no others that differ in kind.
@@ -194,6 +197,51 @@ mod tests {
         world.only(&[first, second, nodes[0], nodes[1]], &nodes, state);
         let load = Ring::Load { report: u64::MAX, active: u32::MAX, work: Span(u64::MAX) };
         world.only(&[first, second], &[first, second], load);
+    }
+
+    #[test]
+    fn state_is_shared_between_schedulers_and_nodes() {
+        let world = World::new();
+        let (up, down) = (world.schedulers(), world.nodes());
+        let known = Stamp::from(Time(u64::MAX));
+        let probe =
+            |job, count| Share::Probe { job, count, round: u16::MAX, last: true, repair: true, known };
+        world.only(&up, &down, probe(JOB, u32::MAX));
+        world.only(&[], &[], probe(JOB, 0));
+        world.only(&[], &[], probe(NONE, 1));
+        world.only(&down, &up, Share::Accepted { job: JOB });
+        world.only(&[], &[], Share::Accepted { job: NONE });
+        let rejected = |job| Share::Rejected { job, count: 0, round: 0, repair: false };
+        world.only(&down, &up, rejected(JOB));
+        world.only(&[], &[], rejected(NONE));
+        let bits = |first, len| Share::Bits(Blocks { first, len, bits: [u32::MAX; 3], at: known });
+        let all = [up, down].concat();
+        for (a, b) in [(up[0], down[1]), (down[0], up[1])] {
+            assert!(world.says(a, b, bits(0, 1)), "two nodes are one block");
+        }
+        for (first, len) in [(0, 0), (0, 2), (1, 1), (u16::MAX, u16::MAX)] {
+            world.only(&[], &all, bits(first, len));
+        }
+    }
+
+    #[test]
+    fn hearts_beat_upwards() {
+        let world = World::new();
+        let beat = Heartbeat::Wait { wait: Span(u64::MAX), passing: Span(1), at: Time(u64::MAX) };
+        world.only(&world.nodes(), &world.schedulers(), beat);
+    }
+
+    #[test]
+    fn nodes_steal_from_each_other() {
+        let world = World::new();
+        let nodes = world.nodes();
+        let loot = |scheduler, job, count| Steal::Loot { scheduler, job, count, repair: false };
+        world.only(&nodes, &nodes, Steal::Ask);
+        world.only(&nodes, &nodes, Steal::Nothing);
+        world.only(&nodes, &nodes, loot(1, JOB, 1));
+        for bad in [loot(2, JOB, 1), loot(0, NONE, 1), loot(0, JOB, 0)] {
+            world.only(&[], &[], bad);
+        }
     }
 
     #[test]

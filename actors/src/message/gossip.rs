@@ -38,7 +38,7 @@ pub struct Placed {
     /// Which news of its maker.
     pub number: u32,
     /// The scheduler that made it.
-    pub maker: u16,
+    pub maker: u32,
     /// What it is.
     pub form: Form,
     /// Whether it travels as a datagram, which can be lost, and whoever hears it first may pass it on.
@@ -129,7 +129,7 @@ impl Gossip {
     #[must_use]
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {
-            Self::Placed(placed) => Some((u32::from(placed.maker), placed.number)),
+            Self::Placed(placed) => Some((placed.maker, placed.number)),
             Self::Ended(ended) | Self::EndedRumour(ended) => {
                 Some((layout.schedulers() + ended.node, ended.number))
             }
@@ -197,7 +197,7 @@ impl Conversation for Gossip {
         match *self {
             // Rumours are passed on.
             Self::Placed(news) => {
-                let maker = u32::from(news.maker);
+                let maker = news.maker;
                 across
                     && maker < schedulers
                     && (news.rumour || envelope.from == Role::Scheduler(maker))

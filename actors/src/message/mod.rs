@@ -7,18 +7,24 @@ mod check;
 mod core;
 mod gang;
 mod gossip;
+mod heartbeat;
 mod job;
 mod launch;
 mod probe;
 mod ring;
+mod share;
+mod steal;
 
 pub use self::core::Core;
 pub use gang::Gang;
 pub use gossip::{Ended, Form, Gossip, Placed};
+pub use heartbeat::Heartbeat;
 pub use job::Job;
 pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
 pub use ring::{Ring, Visitor};
+pub use share::{Blocks, Share, Stamp};
+pub use steal::Steal;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +50,12 @@ pub enum Message {
     Gang(Gang),
     /// Schedulers and nodes that keep caches of expected waits up to date.
     Gossip(Gossip),
+    /// Scheduler ↔ node: probes that can be turned away, and a bitmap.
+    Share(Share),
+    /// Node ↔ node: stealing of reservations.
+    Steal(Steal),
+    /// Node → scheduler: how long one would wait there.
+    Heartbeat(Heartbeat),
 }
 
 /// A conversation: its variants in a fixed order, each with a name and a class.
@@ -105,7 +117,7 @@ macro_rules! vocabulary {
         })*
     };
 }
-vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip);
+vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip Share Steal Heartbeat);
 
 impl Message {
     /// How this message travels.

@@ -10,18 +10,26 @@
 )]
 
 mod central_queue;
+mod eagle;
 mod full_repetition;
 mod gang;
+mod hawk;
+mod kubernetes;
 mod latin_square;
 mod murmuration;
 mod peacock;
 mod random;
 mod round_robin;
 mod sparrow;
+mod yaq_c;
+mod yaq_d;
 
 pub use central_queue::CentralQueue;
+pub use eagle::Eagle;
 pub use full_repetition::{FullRepetition, Preempt};
 pub use gang::Gang;
+pub use hawk::Hawk;
+pub use kubernetes::{Kubernetes, Retry};
 pub use latin_square::LatinSquare;
 pub use murmuration::{
     Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,
@@ -30,6 +38,8 @@ pub use peacock::{Form as PeacockForm, Peacock};
 pub use random::Random;
 pub use round_robin::RoundRobin;
 pub use sparrow::{Form as SparrowForm, Sparrow};
+pub use yaq_c::YaqC;
+pub use yaq_d::YaqD;
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -37,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::ActorId;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Node;
+use crate::roles::{Client, Node};
 
 /// Where a machine is about to sit.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +75,11 @@ pub trait Policy {
     /// A sentence for the user.
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
+    }
+
+    /// A job source.
+    fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Client::new(seat.index))
     }
 
     /// A scheduler.
@@ -130,6 +145,12 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.check(layout),)* }
             }
 
+            /// A job source for this policy.
+            #[must_use]
+            pub fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.client(seat),)* }
+            }
+
             /// A scheduler of this policy.
             #[must_use]
             pub fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
@@ -155,6 +176,11 @@ registry! {
     "sparrow" => Sparrow(Sparrow),
     "peacock" => Peacock(Peacock),
     "murmuration" => Murmuration(Murmuration),
+    "hawk" => Hawk(Hawk),
+    "eagle" => Eagle(Eagle),
+    "kubernetes" => Kubernetes(Kubernetes),
+    "yaq-d" => YaqD(YaqD),
+    "yaq-c" => YaqC(YaqC),
 }
 
 /// Refuses more than one scheduler, for policies that keep all state in one place.

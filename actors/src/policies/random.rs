@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Policy, Seat};
-use crate::base::{ActorId, Rng};
-use crate::machine::Machine;
+use crate::base::{ActorId, TaskId};
+use crate::machine::{Effects, Machine};
 use crate::roles::early::{Early, Place};
 use crate::roles::members::Members;
 
@@ -27,7 +27,7 @@ impl Policy for Random {
 struct Uniform;
 
 impl Place for Uniform {
-    fn place(&mut self, members: &Members, rng: &mut Rng) -> Option<ActorId> {
-        members.pick(rng)
+    fn place(&mut self, _: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+        members.pick(fx.rng())
     }
 }

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Policy, Seat};
-use crate::base::{ActorId, Rng};
-use crate::machine::Machine;
+use crate::base::{ActorId, TaskId};
+use crate::machine::{Effects, Machine};
 use crate::roles::early::{Early, Place};
 use crate::roles::members::Members;
 
@@ -32,7 +32,7 @@ struct Cycle {
 }
 
 impl Place for Cycle {
-    fn place(&mut self, members: &Members, _rng: &mut Rng) -> Option<ActorId> {
+    fn place(&mut self, _: TaskId, members: &Members, _: &mut Effects<'_>) -> Option<ActorId> {
         members.next(&mut self.pointer)
     }
 }

@@ -1,17 +1,14 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-mod group;
-mod samples;
-mod scheduler;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::scheduler::Scheduler;
 use super::{Policy, Seat};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
+pub use crate::roles::late::Form;
+use crate::roles::late::{Late, Terms};
 
 /// Parameters of Sparrow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +16,10 @@ use crate::machine::Machine;
 pub struct Sparrow {
     /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
     pub probe_ratio: f64,
+    /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
+    pub min_probes: u32,
+    /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
+    pub replacement: bool,
     /// How nodes are sampled.
     pub form: Form,
     /// Tasks and servers of a group in the `pairs` form.
@@ -30,24 +31,12 @@ pub struct Sparrow {
     pub probe_timeout: Span,
 }
 
-/// How nodes are sampled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// d·f reservations on distinct nodes for the f tasks of a job, bound late (batch sampling).
-    #[default]
-    Batch,
-    /// Groups of `group` tasks, each on as many random servers with d reservations apiece, bound late: the
-    /// latin-square paper's simulator.
-    Pairs,
-    /// d samples for each task; it is bound at once to the shorter queue (power of d choices).
-    PerTask,
-}
-
 impl Default for Sparrow {
     fn default() -> Self {
         Self {
             probe_ratio: 2.0,
+            min_probes: 0,
+            replacement: false,
             form: Form::Batch,
             group: 2,
             cancellation: true,
@@ -80,7 +69,16 @@ impl Policy for Sparrow {
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Scheduler::new(self.clone(), seat))
+        let terms = Terms {
+            form: self.form,
+            ratio: self.probe_ratio,
+            at_least: self.min_probes,
+            replacement: self.replacement,
+            group: self.group,
+            cancellation: self.cancellation,
+            timeout: self.probe_timeout,
+        };
+        Box::new(Late::new(terms, None, seat.layout, seat.lossy))
     }
 }
 
@@ -146,6 +144,17 @@ mod tests {
         let shape: Vec<_> = reserved.iter().map(|&(_, group, count)| (group, count)).collect();
         assert_eq!(shape, [(0, 2), (0, 2), (1, 2), (1, 2), (2, 2)], "100 tasks would make 50 pairs");
         assert_ne!(reserved[0].0, reserved[1].0);
+    }
+
+    /// As the simulators of Eagle and Murmuration run it.
+    #[test]
+    fn with_replacement_a_node_drawn_twice_is_told_once_and_holds_both() {
+        let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
+        let reserved = reservations(&submit(&mut bench(&config, 3, 4)));
+        assert!(reserved.len() <= 4, "{reserved:?}");
+        let nodes: std::collections::BTreeSet<_> = reserved.iter().map(|r| r.0).collect();
+        assert_eq!(nodes.len(), reserved.len());
+        assert_eq!(reserved.iter().map(|r| r.2).sum::<u32>(), 20, "at least so many, more than 2 · 3");
     }
 
     #[test]

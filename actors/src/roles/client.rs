@@ -1,7 +1,8 @@
 //! The job source of a scheduler.
 //!
 //! Client i takes the jobs whose home it is, submits each to scheduler i when it arrives, and to another one
-//! while that is down. It learns of every job's end; that is when the job's response time stops.
+//! while that is down. Policies with a central scheduler have some or all jobs go to the first one that is up
+//! instead. It learns of every job's end; that is when the job's response time stops.
 
 use super::jobs::JobTable;
 use crate::base::{ActorId, JobId, Span};
@@ -21,10 +22,22 @@ enum State {
     Waiting { round: u32 },
 }
 
+/// Which jobs go to the first scheduler that is up instead of to the client's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Central {
+    /// None.
+    Nothing,
+    /// Those of the long class.
+    Long,
+    /// All.
+    Everything,
+}
+
 /// A job source.
 #[derive(Debug)]
 pub struct Client {
     index: u32,
+    central: Central,
     open: JobTable<State>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
@@ -34,7 +47,13 @@ impl Client {
     /// The client of scheduler number `index`.
     #[must_use]
     pub fn new(index: u32) -> Self {
-        Self { index, open: JobTable::default(), down: Vec::new() }
+        Self::with(index, Central::Nothing)
+    }
+
+    /// The client of scheduler number `index`, for a policy with a central scheduler.
+    #[must_use]
+    pub fn with(index: u32, central: Central) -> Self {
+        Self { index, central, open: JobTable::default(), down: Vec::new() }
     }
 
     fn arm_next(&self, from: u32, fx: &mut Effects<'_>) {
@@ -45,7 +64,7 @@ impl Client {
     }
 
     fn submit(&mut self, job: JobId, round: u32, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
-        let state = match self.choose(avoid, fx) {
+        let state = match self.choose(job, avoid, fx) {
             Some(to) => {
                 if round == 0 {
                     fx.send(to, Job::Submit { job, round });
@@ -63,10 +82,19 @@ impl Client {
         self.open.open(job, state);
     }
 
-    /// Our own scheduler, or a random one that is up; not the one to `avoid`.
-    fn choose(&self, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
+    /// Our own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
+    /// not the one to `avoid`.
+    fn choose(&self, job: JobId, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
         let layout = fx.layout();
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
+        let central = match self.central {
+            Central::Nothing => false,
+            Central::Long => fx.catalog().job(job).class > 0,
+            Central::Everything => true,
+        };
+        if central {
+            return (0..layout.schedulers()).map(|i| layout.scheduler(i)).find(|&s| usable(s));
+        }
         let own = layout.scheduler(self.index);
         if usable(own) {
             return Some(own);

@@ -3,16 +3,38 @@
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
 use super::returned;
-use crate::base::{ActorId, JobId, Rng};
-use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine};
+use crate::base::{ActorId, JobId, Span, TaskId};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Row};
 
-/// How a policy picks the node of a task.
+/// How a policy picks the node of a task. One that knows nothing of nodes needs no more than `place`.
 pub trait Place: Send {
     /// The node of the next task; `None` if no node is alive.
-    fn place(&mut self, members: &Members, rng: &mut Rng) -> Option<ActorId>;
+    fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId>;
+
+    /// The task was sent to the node that was picked for it.
+    fn sent(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
+
+    /// A task is not at a node any more: it ended there, or never reached it.
+    fn left(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
+
+    /// A node crashed with all it had, or is back.
+    fn crashed(&mut self, _node: ActorId, _back: bool, _fx: &mut Effects<'_>) {}
+
+    /// A node cannot be reached, or may be tried again; whether that makes a difference.
+    fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
+
+    /// A message that is neither a job nor its result; whether it is understood.
+    fn hear(&mut self, _from: ActorId, _msg: &Message, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
 }
+
+/// How long a node that could not be reached is not tried again.
+const AVOIDED: Span = Span::from_secs(1);
 
 #[derive(Debug)]
 struct Placed {
@@ -40,9 +62,10 @@ impl<P: Place> Early<P> {
         let attempt = open.attempts(1);
         let mut nodes = Vec::with_capacity(open.spec.tasks as usize);
         for task in 0..open.spec.tasks {
-            let node = self.place.place(&self.members, fx.rng());
+            let node = self.place.place(job.task(task), &self.members, fx);
             if let Some(node) = node {
                 fx.send(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                self.place.sent(job.task(task), node, fx);
             }
             nodes.push(node);
         }
@@ -62,47 +85,76 @@ impl<P: Place> Early<P> {
                 if placed.open.is_done(task) || !lost(task, *slot) {
                     continue;
                 }
-                *slot = self.place.place(&self.members, fx.rng());
+                *slot = self.place.place(job.task(task), &self.members, fx);
                 if let Some(node) = *slot {
                     let attempt = placed.open.attempts(1);
                     fx.recover(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                    self.place.sent(job.task(task), node, fx);
                 }
             }
         }
     }
 
-    fn deliver(&mut self, msg: &Message, fx: &mut Effects<'_>) {
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => {
                 let job = copy.task.job;
+                self.place.left(copy.task, from, fx);
                 let Some(placed) = self.jobs.get_mut(job) else { return };
                 if placed.open.complete(copy.task.index) == Completion::Job {
                     placed.open.report(job, fx);
                     self.jobs.close(job);
                 }
             }
-            _ => fx.unexpected(msg),
+            _ => {
+                if !self.place.hear(from, msg, fx) {
+                    fx.unexpected(msg);
+                }
+            }
         }
+    }
+
+    /// A row found no node: it goes to another one, and this one is left alone for a while.
+    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
+        self.place.left(row.copy(0).task, node, fx);
+        if self.place.reach(node, false, fx)
+            && let Role::Node(number) = fx.layout().role(node)
+        {
+            fx.arm(Timer::Tick(number), AVOIDED);
+        }
+        self.relaunch(Some(row.job), |task, at| task == row.base && at == Some(node), fx);
     }
 }
 
 impl<P: Place> Machine for Early<P> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Deliver { msg, .. } => self.deliver(&msg, fx),
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
             Input::Undelivered { to, msg } => {
                 if let Some(row) = returned(to, msg, fx) {
-                    self.relaunch(Some(row.job), |task, at| task == row.base && at == Some(to), fx);
+                    self.refused(to, row, fx);
                 }
             }
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
+                if let Role::Node(_) = fx.layout().role(actor) {
+                    self.place.crashed(actor, false, fx);
+                }
                 self.relaunch(None, |_, at| at == Some(actor), fx);
             }
             Input::Up { actor } => {
                 self.members.up(actor, fx.layout());
+                if let Role::Node(_) = fx.layout().role(actor) {
+                    self.place.crashed(actor, true, fx);
+                }
                 self.relaunch(None, |_, at| at.is_none(), fx);
+            }
+            Input::Fire(Timer::Tick(number)) => {
+                let node = fx.layout().node(number);
+                if self.members.has(node, fx.layout()) {
+                    self.place.reach(node, true, fx);
+                }
             }
             Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
         }

@@ -17,11 +17,17 @@ pub struct JobTable<T> {
 
 impl<T> Default for JobTable<T> {
     fn default() -> Self {
-        Self { first: 0, window: VecDeque::new() }
+        Self::new()
     }
 }
 
 impl<T> JobTable<T> {
+    /// No open job.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { first: 0, window: VecDeque::new() }
+    }
+
     /// Opens a job; replaces it if it was open.
     pub fn open(&mut self, job: JobId, value: T) {
         if self.window.is_empty() {

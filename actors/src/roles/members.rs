@@ -41,6 +41,12 @@ impl Members {
         self.len() == 0
     }
 
+    /// Whether a node is alive.
+    #[must_use]
+    pub fn has(&self, node: ActorId, layout: &Layout) -> bool {
+        !self.down.contains(&layout.node_number(node))
+    }
+
     /// A live node, uniformly; `None` if none is alive.
     pub fn pick(&self, rng: &mut Rng) -> Option<ActorId> {
         let len = self.len();

@@ -4,10 +4,15 @@
 //! |---|---|
 //! | [`client`] | job source: submits, resubmits when a scheduler dies |
 //! | [`worker`] | one core |
-//! | [`node`] | the standard node manager: cores and a FIFO of rows and reservations |
+//! | [`node`] | the standard node manager: cores and a queue of rows and reservations |
+//! | [`queue`] | what waits at a node, and which of it is next |
 //! | [`early`] | a scheduler that binds each task to a node at once |
+//! | [`late`] | a scheduler that keeps places on nodes and binds a task to the one that asks first |
 //! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
 //! | [`members`] | the nodes believed alive: picking and sampling |
+//! | [`ahead`] | what a central scheduler reckons is ahead of a task at every node |
+//! | [`waits`] | the work expected at every node, the least at hand |
+//! | [`bits`] | which nodes have long work |
 //! | [`jobs`] | open jobs and which of their tasks are done |
 //! | [`waits`] | the work expected at every node, the least at hand |
 //! | [`returned`](returned()) | what a scheduler does with a message that comes back |
@@ -17,11 +22,15 @@
     reason = "a machine has a use for a few messages; the rest are counted as unexpected"
 )]
 
+pub mod ahead;
+pub mod bits;
 pub mod client;
 pub mod early;
 pub mod jobs;
+pub mod late;
 pub mod members;
 pub mod node;
+pub mod queue;
 pub mod redundant;
 mod returned;
 pub mod waits;

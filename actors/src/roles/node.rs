@@ -1,5 +1,6 @@
-//! The standard node manager: cores, and a FIFO of rows (tasks bound to this node) and reservations (places
-//! kept for a scheduler that binds late).
+//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places
+//! kept for a scheduler that binds late), first come first served unless it is built [`with`](Node::with) other
+//! manners.
 //!
 //! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that
 //! need no copy any more, stops one that runs, and leaves every other core and task alone. A reservation at
@@ -10,21 +11,54 @@ mod held;
 use std::collections::VecDeque;
 
 use self::held::Held;
-use crate::base::{ActorId, CopyId, JobId};
+use super::queue::{Lot, Order, Queue};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Core, Launch, Message, Probe, Row, Tasks};
 
+/// Places kept for a scheduler that binds late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// The scheduler.
+    pub from: ActorId,
+    /// Its job.
+    pub job: JobId,
+    /// The group of the job's tasks.
+    pub group: u32,
+    /// How many places.
+    pub count: u32,
+    /// Whether it repairs a loss.
+    pub repair: bool,
+}
+
 #[derive(Debug)]
 enum Entry {
     Row(Held),
-    Reservation { from: ActorId, job: JobId, group: u32, count: u32, repair: bool },
+    Reservation(Reservation),
 }
 
 impl Entry {
     /// Whether it keeps places for that group of a scheduler's job.
     fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
-        matches!(*self, Self::Reservation { from, job, group, .. } if (from, job, group) == (by, about, which))
+        matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
+    }
+}
+
+/// How a node manager differs from the plain one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Manners {
+    /// What is served first. Ranks are the estimated work of the job's tasks that have not begun.
+    pub order: Order,
+    /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
+    pub long_in_turn: bool,
+    /// Whether a reservation that led to a task stays, so that the same scheduler is asked again after it.
+    pub sticky: bool,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self { order: Order::Fifo, long_in_turn: false, sticky: false }
     }
 }
 
@@ -48,7 +82,8 @@ const EARLY_DROPS: usize = 16;
 #[derive(Debug)]
 pub struct Node {
     slots: Box<[Slot]>,
-    queue: VecDeque<Entry>,
+    manners: Manners,
+    queue: Queue<Entry>,
     early: VecDeque<Tasks>,
 }
 
@@ -56,8 +91,14 @@ impl Node {
     /// A node with `cores` cores.
     #[must_use]
     pub fn new(cores: u32) -> Self {
+        Self::with(Manners::default(), cores)
+    }
+
+    /// A node with `cores` cores that does not serve in turn, or asks again.
+    #[must_use]
+    pub fn with(manners: Manners, cores: u32) -> Self {
         let slots = (0..cores).map(|_| Slot::Idle).collect();
-        Self { slots, queue: VecDeque::new(), early: VecDeque::new() }
+        Self { slots, manners, queue: Queue::new(manners.order), early: VecDeque::new() }
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -67,27 +108,38 @@ impl Node {
         }
     }
 
-    /// Gives idle cores the entries at the head of the queue.
+    /// Gives idle cores the entries that are next.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         while !self.queue.is_empty() {
             let Some(core) = self.slots.iter().position(|slot| matches!(slot, Slot::Idle)) else { return };
-            match self.queue.front_mut() {
-                Some(Entry::Reservation { from, job, group, count, repair }) => {
-                    let (from, job, group, repair) = (*from, *job, *group, *repair);
-                    *count -= 1;
-                    if *count == 0 {
-                        self.queue.pop_front();
-                    }
-                    self.slots[core] = Slot::Claiming { from, job, group };
-                    fx.send_as(repair, from, Probe::Claim { job, group, repair });
+            let Some((at, entry)) = self.queue.serve() else { return };
+            if let Entry::Reservation(place) = entry {
+                place.count -= 1;
+                let Reservation { from, job, group, count, repair } = *place;
+                if count == 0 {
+                    let _ = self.queue.remove(at);
                 }
-                _ => {
-                    if let Some(Entry::Row(held)) = self.queue.pop_front() {
-                        self.run(core, held, fx);
-                    }
-                }
+                self.slots[core] = Slot::Claiming { from, job, group };
+                fx.send_as(repair, from, Probe::Claim { job, group, repair });
+            } else if let Some(Entry::Row(held)) = self.queue.remove(at) {
+                self.run(core, held, fx);
             }
         }
+    }
+
+    /// Where tasks of a job belong of which `left` have not begun, as far as this node knows.
+    fn lot(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Lot {
+        let estimate = fx.catalog().job_estimate(job);
+        let in_turn = self.manners.long_in_turn && is_long(job, fx);
+        Lot { rank: (!in_turn).then(|| Span(estimate.0.saturating_mul(u64::from(left)))), estimate }
+    }
+
+    fn enqueue(&mut self, entry: Entry, job: JobId, fx: &Effects<'_>) {
+        let lot = match self.manners.order {
+            Order::Fifo => Lot::IN_TURN,
+            Order::Least { .. } => self.lot(job, fx.catalog().tasks(job), fx),
+        };
+        self.queue.push(entry, lot);
     }
 
     /// Runs the next task of a row on an idle core; the core stays idle if none is left.
@@ -95,6 +147,7 @@ impl Node {
         self.slots[core] = match held.seek() {
             Some(copy) => {
                 fx.send(Self::worker(core, fx), Core::Run { copy });
+                held.began = fx.now();
                 Slot::Running(held)
             }
             None => Slot::Idle,
@@ -110,7 +163,7 @@ impl Node {
             }
             !about
         });
-        self.queue.push_back(Entry::Row(held));
+        self.enqueue(Entry::Row(held), row.job, fx);
         self.fill(fx);
     }
 
@@ -122,10 +175,20 @@ impl Node {
         if let Slot::Running(mut held) = std::mem::replace(&mut self.slots[core], Slot::Idle) {
             debug_assert_eq!(held.row.copy(held.at), copy, "a core ended what it was not given");
             fx.send(held.from, Launch::Completed { copy });
+            self.stick(&held, copy, fx);
             held.at += 1;
             self.run(core, held, fx);
         }
         self.fill(fx);
+    }
+
+    /// The reservation that led to a task goes back to where it was. Schedulers hand out the tasks of a job in
+    /// order, so the task tells how many are left.
+    fn stick(&mut self, held: &Held, copy: CopyId, fx: &Effects<'_>) {
+        let (Some(group), TaskId { job, index }) = (held.stick, copy.task) else { return };
+        let place = Reservation { from: held.from, job, group, count: 1, repair: false };
+        let lot = self.lot(job, fx.catalog().tasks(job) - 1 - index, fx);
+        self.queue.push_front(Entry::Reservation(place), lot);
     }
 
     fn drop_tasks(&mut self, tasks: Tasks, fx: &mut Effects<'_>) {
@@ -148,7 +211,7 @@ impl Node {
                 held.remove(tasks);
                 held.seek().is_some()
             }
-            Entry::Row(_) | Entry::Reservation { .. } => true,
+            Entry::Row(_) | Entry::Reservation(_) => true,
         });
         if !found {
             if self.early.len() == EARLY_DROPS {
@@ -171,13 +234,73 @@ impl Node {
 
     /// Queues a reservation, unless it is known: a datagram can come twice, and a scheduler repeats one it
     /// believes lost.
-    fn reserve(&mut self, new: Entry, fx: &mut Effects<'_>) {
-        let Entry::Reservation { from, job, group, .. } = new else { return };
-        let waits = self.queue.iter().any(|entry| entry.is_reservation(from, job, group));
-        if !waits && self.claiming(from, job, group).is_none() {
-            self.queue.push_back(new);
+    pub fn reserve(&mut self, place: Reservation, fx: &mut Effects<'_>) {
+        let Reservation { from, job, group, count, repair } = place;
+        if let Some(Entry::Reservation(known)) =
+            self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))
+        {
+            // All places that its scheduler counts here: more than before, if others were lost.
+            known.count = known.count.max(count);
+        } else if repair || self.claiming(from, job, group).is_none() {
+            self.enqueue(Entry::Reservation(place), job, fx);
             self.fill(fx);
         }
+    }
+
+    /// Whether nothing waits here and no core is busy or held.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, Slot::Idle))
+    }
+
+    /// How long a new task would wait for a core, and how much of that is left of what runs: by the estimates,
+    /// shared by the cores.
+    #[must_use]
+    pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
+        let estimate = |held: &Held| fx.catalog().job_estimate(held.row.job);
+        let work = |held: &Held, tasks: u32| Span(estimate(held).0.saturating_mul(u64::from(tasks)));
+        let (mut waiting, mut running) = (Span::ZERO, Span::ZERO);
+        for entry in self.queue.iter() {
+            if let Entry::Row(held) = entry {
+                waiting += work(held, held.left());
+            }
+        }
+        for slot in &self.slots {
+            if let Slot::Running(held) = slot {
+                waiting += work(held, held.left() - 1);
+                running += estimate(held).saturating_sub(fx.now().since(held.began));
+            }
+        }
+        let share = |work: Span| Span(work.0 / self.slots.len() as u64);
+        (share(waiting + running), share(running))
+    }
+
+    /// Whether tasks of long jobs wait or run here.
+    #[must_use]
+    pub fn has_long(&self, fx: &Effects<'_>) -> bool {
+        self.runs_long(fx) || self.queue.iter().any(|entry| is_long_row(entry, fx))
+    }
+
+    fn runs_long(&self, fx: &Effects<'_>) -> bool {
+        self.slots.iter().any(|slot| matches!(slot, Slot::Running(held) if is_long(held.row.job, fx)))
+    }
+
+    /// Takes out the first reservations in a row that wait behind a task of a long job.
+    pub fn take_behind_long(&mut self, fx: &Effects<'_>, out: &mut Vec<Reservation>) {
+        let mut behind = self.runs_long(fx);
+        let mut ended = false;
+        self.queue.retain_mut(|entry| match entry {
+            Entry::Reservation(place) if behind && !ended => {
+                out.push(*place);
+                false
+            }
+            Entry::Reservation(_) => true,
+            Entry::Row(_) => {
+                ended |= !out.is_empty();
+                behind |= is_long_row(entry, fx);
+                true
+            }
+        });
     }
 
     /// The core that is held for this claim.
@@ -197,11 +320,13 @@ impl Node {
     fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
         match probe {
             Probe::Reserve { job, group, count, repair } => {
-                self.reserve(Entry::Reservation { from, job, group, count, repair }, fx);
+                self.reserve(Reservation { from, job, group, count, repair }, fx);
             }
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
-                    self.run(core, Held::new(from, row), fx);
+                    let mut held = Held::new(from, row);
+                    held.stick = self.manners.sticky.then_some(group);
+                    self.run(core, held, fx);
                     self.fill(fx);
                 }
                 // The claim was given up meanwhile; the work is taken all the same, nothing may be lost.
@@ -209,7 +334,7 @@ impl Node {
             },
             Probe::Nothing { job, group } => self.release(from, job, group, fx),
             Probe::Cancel { job, group } => {
-                self.queue.retain(|entry| !entry.is_reservation(from, job, group));
+                self.queue.retain_mut(|entry| !entry.is_reservation(from, job, group));
             }
             Probe::Sample { task, repair } => {
                 let busy = self.slots.iter().filter(|slot| !matches!(slot, Slot::Idle)).count();
@@ -233,12 +358,20 @@ impl Node {
                 Slot::Running(_) | Slot::Claiming { .. } | Slot::Idle => {}
             }
         }
-        self.queue.retain(|entry| match entry {
+        self.queue.retain_mut(|entry| match entry {
             Entry::Row(held) => held.from != actor,
-            Entry::Reservation { from, .. } => *from != actor,
+            Entry::Reservation(place) => place.from != actor,
         });
         self.fill(fx);
     }
+}
+
+fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
+    fx.catalog().job(job).class > 0
+}
+
+fn is_long_row(entry: &Entry, fx: &Effects<'_>) -> bool {
+    matches!(entry, Entry::Row(held) if is_long(held.row.job, fx))
 }
 
 impl Machine for Node {
@@ -249,15 +382,7 @@ impl Machine for Node {
                 Message::Launch(Launch::Drop(tasks)) => self.drop_tasks(tasks, fx),
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 Message::Probe(probe) => self.probe(from, probe, fx),
-                Message::Job(_)
-                | Message::Launch(_)
-                | Message::Core(_)
-                | Message::Visitor(_)
-                | Message::Ring(_)
-                | Message::Gang(_)
-                | Message::Gossip(_) => {
-                    fx.unexpected(&msg);
-                }
+                _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a scheduler that died is reported down instead.

@@ -4,8 +4,8 @@
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{
-    FullRepetition, LatinSquare, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait, Peacock,
-    PeacockForm, PolicySpec, Sparrow, SparrowForm,
+    Eagle, FullRepetition, Hawk, Kubernetes, LatinSquare, Murmuration, MurmurationOrder, MurmurationSpread,
+    MurmurationWait, Peacock, PeacockForm, PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
 };
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
@@ -42,7 +42,8 @@ impl Catalog for Load {
     }
     fn job(&self, job: JobId) -> JobSpec {
         let arrival = self.arrivals[job.index()];
-        JobSpec { arrival, tasks: self.tasks, client: job.0 % self.schedulers, class: 0, deadline: None }
+        let (client, class) = (job.0 % self.schedulers, (job.0 % 5 == 4).into());
+        JobSpec { arrival, tasks: self.tasks, client, class, deadline: None }
     }
     fn estimate(&self, _: TaskId) -> Span {
         Span::from_secs(1)
@@ -62,6 +63,21 @@ pub fn policies() -> Vec<PolicySpec> {
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
         PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
+        PolicySpec::Sparrow(Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() }),
+        PolicySpec::Hawk(Hawk { big_partition: 0.5, replacement: true, ..Hawk::default() }),
+        PolicySpec::Eagle(Eagle { big_partition: 0.5, cancellation: true, ..Eagle::default() }),
+        PolicySpec::Eagle(Eagle { retry_rounds: 3, sticky: false, srpt: false, ..Eagle::default() }),
+        PolicySpec::Kubernetes(Kubernetes { retry: Retry::Tail, ..Kubernetes::default() }),
+        PolicySpec::Kubernetes(Kubernetes { retry: Retry::Events, ..Kubernetes::default() }),
+        PolicySpec::YaqD(YaqD {
+            heartbeat: Span::from_millis(300),
+            together: true,
+            jitter: true,
+            ..YaqD::default()
+        }),
+        PolicySpec::YaqD(YaqD { heartbeat: Span::from_millis(8), silent: true, ..YaqD::default() }),
+        PolicySpec::YaqD(YaqD { nodes: 0.6, srpt: false, ..YaqD::default() }),
+        PolicySpec::YaqC(YaqC { srpt: false, ..YaqC::default() }),
         PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
         PolicySpec::Murmuration(Murmuration {
             order: MurmurationOrder::Srjf,

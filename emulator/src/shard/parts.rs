@@ -4,7 +4,7 @@ use volary_actors::base::{ActorId, Span};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Machine;
 use volary_actors::policies::{PolicySpec, Seat};
-use volary_actors::roles::{Client, Worker};
+use volary_actors::roles::Worker;
 use volary_netem::Fabric;
 
 use super::Placement;
@@ -46,7 +46,7 @@ impl Parts<'_> {
         let watch = Watch::new(layout);
         let seat = |index| Seat { me: actor, index, layout, lossy, watched: watch.has(index) };
         match layout.role(actor) {
-            Role::Client(i) => Box::new(Client::new(i)),
+            Role::Client(i) => policy.client(seat(i)),
             Role::Scheduler(i) => policy.scheduler(seat(i)),
             Role::Node(i) => policy.node(seat(i)),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),

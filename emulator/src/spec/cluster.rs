@@ -15,8 +15,10 @@ use super::explain;
 use super::file::ClusterSection;
 use super::include::located;
 use super::kind::Kind;
+use super::room::Room;
 use crate::cores::CoreTable;
 use crate::files::Files;
+use crate::workload::Service;
 
 /// Nodes that share a rack where no topology says otherwise. Racks then matter only to faults aimed at
 /// `"rack:N"` and to interference of scope `rack`; links are alike everywhere.
@@ -37,6 +39,9 @@ pub struct Cluster {
     /// What joins the machines; absent: all links are alike and nodes stand in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyFile>,
+    /// What each node has and each task reserves; absent: a task reserves a core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<Room>,
 }
 
 /// Machines under one seed: what a run is built from.
@@ -58,8 +63,10 @@ impl Cluster {
         files: &Files,
         document: &Document,
         section: &ClusterSection,
+        service: &Service,
         seed: u64,
     ) -> Result<Self, SpecError> {
+        let room = Room::new(document, section, service)?;
         let schedulers = section.schedulers.unwrap_or(1);
         if schedulers == 0 {
             return Err(document
@@ -72,11 +79,11 @@ impl Cluster {
                 let topology = file.1.resolve(seed).map_err(|error| explain::netem(&file.0, &error))?;
                 (runs(topology.cores()), Some(file.1))
             }
-            None => (vec![Self::equal(document, section)?], None),
+            None => (vec![Self::equal(document, section, room)?], None),
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
         check_speed(document, &speed)?;
-        let cluster = Self { nodes, schedulers, speed, topology };
+        let cluster = Self { nodes, schedulers, speed, topology, room };
         let actors = cluster.actors();
         if actors > MOST_ACTORS {
             return Err(document
@@ -86,13 +93,18 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn equal(document: &Document, section: &ClusterSection) -> Result<(u32, u32), SpecError> {
+    fn equal(
+        document: &Document,
+        section: &ClusterSection,
+        room: Option<Room>,
+    ) -> Result<(u32, u32), SpecError> {
         let Some(nodes) = section.nodes else {
             return Err(document
                 .error_at(&["cluster"], "`cluster` lacks `nodes`")
                 .help("add nodes = 1000, or topology = \"file.toml\""));
         };
-        let cores = section.cores.unwrap_or(1);
+        let fit = room.map(|room| room.tasks());
+        let cores = section.cores.or(fit).unwrap_or(1);
         for (key, count) in [("nodes", nodes), ("cores", cores)] {
             if count == 0 {
                 return Err(document
@@ -100,7 +112,7 @@ impl Cluster {
                     .help(format!("write {key} = 1 or more")));
             }
         }
-        Ok((nodes, cores))
+        Ok((nodes, fit.map_or(cores, |fit| cores.min(fit))))
     }
 
     /// The topology file with its document; relative to the file that names it.
@@ -113,6 +125,8 @@ impl Cluster {
             ("nodes", section.nodes.is_some()),
             ("cores", section.cores.is_some()),
             ("speed", section.speed.is_some()),
+            ("cpu", section.cpu.is_some()),
+            ("memory", section.memory.is_some()),
         ];
         if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
             return Err(document
@@ -177,7 +191,11 @@ impl Cluster {
     #[must_use]
     pub fn layout(&self, extras: u32) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
-        Layout::new(self.schedulers, extras, cores)
+        let layout = Layout::new(self.schedulers, extras, cores);
+        match self.room {
+            Some(room) => room.tell(layout),
+            None => layout,
+        }
     }
 
     /// Everything about the machines of a run under `seed`, with `extras` actors that the policy adds.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use volary_actors::base::{Law, Span};
-use volary_netem::Network;
+use volary_netem::{Network, Size};
 
 pub use super::policy::PolicyEntry;
 pub use super::repeat::Repeat;
@@ -75,7 +75,8 @@ pub struct ClusterSection {
     /// How many nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Cores of each node; 1 if absent.
+    /// Cores of each node, which is how many tasks it runs at once; 1 if absent, or as many as `cpu` and
+    /// `memory` allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
     /// How many schedulers, each with its client; 1 if absent.
@@ -87,6 +88,12 @@ pub struct ClusterSection {
     /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<Law<f64>>,
+    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// Memory of each node that tasks can reserve. Needs `service.memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
 }
 
 /// `[[claim]]`: a statement and the comparisons that test it.

@@ -155,7 +155,7 @@ impl<'a> Planner<'a> {
     }
 
     fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
-        let cluster = Cluster::new(&self.files, document, &file.cluster, file.seed)?;
+        let cluster = Cluster::new(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
         let interference = table.map(|table| table.load(&self.files, &folder)).transpose();

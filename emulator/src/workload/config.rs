@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use volary_actors::base::{Law, Span};
+use volary_netem::Size;
 
 /// Where jobs come from: exactly one of `[workload.synthetic]`, `[workload.trace]`,
 /// `[workload.yahoo-like]`, `[workload.cloudera-like]`.
@@ -132,11 +133,25 @@ pub struct Service {
     /// comes from a trace or a trace-like generator, as in the papers that use them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of one. Needs `cluster.cpu`. It bounds
+    /// how many tasks a node runs at once, not how fast they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// Memory that a task reserves while it runs. Needs `cluster.memory`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
 }
 
 impl Default for Service {
     fn default() -> Self {
-        Self { demand: None, homogeneous: Share::ALL, correlated: Share::ALL, estimate: None }
+        Self {
+            demand: None,
+            homogeneous: Share::ALL,
+            correlated: Share::ALL,
+            estimate: None,
+            cpu: None,
+            memory: None,
+        }
     }
 }
 

@@ -27,7 +27,7 @@ fn service(homogeneous: f64, correlated: f64) -> Service {
         demand: Some(exponential()),
         homogeneous: Share::new(homogeneous).unwrap(),
         correlated: Share::new(correlated).unwrap(),
-        estimate: None,
+        ..Service::default()
     }
 }
 

@@ -78,6 +78,22 @@ fn cells_times_policies_in_written_order() {
     assert_eq!(experiment.points[0].resolved.cluster.layout(0).workers(), 20);
 }
 
+/// A node of 8 cores and 64 GiB that may run 110 tasks at once has CPU for 80 of them, and memory for 64.
+#[test]
+fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
+    let workers = |cluster: &str, service: &str| {
+        let text = GOOD.replace("cores = 2", cluster).replace("[service]", &format!("[service]\n{service}"));
+        plan(&text).unwrap().points[0].resolved.cluster.layout(0).workers()
+    };
+    assert_eq!(workers("cores = 110\ncpu = 8", "cpu = 0.1"), 10 * 80);
+    assert_eq!(
+        workers("cores = 110\ncpu = 8\nmemory = \"64 GiB\"", "cpu = 0.1\nmemory = \"1 GiB\""),
+        10 * 64
+    );
+    assert_eq!(workers("cores = 110\ncpu = 32", "cpu = 0.1"), 10 * 110);
+    assert_eq!(workers("memory = \"64 GiB\"", "memory = \"20 GiB\""), 10 * 3);
+}
+
 #[test]
 fn ids_follow_what_a_result_depends_on() {
     let ids = |text: &str, overrides: &Overrides| -> Vec<String> {

@@ -37,6 +37,10 @@ const MISTAKES: &[Mistake] = &[
         &["latin-square", "exceeds the number of servers", "cluster.nodes"],
     ),
     ("nodes = 10\n", "nodes = 0\n", ":5:9", &["without nodes", "nodes = 1 or more"]),
+    ("cores = 2", "cpu = 8", ":6:7", &["cluster.cpu", "without `service.cpu`", "add cpu to [service]"]),
+    ("cores = 2", "memory = \"64\"", ":6:10", &["cluster.memory", "is not a size", "64 GiB"]),
+    ("cores = 2", "cpu = 0", ":6:7", &["between 0.001 and", "a tenth of a core"]),
+    ("[service]", "[service]\nmemory = \"1 GiB\"", ":14:10", &["without `cluster.memory`"]),
     ("nodes = 10\n", "", ":4:2", &["`cluster` lacks `nodes`", "topology"]),
     ("seed = 7", "repeat = 0", ":2:10", &["repeat", "at least 1"]),
     ("seed = 7", "repeat = \"often\"", ":2:10", &["repeat", "auto"]),
@@ -130,6 +134,16 @@ fn every_mistake_is_located_and_has_a_remedy() {
 }
 
 #[test]
+fn a_task_that_fits_nowhere_is_refused() {
+    let text = GOOD.replace("cores = 2", "cpu = 8").replace("[service]", "[service]\ncpu = 9");
+    let text = message(&text);
+    assert!(
+        text.contains("e.toml:14:7") && text.contains("lower service.cpu, or raise cluster.cpu"),
+        "{text}"
+    );
+}
+
+#[test]
 fn no_policy_is_refused() {
     let text: String = GOOD.split("[[policy]]").next().unwrap().replace("seed = 7", "seed = 7\npolicy = []");
     assert!(
@@ -163,6 +177,6 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
     assert_eq!(
         text,
         "unknown key `core`\n --> e.toml:6:1\n  |\n6 | core = 2\n  | ^^^^ expected `nodes`, `cores`, \
-         `schedulers`, `topology` or `speed`\n  = help: did you mean `cores`?"
+         `schedulers`, `topology`, `speed`, `cpu` or `memory`\n  = help: did you mean `cores`?"
     );
 }

@@ -7,7 +7,7 @@ use volary_actors::base::Rng;
 use crate::faults::faults;
 
 /// Policies with the parameters worth varying; `#` stands for a small order.
-const POLICIES: [&str; 20] = [
+const POLICIES: [&str; 32] = [
     "latin-square = { order = # }",
     "latin-square = { order = #, preemption = false }",
     "full-repetition = { order = # }",
@@ -20,6 +20,7 @@ const POLICIES: [&str; 20] = [
     "sparrow = { cancellation = false, probe_ratio = 1.05 }",
     "sparrow = { form = \"pairs\", group = # }",
     "sparrow = { form = \"per-task\" }",
+    "sparrow = { min_probes = 20, replacement = true }",
     "peacock = { interval = \"500ms\" }",
     "peacock = { form = \"threshold\" }",
     "murmuration = {}",
@@ -28,6 +29,17 @@ const POLICIES: [&str; 20] = [
     "murmuration = { wait = \"clock\", copy = \"naive\", forget_dead = false }",
     "murmuration = { spread = \"datagrams\", repair = \"2s\" }",
     "murmuration = { spread = \"epidemic\", fan_out = #, repair = \"5s\" }",
+    "hawk = { big_partition = 0.6, replacement = true }",
+    "hawk = { min_probes = 0, cancellation = true }",
+    "eagle = { big_partition = 0.5 }",
+    "kubernetes = { retry_after = \"1s\" }",
+    "kubernetes = { retry = \"tail\", attempt = \"20ms\" }",
+    "kubernetes = { retry = \"events\", attempt = \"0s\" }",
+    "yaq-d = { heartbeat = \"500ms\" }",
+    "yaq-d = { heartbeat = \"2s\", together = true, jitter = true, nodes = 0.5 }",
+    "yaq-c = {}",
+    "yaq-c = { srpt = false }",
+    "eagle = { retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
 ];
 
 /// Draws lots.
@@ -138,7 +150,8 @@ pub(crate) fn experiment(seed: u64) -> String {
     site.write(&mut text);
     write!(
         text,
-        "[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\ninterarrival = {{ exponential = {{ mean = \"{gap}s\" }} }}\n\
+        "[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\ncutoff = \"1200ms\"\n\
+         interarrival = {{ exponential = {{ mean = \"{gap}s\" }} }}\n\
          [service]\ndemand = {demand}\nhomogeneous = {homogeneous}\ncorrelated = {correlated}\n[network]\n"
     )
     .unwrap();

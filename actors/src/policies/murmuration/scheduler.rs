@@ -292,7 +292,7 @@ impl Desk {
     }
 
     fn tell(&mut self, job: JobId, nodes: [u32; 2], form: Form, repair: bool, fx: &mut Effects<'_>) {
-        let (number, maker) = (self.teller.number(), self.index as u16);
+        let (number, maker) = (self.teller.number(), self.index);
         let news = Placed { job, nodes, at: fx.now(), number, maker, form, rumour: self.teller.rumours() };
         self.teller.tell(Gossip::Placed(news), repair, fx);
     }

@@ -110,7 +110,7 @@ fn figure_8_conflicts_end_in_agreement() {
         let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
         for (own, bench) in both.iter_mut().enumerate() {
             // The ten seconds are a task that the other one placed.
-            let maker = 1 - own as u16;
+            let maker = 1 - own as u32;
             let placed = Placed {
                 at: Time::ZERO,
                 job: JobId(10),
@@ -120,7 +120,7 @@ fn figure_8_conflicts_end_in_agreement() {
                 form: Form::Single,
                 rumour: false,
             };
-            let from = layout.scheduler(u32::from(maker));
+            let from = layout.scheduler(maker);
             assert_eq!(learnt(&hear(bench, from, Gossip::Placed(placed))), [(0, 10)]);
         }
         let mut news: Vec<(usize, Message)> = Vec::new();

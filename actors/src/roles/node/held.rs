@@ -1,6 +1,6 @@
 //! A row of tasks that a node holds, and what of it is gone.
 
-use crate::base::{ActorId, CopyId};
+use crate::base::{ActorId, CopyId, Time};
 use crate::message::{Row, Tasks};
 use crate::roles::jobs::Bits;
 
@@ -15,11 +15,15 @@ pub(super) struct Held {
     gone: Bits,
     /// The position that runs, or the first that may.
     pub at: u16,
+    /// When what runs began.
+    pub began: Time,
+    /// The group it was claimed for, if its scheduler is to be asked again once it ended.
+    pub stick: Option<u32>,
 }
 
 impl Held {
     pub(super) fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0 }
+        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0, began: Time::ZERO, stick: None }
     }
 
     /// Marks positions of tasks as gone.
@@ -29,6 +33,11 @@ impl Held {
                 self.gone.add(u32::from(position));
             }
         }
+    }
+
+    /// Positions from `at` on that are not gone.
+    pub(super) fn left(&self) -> u32 {
+        (self.at..self.row.len).filter(|&position| !self.gone.has(u32::from(position))).count() as u32
     }
 
     pub(super) fn overlaps(&self, tasks: Tasks) -> bool {

@@ -1,16 +1,24 @@
-//! A scheduler of Sparrow: reservations and samples, late binding, and what becomes of both when something is
-//! lost.
+//! Late binding: reservations on sampled nodes, tasks for those that claim first, and what becomes of both when
+//! something is lost. Sparrow, and the short jobs of Hawk and Eagle.
 
-use super::group::Group;
-use super::samples::Samples;
-use super::{Form, Sparrow};
+mod group;
+mod offer;
+mod samples;
+mod sharing;
+mod terms;
+
+use self::group::Group;
+use self::offer::Offer;
+use self::samples::Samples;
+pub use self::sharing::Sharing;
+pub use self::terms::{Form, Terms};
+use super::jobs::{Completion, JobTable, Open};
+use super::members::Members;
+use super::returned;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, Probe, Row};
-use crate::policies::Seat;
-use crate::roles::jobs::{Completion, JobTable, Open};
-use crate::roles::members::Members;
-use crate::roles::returned;
+use crate::message::{Job, Launch, Message, Probe, Row, Share};
 
 #[derive(Debug)]
 struct Placed {
@@ -24,37 +32,36 @@ struct Placed {
     checking: bool,
 }
 
-/// A scheduler of any form.
+/// A scheduler that binds late.
 #[derive(Debug)]
-pub(super) struct Scheduler {
-    config: Sparrow,
+pub struct Late {
+    terms: Terms,
+    /// Whether probes can be turned away, and what is known of who would.
+    sharing: Option<Sharing>,
     lossy: bool,
     members: Members,
     jobs: JobTable<Placed>,
     sample: Vec<ActorId>,
 }
 
-impl Scheduler {
-    pub(super) fn new(config: Sparrow, seat: Seat<'_>) -> Self {
-        Self {
-            config,
-            lossy: seat.lossy,
-            members: Members::new(seat.layout),
-            jobs: JobTable::default(),
-            sample: Vec::new(),
-        }
+impl Late {
+    /// A scheduler on these terms; probes are repeated only where datagrams can be lost.
+    #[must_use]
+    pub fn new(terms: Terms, sharing: Option<Sharing>, layout: &Layout, lossy: bool) -> Self {
+        let (members, jobs) = (Members::new(layout), JobTable::new());
+        Self { terms, sharing, lossy, members, jobs, sample: Vec::new() }
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         open.attempts(1);
         let tasks = open.spec.tasks;
-        let size = match self.config.form {
+        let size = match self.terms.form {
             Form::Batch => tasks,
-            Form::Pairs => self.config.group,
+            Form::Pairs => self.terms.group,
             Form::PerTask => 1,
         };
-        let samples = (self.config.form == Form::PerTask).then(|| Samples::new(tasks, self.samples_each()));
+        let samples = (self.terms.form == Form::PerTask).then(|| Samples::new(tasks, self.samples_each()));
         let mut placed = Placed {
             open,
             groups: (0..tasks.div_ceil(size)).map(|g| Group::new(g * size, size, tasks)).collect(),
@@ -71,12 +78,12 @@ impl Scheduler {
     }
 
     fn samples_each(&self) -> usize {
-        self.config.probe_ratio.ceil() as usize
+        self.terms.ratio.ceil() as usize
     }
 
     fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.lossy {
-            let wait = Span(self.config.probe_timeout.0.saturating_mul(1 << attempt.min(16)));
+            let wait = Span(self.terms.timeout.0.saturating_mul(1 << attempt.min(16)));
             fx.arm(Timer::Recheck { job, attempt }, wait);
         }
     }
@@ -106,16 +113,37 @@ impl Scheduler {
         repair: bool,
         fx: &mut Effects<'_>,
     ) {
-        let places = (f64::from(tasks) * self.config.probe_ratio).ceil() as usize;
-        let servers = if self.config.form == Form::Pairs { places.min(group.len as usize) } else { places };
-        self.sample.clear();
-        self.members.sample(fx.rng(), servers.max(1), &mut self.sample);
+        let least = if repair { 0 } else { self.terms.at_least };
+        let places = ((f64::from(tasks) * self.terms.ratio).ceil() as u32).max(least).max(1) as usize;
+        let servers = if self.terms.form == Form::Pairs { places.min(group.len as usize) } else { places };
+        self.draw(servers, fx);
         let found = self.sample.len();
         for (i, &node) in self.sample.iter().enumerate() {
             // With fewer nodes than places they hold as many each as is needed, the first ones one more.
             let count = (places / found + usize::from(i < places % found)) as u32;
-            group.reserved.push((node, count));
-            fx.send_as(repair, node, Probe::Reserve { job, group: id, count, repair });
+            // A node that has places already, or is drawn again, is told how many it holds in all.
+            let count = if repair || self.terms.replacement {
+                group.add(node, count)
+            } else {
+                group.reserved.push((node, count));
+                count
+            };
+            let again = self.terms.replacement && self.sample[i + 1..].first() == Some(&node);
+            if !again {
+                let offer = Offer { job, group: id, count, round: 0, last: repair, repair };
+                offer.send(node, self.sharing.as_ref(), fx);
+            }
+        }
+    }
+
+    /// Draws so many nodes, equal ones next to each other.
+    fn draw(&mut self, servers: usize, fx: &mut Effects<'_>) {
+        self.sample.clear();
+        if self.terms.replacement {
+            self.sample.extend((0..servers).filter_map(|_| self.members.pick(fx.rng())));
+            self.sample.sort_unstable();
+        } else {
+            self.members.sample(fx.rng(), servers, &mut self.sample);
         }
     }
 
@@ -165,10 +193,27 @@ impl Scheduler {
         let Some(group) = granted else {
             return fx.send_as(repair, node, Probe::Nothing { job, group: id });
         };
-        if self.config.cancellation && !group.is_open() {
+        if self.terms.cancellation && !group.is_open() {
             for (node, _) in group.reserved.drain(..) {
                 fx.send(node, Probe::Cancel { job, group: id });
             }
+        }
+    }
+
+    /// A node has long work and turns places away: they go elsewhere, as long as they are of use.
+    fn rejected(&mut self, node: ActorId, refused: Offer, fx: &mut Effects<'_>) {
+        let Offer { job, group: id, count, round, repair, .. } = refused;
+        let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
+        let Some(group) = placed.groups.get_mut(id as usize) else { return };
+        let places = group.refused(node, count);
+        if !group.is_open() {
+            return;
+        }
+        let round = round.saturating_add(1);
+        for _ in 0..places {
+            let Some((node, last)) = sharing.elsewhere(round, &self.members, fx) else { return };
+            let offer = Offer { job, group: id, count: group.add(node, 1), round, last, repair };
+            offer.send(node, Some(sharing), fx);
         }
     }
 
@@ -192,7 +237,8 @@ impl Scheduler {
             }
             let group = &placed.groups[id as usize];
             for &(node, count) in &group.reserved {
-                fx.recover(node, Probe::Reserve { job, group: id, count, repair: true });
+                let offer = Offer { job, group: id, count, round: 0, last: true, repair: true };
+                offer.send(node, self.sharing.as_ref(), fx);
             }
             if group.reserved.is_empty() {
                 let tasks = group.waiting();
@@ -233,7 +279,7 @@ impl Scheduler {
     fn lost(&self, placed: &mut Placed, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
         let places = if gone { group.forget(node) } else { 0 };
-        let worth = (f64::from(places) / self.config.probe_ratio).ceil() as u32;
+        let worth = (f64::from(places) / self.terms.ratio).ceil() as u32;
         let mut missing = if group.is_open() { worth } else { 0 };
         for task in group.base..group.base + group.launched {
             let at = &mut placed.nodes[task as usize];
@@ -272,7 +318,7 @@ impl Scheduler {
     }
 }
 
-impl Machine for Scheduler {
+impl Machine for Late {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
@@ -282,6 +328,17 @@ impl Machine for Scheduler {
                     self.claim(from, job, group, repair, fx);
                 }
                 Message::Probe(Probe::Length { task, length }) => self.length(from, task, length, fx),
+                Message::Share(Share::Rejected { job, count, round, repair }) => {
+                    let refused = Offer { job, group: 0, count, round, last: false, repair };
+                    self.rejected(from, refused, fx);
+                }
+                Message::Share(Share::Bits(news)) => {
+                    if let Some(sharing) = &mut self.sharing {
+                        sharing.bits.learn(news, fx.layout().nodes());
+                    }
+                }
+                // It answers for the bitmap's sake.
+                Message::Share(Share::Accepted { .. }) => {}
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Recheck { job, attempt }) => self.repeat(job, attempt, fx),

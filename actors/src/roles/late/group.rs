@@ -43,6 +43,27 @@ impl Group {
         }
     }
 
+    /// A node holds `count` more places; how many it has now.
+    pub(super) fn add(&mut self, node: ActorId, count: u32) -> u32 {
+        if let Some((_, places)) = self.reserved.iter_mut().find(|(n, _)| *n == node) {
+            *places = places.saturating_add(count);
+            return *places;
+        }
+        self.reserved.push((node, count));
+        count
+    }
+
+    /// A node does not keep `count` of its places; how many of them it had.
+    pub(super) fn refused(&mut self, node: ActorId, count: u32) -> u32 {
+        let Some(i) = self.reserved.iter().position(|(n, _)| *n == node) else { return 0 };
+        let gone = count.min(self.reserved[i].1);
+        self.reserved[i].1 -= gone;
+        if self.reserved[i].1 == 0 {
+            self.reserved.swap_remove(i);
+        }
+        gone
+    }
+
     /// The next task to be handed out, with its attempt number.
     pub(super) fn next(&mut self, open: &mut Open) -> Option<(u32, u32)> {
         // A task given up as lost may have finished after all.

@@ -1,0 +1,114 @@
+//! Eagle: probes that a node with long work turns away, and the bitmap that says which nodes have any.
+
+use serde::{Deserialize, Serialize};
+
+use super::Conversation;
+use super::check::Envelope;
+use crate::base::{Class, JobId, Time};
+
+/// A time in a form that leaves room in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stamp([u32; 2]);
+
+impl From<Time> for Stamp {
+    fn from(time: Time) -> Self {
+        Self([(time.0 >> 32) as u32, time.0 as u32])
+    }
+}
+
+impl From<Stamp> for Time {
+    fn from(Stamp([high, low]): Stamp) -> Self {
+        Self(u64::from(high) << 32 | u64::from(low))
+    }
+}
+
+/// A stretch of the bitmap: `len` blocks of [`Blocks::NODES`] nodes from block `first` on, all with these bits.
+/// A bitmap is longer than a message, so it travels in as few of these as it can.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Blocks {
+    /// The first block.
+    pub first: u16,
+    /// How many, at least one.
+    pub len: u16,
+    /// One bit for each node of a block, set if the node has long work.
+    pub bits: [u32; 3],
+    /// When the central scheduler said so.
+    pub at: Stamp,
+}
+
+impl Blocks {
+    /// Nodes of a block.
+    pub const NODES: u32 = 96;
+}
+
+/// State sharing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Share {
+    /// Scheduler → node: `count` places in your queue for tasks of this job, unless you have long work.
+    Probe {
+        /// The job.
+        job: JobId,
+        /// Places, at least one.
+        count: u32,
+        /// How often they were turned away before.
+        round: u16,
+        /// Whether they must be taken in any case.
+        last: bool,
+        /// Whether it repairs a loss.
+        repair: bool,
+        /// Of when the newest stretch of bitmap is that the scheduler has.
+        known: Stamp,
+    },
+    /// Node → scheduler: taken.
+    Accepted {
+        /// The job.
+        job: JobId,
+    },
+    /// Node → scheduler: not taken, long tasks wait or run here.
+    Rejected {
+        /// The job.
+        job: JobId,
+        /// Places asked for.
+        count: u32,
+        /// The round of the probe.
+        round: u16,
+        /// Whether the probe repaired a loss.
+        repair: bool,
+    },
+    /// Scheduler → node with a long task, node → scheduler with an answer: a part of the bitmap.
+    Bits(Blocks),
+}
+
+impl Conversation for Share {
+    const VARIANTS: &'static [(&'static str, Class)] = &[
+        ("share.probe", Class::Datagram),
+        ("share.accepted", Class::Datagram),
+        ("share.rejected", Class::Datagram),
+        ("share.bits", Class::Datagram),
+    ];
+    fn variant(&self) -> u8 {
+        match self {
+            Self::Probe { .. } => 0,
+            Self::Accepted { .. } => 1,
+            Self::Rejected { .. } => 2,
+            Self::Bits(_) => 3,
+        }
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        match *self {
+            Self::Probe { job, count, .. } => {
+                envelope.downwards() && count > 0 && envelope.has_task(job.task(0))
+            }
+            Self::Accepted { job } | Self::Rejected { job, .. } => {
+                envelope.upwards() && envelope.has_task(job.task(0))
+            }
+            Self::Bits(Blocks { first, len, .. }) => {
+                let blocks = envelope.layout.nodes().div_ceil(Blocks::NODES);
+                (envelope.downwards() || envelope.upwards())
+                    && len > 0
+                    && u32::from(first) + u32::from(len) <= blocks
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The central scheduler's choice of nodes for long tasks: the least wait within the big partition.
+
+use crate::base::{ActorId, TaskId};
+use crate::layout::Layout;
+use crate::machine::Effects;
+use crate::message::Share;
+use crate::roles::ahead::Ahead;
+use crate::roles::bits::Bits;
+use crate::roles::early::Place;
+use crate::roles::members::Members;
+
+/// How many nodes a share of them is, at least one.
+pub(in crate::policies) fn partition(share: f64, layout: &Layout) -> u32 {
+    let nodes = layout.nodes();
+    ((share * f64::from(nodes)).ceil() as u32).clamp(1, nodes.max(1))
+}
+
+/// Knows what it sent where.
+#[derive(Debug)]
+pub(in crate::policies) struct LeastWait {
+    ahead: Ahead,
+    /// Nodes with long work, for those who want to know.
+    bits: Option<Bits>,
+}
+
+impl LeastWait {
+    /// Among the first `big` nodes; `shares` the bitmap with them.
+    pub(in crate::policies) fn new(layout: &Layout, big: u32, shares: bool) -> Self {
+        Self { ahead: Ahead::new(layout, big), bits: shares.then(Bits::default) }
+    }
+
+    fn mark(&mut self, node: u32, layout: &Layout) {
+        if let Some(bits) = &mut self.bits {
+            bits.set(node, !self.ahead.is_idle(node), layout.nodes());
+        }
+    }
+}
+
+impl Place for LeastWait {
+    fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+        let now = fx.now();
+        let Some(node) = self.ahead.pick(now, fx.rng()) else {
+            // None of them can be reached: better anywhere than nowhere.
+            return members.pick(fx.rng());
+        };
+        self.ahead.add(node, task, fx.catalog().job_estimate(task.job), now);
+        self.mark(node, fx.layout());
+        Some(fx.layout().node(node))
+    }
+
+    fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        if let Some(bits) = &mut self.bits {
+            bits.stamp(fx.now());
+            for part in bits.newer(crate::base::Time::ZERO) {
+                fx.send(node, Share::Bits(part));
+            }
+        }
+    }
+
+    fn left(&mut self, task: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.ahead.remove(number, task, fx.now());
+        self.mark(number, fx.layout());
+    }
+
+    fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.ahead.clear(number);
+        self.ahead.reach(number, back);
+        self.mark(number, fx.layout());
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        self.ahead.reach(fx.layout().node_number(node), can);
+        true
+    }
+}

@@ -1,0 +1,118 @@
+//! A node of Hawk: the plain one, which steals when it becomes idle.
+
+use std::collections::VecDeque;
+
+use crate::base::ActorId;
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine};
+use crate::message::{Message, Probe, Steal};
+use crate::policies::Seat;
+use crate::roles::Node as Plain;
+use crate::roles::node::Reservation;
+
+/// A node manager that steals.
+#[derive(Debug)]
+pub(super) struct Node {
+    plain: Plain,
+    index: u32,
+    /// Nodes of the big partition: the first ones.
+    big: u32,
+    attempts: u32,
+    /// Nodes that may still be asked since this one became idle.
+    left: u32,
+    idle: bool,
+    /// Reservations that were stolen from here. The scheduler still counts on them and the thief may die, so
+    /// they are claimed once nothing else is left to do.
+    stolen: VecDeque<Reservation>,
+    /// Reservations on their way out: kept for its memory.
+    loot: Vec<Reservation>,
+}
+
+impl Node {
+    pub(super) fn new(seat: Seat<'_>, big: u32, attempts: u32) -> Self {
+        Self {
+            plain: Plain::new(seat.layout.cores(seat.index)),
+            index: seat.index,
+            big,
+            attempts,
+            left: 0,
+            idle: true,
+            stolen: VecDeque::new(),
+            loot: Vec::new(),
+        }
+    }
+
+    fn hear(&mut self, from: ActorId, steal: Steal, fx: &mut Effects<'_>) {
+        match steal {
+            Steal::Ask => self.give(from, fx),
+            Steal::Loot { scheduler, job, count, repair } => {
+                let from = fx.layout().scheduler(scheduler);
+                self.plain.reserve(Reservation { from, job, group: 0, count, repair }, fx);
+            }
+            Steal::Nothing => {
+                if self.idle {
+                    self.ask(fx);
+                }
+            }
+        }
+    }
+
+    /// Gives away the first reservations in a row that wait behind a long task.
+    fn give(&mut self, to: ActorId, fx: &mut Effects<'_>) {
+        self.plain.take_behind_long(fx, &mut self.loot);
+        if self.loot.is_empty() {
+            return fx.send(to, Steal::Nothing);
+        }
+        for place in self.loot.drain(..) {
+            if let Role::Scheduler(scheduler) = fx.layout().role(place.from) {
+                let Reservation { job, count, repair, .. } = place;
+                fx.send_as(repair, to, Steal::Loot { scheduler, job, count, repair });
+            }
+            self.stolen.push_back(place);
+        }
+    }
+
+    /// Asks another node of the big partition, if one may still be asked.
+    fn ask(&mut self, fx: &mut Effects<'_>) {
+        let others = self.big - u32::from(self.index < self.big);
+        if self.left == 0 || others == 0 {
+            return;
+        }
+        self.left -= 1;
+        let draw = fx.rng().below(others);
+        let victim = if draw >= self.index { draw + 1 } else { draw };
+        fx.send(fx.layout().node(victim), Steal::Ask);
+    }
+
+    /// After a step: claims what was stolen, or steals, if there is nothing else to do.
+    fn settle(&mut self, fx: &mut Effects<'_>) {
+        while self.plain.is_idle()
+            && let Some(place) = self.stolen.pop_front()
+        {
+            self.plain.reserve(place, fx);
+        }
+        let was = std::mem::replace(&mut self.idle, self.plain.is_idle());
+        if self.idle && !was {
+            self.left = self.attempts;
+            self.ask(fx);
+        }
+    }
+}
+
+impl Machine for Node {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg: Message::Steal(steal) } => self.hear(from, steal, fx),
+            Input::Deliver { from, msg: Message::Probe(Probe::Cancel { job, .. }) } => {
+                self.stolen.retain(|place| (place.from, place.job) != (from, job));
+                self.plain.step(input, fx);
+            }
+            Input::Down { actor } => {
+                self.stolen.retain(|place| place.from != actor);
+                self.plain.step(input, fx);
+            }
+            _ => self.plain.step(input, fx),
+        }
+        self.settle(fx);
+    }
+}

@@ -1,0 +1,223 @@
+//! Tasks that wait for room: those to be tried now, and those to be tried later.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::Retry;
+use crate::base::{CopyId, Span, Time};
+
+/// Back-off after the first attempt that failed, and the most (Kubernetes 1.23).
+const BACK_OFF: Span = Span::from_secs(1);
+const MOST_BACK_OFF: Span = Span::from_secs(10);
+/// How often those that backed off are looked at.
+const FLUSH: Span = Span::from_secs(1);
+/// How often those that nothing has happened for are looked at, and how long they wait at least.
+const SWEEP: Span = Span::from_secs(30);
+const FORGOTTEN: Span = Span::from_secs(60);
+
+/// A task that has no node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Pod {
+    /// The copy to be launched.
+    pub copy: CopyId,
+    /// When its job arrived.
+    created: Time,
+    /// Attempts that failed.
+    failures: u32,
+}
+
+impl Pod {
+    pub(super) const fn new(copy: CopyId, created: Time) -> Self {
+        Self { copy, created, failures: 0 }
+    }
+
+    /// How long it backs off after its last failure.
+    fn back_off(&self) -> Span {
+        Span(BACK_OFF.0 << self.failures.saturating_sub(1).min(4)).min(MOST_BACK_OFF)
+    }
+}
+
+/// The least time first, then who came first.
+type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
+
+/// Tasks without a node.
+#[derive(Debug)]
+pub(super) struct Pending {
+    retry: Retry,
+    after: Span,
+    /// To be tried now.
+    active: Heap,
+    /// `events`: backing off, until when.
+    backing: Heap,
+    /// No room was found, since when; the oldest first.
+    failed: VecDeque<(Time, Pod)>,
+    came: u64,
+}
+
+impl Pending {
+    pub(super) fn new(retry: Retry, after: Span) -> Self {
+        Self {
+            retry,
+            after,
+            active: BinaryHeap::new(),
+            backing: BinaryHeap::new(),
+            failed: VecDeque::new(),
+            came: 0,
+        }
+    }
+
+    fn at(&mut self, time: Time, pod: Pod) -> Reverse<(Time, u64, Pod)> {
+        self.came += 1;
+        Reverse((time, self.came, pod))
+    }
+
+    /// A task is to be tried.
+    pub(super) fn add(&mut self, pod: Pod, now: Time) {
+        let rank = match self.retry {
+            Retry::Timer => pod.created,
+            Retry::Tail => Time::ZERO,
+            Retry::Events => now,
+        };
+        let at = self.at(rank, pod);
+        self.active.push(at);
+    }
+
+    /// The next task to be tried.
+    pub(super) fn pop(&mut self) -> Option<Pod> {
+        self.active.pop().map(|Reverse((_, _, pod))| pod)
+    }
+
+    /// There was no room for a task; `freed` says whether some was made while it was looked for.
+    pub(super) fn failed(&mut self, mut pod: Pod, freed: bool, now: Time) {
+        pod.failures += 1;
+        match self.retry {
+            Retry::Tail => self.add(pod, now),
+            Retry::Events if freed => {
+                let at = self.at(now + pod.back_off(), pod);
+                self.backing.push(at);
+            }
+            Retry::Timer | Retry::Events => self.failed.push_back((now, pod)),
+        }
+    }
+
+    /// Room was made somewhere.
+    pub(super) fn freed(&mut self, now: Time) {
+        if self.retry == Retry::Events {
+            while let Some((since, pod)) = self.failed.pop_front() {
+                self.recall(since, pod, now);
+            }
+        }
+    }
+
+    /// Tries a task again as soon as its back-off is over.
+    fn recall(&mut self, since: Time, pod: Pod, now: Time) {
+        let until = since + pod.back_off();
+        if until <= now {
+            return self.add(pod, now);
+        }
+        let at = self.at(until, pod);
+        self.backing.push(at);
+    }
+
+    /// When to look at those that wait, after `now`.
+    pub(super) fn wakes(&self, now: Time) -> Option<Time> {
+        let next = |every: Span| Time((now.0 / every.0 + 1) * every.0);
+        match self.retry {
+            Retry::Tail => None,
+            Retry::Timer => self.failed.front().map(|&(since, _)| since + self.after),
+            Retry::Events if !self.backing.is_empty() => Some(next(FLUSH)),
+            Retry::Events => self.failed.front().map(|_| next(SWEEP)),
+        }
+    }
+
+    /// Looks at those that wait.
+    pub(super) fn wake(&mut self, now: Time) {
+        let patience = match self.retry {
+            Retry::Tail => return,
+            Retry::Timer => self.after,
+            Retry::Events => FORGOTTEN,
+        };
+        while let Some(&Reverse((until, _, pod))) = self.backing.peek()
+            && until <= now
+        {
+            self.backing.pop();
+            self.add(pod, now);
+        }
+        let sweeps = self.retry == Retry::Timer || now.0.is_multiple_of(SWEEP.0);
+        while let Some(&(since, pod)) = self.failed.front()
+            && sweeps
+            && since + patience <= now
+        {
+            // However long a back-off is, it is over.
+            self.failed.pop_front();
+            self.add(pod, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::JobId;
+
+    fn at(s: u64) -> Time {
+        Time::ZERO + Span::from_secs(s)
+    }
+
+    fn pod(job: u32) -> Pod {
+        Pod::new(JobId(job).task(0).copy(0), at(u64::from(job)))
+    }
+
+    fn jobs(pending: &mut Pending) -> Vec<u32> {
+        std::iter::from_fn(|| pending.pop()).map(|pod| pod.copy.task.job.0).collect()
+    }
+
+    #[test]
+    fn with_a_timer_who_failed_waits_and_comes_back_to_its_place() {
+        let mut pending = Pending::new(Retry::Timer, Span::from_secs(30));
+        pending.failed(pod(1), true, at(10));
+        pending.failed(pod(2), true, at(12));
+        pending.add(pod(3), at(13));
+        assert_eq!(pending.wakes(at(13)), Some(at(40)));
+        pending.freed(at(20));
+        pending.wake(at(40));
+        assert_eq!(jobs(&mut pending), [1, 3], "by arrival; the second waits for two more seconds");
+        pending.wake(at(42));
+        assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
+    }
+
+    #[test]
+    fn without_a_retry_queue_it_goes_to_the_tail() {
+        let mut pending = Pending::new(Retry::Tail, Span::from_secs(30));
+        (1..4).for_each(|job| pending.add(pod(job), at(3)));
+        let first = pending.pop().unwrap();
+        pending.failed(first, false, at(4));
+        assert_eq!(jobs(&mut pending), [2, 3, 1]);
+    }
+
+    /// Back-off of 1, 2, 4, 8, 10, 10 s; room made brings those back whose back-off is over, the others as soon
+    /// as it is, at the next full second; if nothing happens, a minute at least, at the next half one.
+    #[test]
+    fn events_bring_back_those_that_backed_off() {
+        let waits: Vec<_> =
+            (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
+        let mut pending = Pending::new(Retry::Events, Span::from_secs(30));
+        pending.failed(pod(1), false, at(10));
+        assert_eq!(pending.wakes(at(10)), Some(at(30)));
+        pending.failed(Pod { failures: 1, ..pod(2) }, false, at(10));
+        pending.freed(at(11));
+        assert_eq!(jobs(&mut pending), [1], "one second is over, two are not");
+        assert_eq!(pending.wakes(at(11)), Some(at(12)));
+        pending.wake(at(12));
+        assert_eq!(jobs(&mut pending), [2]);
+        pending.failed(pod(3), true, at(20));
+        pending.wake(at(21));
+        assert_eq!(jobs(&mut pending), [3], "room was made meanwhile: it only backs off");
+        pending.failed(pod(4), false, at(31));
+        pending.wake(at(90));
+        assert_eq!(jobs(&mut pending), [0; 0]);
+        pending.wake(at(120));
+        assert_eq!(jobs(&mut pending), [4]);
+    }
+}

@@ -1,0 +1,213 @@
+//! Yaq-d: schedulers that see nodes as of their last heartbeats.
+
+mod node;
+mod snapshot;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::node::Node;
+use self::snapshot::Snapshot;
+use super::{Policy, Seat};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::Node as Plain;
+use crate::roles::early::Early;
+use crate::roles::node::Manners;
+use crate::roles::queue::Order;
+
+/// Parameters of Yaq-d.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct YaqD {
+    /// How often a node says how long one would wait there. 8 s are recommended; the Murmuration paper divides
+    /// that by the speed-up of its arrivals and has 8 ms (section 6.2).
+    pub heartbeat: Span,
+    /// All nodes say so at the same instants, as in the simulators; otherwise evenly spread.
+    pub together: bool,
+    /// Heartbeats that say only that time has passed are not sent, as long as no datagram can be lost; schedulers
+    /// reckon with them all the same. For periods so short that nobody could send them all; needs nodes of one
+    /// core.
+    pub silent: bool,
+    /// Adds up to one period, drawn anew for each heartbeat, to what schedulers believe, as in the simulators.
+    pub jitter: bool,
+    /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
+    pub nodes: f64,
+    /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: which of them run
+    /// elsewhere a node does not know); otherwise in turn.
+    pub srpt: bool,
+    /// SRPT: a task lets others past up to this many times its own estimate.
+    pub bypass: f64,
+}
+
+impl Default for YaqD {
+    fn default() -> Self {
+        Self {
+            heartbeat: Span::from_secs(8),
+            together: false,
+            silent: false,
+            jitter: false,
+            nodes: 1.0,
+            srpt: true,
+            bypass: 5.0,
+        }
+    }
+}
+
+impl Policy for YaqD {
+    const ABOUT: &'static str = "Yaq-d (Rasley et al., EuroSys 2016, as in the Murmuration paper)\n\
+        Nodes queue tasks and tell all schedulers from time to time how long one would wait. A scheduler sends \
+        each task of a job to the node with the least wait, counting what it placed itself since it last heard \
+        of the node, and nothing of what others did.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if self.silent && layout.workers() != layout.nodes() {
+            return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
+        }
+        if self.heartbeat == Span::ZERO {
+            return Err("heartbeat: must be longer than zero".into());
+        }
+        if !(self.nodes > 0.0 && self.nodes <= 1.0) {
+            return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
+        }
+        check_bypass(self.bypass)
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Early::new(Snapshot::new(self, seat.layout), seat.layout))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Node::new(self, plain(self.srpt, self.bypass, seat), seat))
+    }
+}
+
+/// The node manager without the heartbeats: Yaq-c has it too.
+pub(super) fn plain(srpt: bool, bypass: f64, seat: Seat<'_>) -> Plain {
+    let order = if srpt { Order::Least { bypass } } else { Order::Fifo };
+    Plain::with(Manners { order, ..Manners::default() }, seat.layout.cores(seat.index))
+}
+
+pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
+    if bypass >= 0.0 && bypass.is_finite() {
+        return Ok(());
+    }
+    Err(format!("bypass: must be a number from 0 on, not {bypass}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, JobId, Time};
+    use crate::machine::{Effect, Input, Timer};
+    use crate::message::{Heartbeat, Job, Launch, Message, Row};
+    use crate::scripts::{Bench, sends};
+
+    const JOB: JobId = JobId(0);
+
+    fn seat(layout: &Layout, me: ActorId, index: u32) -> Seat<'_> {
+        Seat { me, index, layout, lossy: false, watched: false }
+    }
+
+    fn scheduler(tasks: u32) -> Bench {
+        let layout = Layout::new(2, 0, [1, 1, 1]);
+        let me = layout.scheduler(0);
+        let machine = YaqD::default().scheduler(seat(&layout, me, 0));
+        Bench::new(layout, me, tasks, machine)
+    }
+
+    fn placed(bench: &mut Bench, job: JobId) -> Vec<u32> {
+        let sent = bench.hear(bench.layout.client(0), Job::Submit { job, round: 0 });
+        sent.iter().map(|s| bench.layout.node_number(s.0)).collect()
+    }
+
+    fn beat(wait: u64, at: u64) -> Message {
+        Heartbeat::Wait { wait: Span::from_secs(wait), passing: Span::ZERO, at: Time(at) }.into()
+    }
+
+    /// Waits of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
+    #[test]
+    fn tasks_go_to_the_least_wait_of_the_last_heartbeats() {
+        let mut scheduler = scheduler(5);
+        let [a, b, c] = [0, 1, 2].map(|i| scheduler.layout.node(i));
+        for (node, wait) in [(a, 0), (b, 2), (c, 9)] {
+            assert_eq!(scheduler.hear(node, beat(wait, 1)), []);
+        }
+        let nodes = placed(&mut scheduler, JOB);
+        assert_eq!(nodes[..2], [0, 0]);
+        let count = |node| nodes.iter().filter(|&&n| n == node).count();
+        assert!(count(2) == 0 && count(1) >= 1, "{nodes:?}");
+        // The next heartbeat replaces what was counted; an older one that comes late does not.
+        scheduler.hear(a, beat(30, 3));
+        scheduler.hear(b, beat(30, 3));
+        scheduler.hear(a, beat(0, 2));
+        assert_eq!(placed(&mut scheduler, JobId(1)), [2; 5]);
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+        let mut scheduler = scheduler(1);
+        let a = scheduler.layout.node(0);
+        for node in [1, 2] {
+            scheduler.hear(scheduler.layout.node(node), beat(50, 1));
+        }
+        assert_eq!(placed(&mut scheduler, JOB), [0]);
+        let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
+        let again = scheduler.step(Input::Undelivered { to: a, msg: row });
+        assert_ne!(sends(&again)[0].0, a);
+        assert!(again.contains(&Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(1) }));
+        scheduler.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
+    }
+
+    /// Two tasks estimated at 1 s: 1 s and a half after half a second, then silence from an idle node.
+    #[test]
+    fn a_node_tells_all_schedulers_while_it_has_something_to_tell() {
+        let layout = Layout::new(2, 0, [1, 1]);
+        let me = layout.node(0);
+        let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
+        let mut node = Bench::new(layout.clone(), me, 2, config.node(seat(&layout, me, 0)));
+        assert_eq!(node.step(Input::Start { epoch: 0 }), [], "all is as schedulers believe");
+        let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
+        let armed = node.step(Input::Deliver { from: layout.scheduler(0), msg: rows[0].into() });
+        let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
+        assert!(armed.contains(&beats));
+        node.hear(layout.scheduler(0), rows[1]);
+        node.now = Time::ZERO + Span::from_millis(500);
+        let told = node.step(Input::Fire(Timer::Tick(0)));
+        let wait = Span::from_millis(1500);
+        let wait = Heartbeat::Wait { wait, passing: Span::from_millis(500), at: node.now };
+        let all = [layout.scheduler(0), layout.scheduler(1)].map(|to| (to, Message::from(wait)));
+        assert_eq!((sends(&told), told.last()), (all.to_vec(), Some(&beats)));
+        node.ended(JOB.task(0).copy(0));
+        node.ended(JOB.task(1).copy(0));
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "it says that it is idle, once");
+    }
+
+    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of
+    /// it than what runs there was estimated at.
+    #[test]
+    fn time_can_pass_silently() {
+        let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
+        let layout = Layout::new(2, 0, [1, 1]);
+        let me = layout.node(0);
+        let mut node = Bench::new(layout.clone(), me, 2, config.node(seat(&layout, me, 0)));
+        node.hear(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
+        let me = layout.scheduler(0);
+        let mut scheduler = Bench::new(layout.clone(), me, 1, config.scheduler(seat(&layout, me, 0)));
+        let beat = |wait, passing| Heartbeat::Wait {
+            wait: Span::from_secs(wait),
+            passing: Span::from_secs(passing),
+            at: Time(1),
+        };
+        scheduler.hear(layout.node(0), beat(9, 9));
+        scheduler.hear(layout.node(1), beat(6, 2));
+        scheduler.now = Time::ZERO + Span::from_secs(4);
+        assert_eq!(placed(&mut scheduler, JOB), [1], "4 against 5");
+        assert_eq!(placed(&mut scheduler, JobId(1)).len(), 1, "5 against 5");
+        scheduler.now = Time::ZERO + Span::from_secs(9);
+        assert_eq!(placed(&mut scheduler, JobId(2)), [0], "0 or 1 against 5 or 6");
+    }
+}

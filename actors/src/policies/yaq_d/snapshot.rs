@@ -1,0 +1,116 @@
+//! What a scheduler of Yaq-d believes of nodes.
+
+use super::YaqD;
+use crate::base::{ActorId, Span, TaskId, Time};
+use crate::layout::Layout;
+use crate::machine::Effects;
+use crate::message::{Heartbeat, Message};
+use crate::policies::eagle::partition;
+use crate::roles::early::Place;
+use crate::roles::members::Members;
+use crate::roles::waits::Waits;
+
+/// What a node without work is compared by where time passes silently: before all others.
+const IDLE: i64 = i64::MIN / 2;
+
+/// A node as of its last heartbeat.
+#[derive(Clone, Copy, Debug, Default)]
+struct Belief {
+    /// When that was sent, and when it came.
+    sent: Time,
+    came: Time,
+    /// The wait there, with what was placed since.
+    wait: Span,
+    /// How much of it passes by itself.
+    passing: Span,
+}
+
+/// The last heartbeats, and what was placed since.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    beliefs: Vec<Belief>,
+    /// The waits; where time passes silently, when they will be over.
+    ranks: Waits,
+    silent: bool,
+    /// The most that is added to what a node says.
+    jitter: Option<Span>,
+}
+
+impl Snapshot {
+    pub(super) fn new(config: &YaqD, layout: &Layout) -> Self {
+        let nodes = partition(config.nodes, layout);
+        let jitter = config.jitter.then_some(config.heartbeat);
+        let (beliefs, ranks) = (vec![Belief::default(); nodes as usize], Waits::new(nodes, Vec::new()));
+        let mut snapshot = Self { beliefs, ranks, silent: config.silent, jitter };
+        (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
+        snapshot
+    }
+
+    fn uses(&self, node: u32) -> bool {
+        (node as usize) < self.beliefs.len()
+    }
+
+    fn rank(&mut self, node: u32, now: Time) {
+        let Belief { came, wait, passing, .. } = self.beliefs[node as usize];
+        let left = wait.saturating_sub(now.since(came).min(passing));
+        let rank = match (self.silent, wait) {
+            (false, wait) => wait.0,
+            (true, Span::ZERO) => return self.ranks.set(node, IDLE),
+            (true, _) => (now + left).0,
+        };
+        self.ranks.set(node, i64::try_from(rank).unwrap_or(i64::MAX));
+    }
+
+    /// The node with the least wait. Where time passes silently a node ranks by when its wait will be over; one
+    /// that takes longer than it said ranks better than it should until it comes first and is looked at again.
+    fn pick(&mut self, fx: &mut Effects<'_>) -> Option<u32> {
+        loop {
+            let node = self.ranks.pick(fx.rng())?;
+            let believed = self.ranks.work(node);
+            self.rank(node, fx.now());
+            if self.ranks.work(node) == believed {
+                return Some(node);
+            }
+        }
+    }
+}
+
+impl Place for Snapshot {
+    fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+        let Some(node) = self.pick(fx) else { return members.pick(fx.rng()) };
+        let estimate = fx.catalog().job_estimate(task.job).0 / u64::from(fx.layout().cores(node));
+        self.beliefs[node as usize].wait += Span(estimate);
+        self.rank(node, fx.now());
+        Some(fx.layout().node(node))
+    }
+
+    fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
+        let node = fx.layout().node_number(node);
+        if self.uses(node) {
+            let belief = &mut self.beliefs[node as usize];
+            *belief = Belief { sent: belief.sent, ..Belief::default() };
+            self.ranks.reach(node, back);
+            self.rank(node, fx.now());
+        }
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        let node = fx.layout().node_number(node);
+        if self.uses(node) {
+            self.ranks.reach(node, can);
+        }
+        true
+    }
+
+    fn hear(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) -> bool {
+        let Message::Heartbeat(Heartbeat::Wait { wait, passing, at }) = *msg else { return false };
+        let node = fx.layout().node_number(from);
+        if self.uses(node) && at > self.beliefs[node as usize].sent {
+            let jitter = self.jitter.map_or(Span::ZERO, |most| most.scale(fx.rng().unit()));
+            let came = fx.now();
+            self.beliefs[node as usize] = Belief { sent: at, came, wait: wait + jitter, passing };
+            self.rank(node, came);
+        }
+        true
+    }
+}
