@@ -125,6 +125,12 @@ impl Gossip {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
+    /// Whether it travels as a datagram, and whoever hears it first may pass it on.
+    #[must_use]
+    pub const fn is_rumour(&self) -> bool {
+        matches!(self, Self::EndedRumour(_) | Self::Placed(Placed { rumour: true, .. }))
+    }
+
     /// Who made the news, schedulers first, and its number.
     #[must_use]
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {

@@ -305,7 +305,7 @@ impl Desk {
 
     /// Passes on what was heard for the first time, if that is how news spreads.
     fn spread(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
-        if self.teller.is_epidemic() {
+        if self.teller.is_epidemic() && news.is_rumour() {
             self.teller.pass_on(news, Some(from), false, fx);
         }
     }
