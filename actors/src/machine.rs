@@ -93,6 +93,13 @@ pub enum Effect {
         /// Whether it repairs a loss; counted apart from the policy's own messages.
         recovery: bool,
     },
+    /// Send a message to every other scheduler: as good as a [`Send`](Self::Send) to each, in the order of
+    /// their numbers. Its receivers take it in silently, with no effect but notes and no draw, so that whoever
+    /// carries it out may keep it until its receiver is stepped for another reason.
+    Tell {
+        /// What.
+        msg: Message,
+    },
     /// Wake me after a span.
     Arm {
         /// What to remind me of.
@@ -155,6 +162,31 @@ pub enum Note {
     Suspended {
         /// The copy.
         copy: CopyId,
+    },
+    /// A scheduler with a cache of expected waits bound a task to a node, for the first time or anew.
+    Placed {
+        /// The copy.
+        copy: CopyId,
+        /// The node's number.
+        node: u32,
+        /// What the scheduler expected before it there, ns of work.
+        believed: i64,
+    },
+    /// A watched scheduler took news of a node into its cache.
+    Learnt {
+        /// The node's number.
+        node: u32,
+        /// What it added, ns of work.
+        change: i64,
+    },
+    /// A watched scheduler replaced what it believed of a node.
+    Believes {
+        /// The node's number.
+        node: u32,
+        /// What it expects there now, ns of work.
+        work: i64,
+        /// News made up to then is contained in it.
+        at: Time,
     },
     /// A machine was sent something its protocol has no place for.
     Unexpected {
@@ -228,6 +260,11 @@ impl<'a> Effects<'a> {
     /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` says so.
     pub fn send_as(&mut self, recovery: bool, to: ActorId, msg: impl Into<Message>) {
         self.out.push(Effect::Send { to, msg: msg.into(), recovery });
+    }
+
+    /// Sends `msg` to every other scheduler; see [`Effect::Tell`] for what that asks of them.
+    pub fn tell(&mut self, msg: impl Into<Message>) {
+        self.out.push(Effect::Tell { msg: msg.into() });
     }
 
     /// Asks for a wake-up after `after`.

@@ -85,7 +85,26 @@ pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
         .iter()
         .filter_map(|effect| match *effect {
             Effect::Send { to, msg, .. } => Some((to, msg)),
-            Effect::Arm { .. } | Effect::Run { .. } | Effect::Halt { .. } | Effect::Note(_) => None,
+            Effect::Tell { .. }
+            | Effect::Arm { .. }
+            | Effect::Run { .. }
+            | Effect::Halt { .. }
+            | Effect::Note(_) => None,
+        })
+        .collect()
+}
+
+/// What all other schedulers are told, among effects.
+pub(crate) fn tells(effects: &[Effect]) -> Vec<Message> {
+    effects
+        .iter()
+        .filter_map(|effect| match *effect {
+            Effect::Tell { msg } => Some(msg),
+            Effect::Send { .. }
+            | Effect::Arm { .. }
+            | Effect::Run { .. }
+            | Effect::Halt { .. }
+            | Effect::Note(_) => None,
         })
         .collect()
 }

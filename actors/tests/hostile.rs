@@ -10,7 +10,8 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    Blocks, Gang, Heartbeat, Job, KINDS, Launch, Message, Probe, Ring, Row, Share, Steal, Tasks, Visitor,
+    Blocks, Ended, Form, Gang, Gossip, Heartbeat, Job, KINDS, Launch, Message, Placed, Probe, Ring, Row,
+    Share, Steal, Tasks, Visitor,
 };
 use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::Worker;
@@ -59,7 +60,7 @@ impl<'a> Chaos<'a> {
     }
 
     fn build(&self, me: ActorId) -> Box<dyn Machine> {
-        let seat = |index| Seat { me, index, layout: self.layout, lossy: true };
+        let seat = |index| Seat { me, index, layout: self.layout, lossy: true, watched: false };
         match self.layout.role(me) {
             Role::Client(i) => self.policy.client(seat(i)),
             Role::Scheduler(i) => self.policy.scheduler(seat(i)),
@@ -100,6 +101,13 @@ impl<'a> Chaos<'a> {
             Effect::Send { to, msg, .. } => {
                 assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
                 self.pending.push((me, to, msg));
+            }
+            Effect::Tell { msg } => {
+                for other in (0..self.layout.schedulers()).map(|i| self.layout.scheduler(i)) {
+                    if other != me {
+                        self.carry_out(me, Effect::Send { to: other, msg, recovery: false }, lane);
+                    }
+                }
             }
             Effect::Arm { timer, .. } => self.timers.push((me, self.epochs[me.index()], timer)),
             Effect::Run { copy, .. } => self.running[core(me)] = Some(copy),
@@ -223,7 +231,7 @@ impl<'a> Chaos<'a> {
         let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(27) {
+        match self.below(35) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
@@ -238,8 +246,7 @@ impl<'a> Chaos<'a> {
             14 => Probe::Length { task, length: any as i32 }.into(),
             15 => {
                 let (scheduler, limit) = (self.below(3) as u16, any as u8);
-                Ring::Visit(Visitor { task, scheduler, limit, hops: any as u16, repair, max_wait: span })
-                    .into()
+                Visitor { task, scheduler, limit, hops: any as u16, repair, max_wait: span }.into()
             }
             16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
             17 => Ring::Load { report: span.0, active: any, work: span }.into(),
@@ -257,9 +264,30 @@ impl<'a> Chaos<'a> {
             23 => Steal::Loot { scheduler: any, job, count: any, repair }.into(),
             24 => Steal::Nothing.into(),
             25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
+            26..34 => self.gossip(job, group, any).into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
+            }
+        }
+    }
+
+    fn gossip(&mut self, job: JobId, node: u32, any: u32) -> Gossip {
+        let (span, at) = (Span(u64::from(any) << self.below(33)), self.now);
+        let number = any;
+        let news = Ended { node, number, estimate: span, since: at + span };
+        match self.below(12) {
+            0 => Gossip::Ended(news),
+            1 => Gossip::EndedRumour(news),
+            2 => Gossip::Ask { round: any },
+            3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
+            4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
+            5 => Gossip::Heard { round: any, maker: node, number },
+            6 => Gossip::Backlog { work: span, at: at + span },
+            _ => {
+                let form = [Form::Single, Form::Batch, Form::Rest, Form::Withdrawn][self.below(4)];
+                let (nodes, maker) = ([node, Placed::NOBODY], self.below(2) as u32);
+                Gossip::Placed(Placed { at, job, nodes, number, maker, form, rumour: self.below(2) == 0 })
             }
         }
     }

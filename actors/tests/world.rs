@@ -35,7 +35,7 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(policy: &PolicySpec, layout: &'a Layout, load: &'a Load, delay: Span) -> Self {
-        let seat = |me, index| Seat { me, index, layout, lossy: false };
+        let seat = |me, index| Seat { me, index, layout, lossy: false, watched: false };
         let machine = |me: ActorId| -> Box<dyn Machine> {
             match layout.role(me) {
                 Role::Client(i) => policy.client(seat(me, i)),
@@ -90,6 +90,13 @@ impl<'a> World<'a> {
                 } else {
                     assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
                     self.push(self.now + self.delay, to, 0, input);
+                }
+            }
+            Effect::Tell { msg } => {
+                for other in (0..self.layout.schedulers()).map(|i| self.layout.scheduler(i)) {
+                    if other != me {
+                        self.carry_out(me, Effect::Send { to: other, msg, recovery: false }, lane);
+                    }
                 }
             }
             Effect::Arm { timer, after } => self.push(self.now + after, me, 0, Input::Fire(timer)),

@@ -234,6 +234,7 @@ impl Game {
             lossy: false,
             pauses: false,
             peer_timeout: Span::MAX,
+            shared: false,
             placement: Placement::new(&self.homes, me, self.trays.len() as u16),
         }
     }

@@ -5,6 +5,7 @@
 //! statistics; task waits come from a histogram of three significant digits.
 
 mod findings;
+mod staleness;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fidelity::Certificate;
 pub use findings::Findings;
+pub use staleness::{Spread, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
 fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
@@ -92,8 +94,8 @@ pub struct Summary {
     pub utilization: f64,
     /// Messages sent.
     pub messages: Messages,
-    /// Gossip staleness, for policies that gossip.
-    pub staleness: Option<serde_json::Value>,
+    /// How stale the caches of schedulers were, for policies that keep some.
+    pub staleness: Option<Staleness>,
     /// Asked against achieved, for real-time runs.
     pub fidelity: Option<Certificate>,
     /// What the run cost.
@@ -395,6 +397,8 @@ pub struct Measured {
     pub timeline: Vec<CopyRow>,
     /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
+    /// Looks at the caches of schedulers, by time and then by scheduler.
+    pub staleness: Vec<StalenessRow>,
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,
 }

@@ -11,11 +11,13 @@
 //! say comes in through [`Shard::receive`]; who pushes first does not matter, so several shards do what one would.
 
 mod ahead;
+mod board;
 mod faults;
 mod observe;
 mod order;
 mod outbox;
 mod parts;
+mod speak;
 
 use std::collections::VecDeque;
 
@@ -23,11 +25,12 @@ use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
-use volary_netem::{Fabric, Verdict};
+use volary_netem::Fabric;
 
 use crate::cores::Cores;
 use crate::parcel::Parcel;
 use crate::queue::{Key, Queue};
+use board::Board;
 pub use observe::{Due, Observer};
 pub use outbox::{Outbox, Placement};
 pub use parts::Parts;
@@ -44,6 +47,8 @@ struct Event {
 #[derive(Debug)]
 enum What {
     Input(Input),
+    /// Every other scheduler is told this by the actor that the event is addressed to.
+    Told(Message),
     /// The endpoint crashes.
     Crash,
     /// The failure detector reports the crash.
@@ -98,6 +103,7 @@ pub struct Shard<'a, O> {
     hash: u64,
     traffic: Traffic,
     outbox: Outbox,
+    board: Board,
     /// Who is told what happens.
     pub observer: O,
 }
@@ -119,6 +125,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
+            board: Board::new(parts.layout, |scheduler| observer.watches(scheduler)),
             observer,
             parts,
         };
@@ -219,6 +226,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.hash = order::hash(self.hash, key, &event);
         match event.what {
             What::Input(input) => self.input(event.to, event.stamp, input),
+            What::Told(msg) => self.told(event.to, msg),
             What::Crash => self.crash(event.to),
             What::Notice => self.notice(event.to),
             What::Restart => self.restart(event.to),
@@ -235,7 +243,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             }
             What::Input(Input::Done { .. }) => Due::Work,
             What::Input(Input::Fire(_)) => Due::Timer,
-            What::Input(_) | What::Crash | What::Notice | What::Restart => return,
+            What::Input(_) | What::Told(_) | What::Crash | What::Notice | What::Restart => return,
         };
         self.observer.due(what, self.now.since(due));
     }
@@ -292,6 +300,9 @@ impl<'a, O: Observer> Shard<'a, O> {
         let mut steps = 0;
         while let Some((to, input)) = next {
             steps += 1;
+            if self.board.is_behind(to) {
+                self.catch_up(to);
+            }
             assert!(steps < ENDLESS, "actor {} and its neighbours talk without end at {}", to.0, self.now);
             if let Resident { machine: Some(machine), rng, .. } = &mut self.residents[to.index()] {
                 let Parts { workload, layout, .. } = self.parts;
@@ -309,6 +320,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     fn carry_out(&mut self, me: ActorId, effect: Effect) {
         match effect {
+            Effect::Tell { msg } => self.announce(me, msg),
             Effect::Send { to, msg, recovery } => {
                 if self.parts.layout.local(me, to) {
                     self.say(me, to, msg);
@@ -320,66 +332,6 @@ impl<'a, O: Observer> Shard<'a, O> {
             Effect::Run { copy, left } => self.run(me, copy, left),
             Effect::Halt { copy } => self.halt(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),
-        }
-    }
-
-    /// Delivers a message on the same node at once; one to an actor that is down comes back.
-    fn say(&mut self, me: ActorId, to: ActorId, msg: Message) {
-        let input = Input::Deliver { from: me, msg };
-        if self.residents[to.index()].machine.is_none() {
-            self.lane.push_back((me, Input::Undelivered { to, msg }));
-        } else if self.parts.layout.endpoint(me) != self.parts.layout.endpoint(to)
-            && let Some(at) = self.resumes(to)
-        {
-            // A client and its scheduler share a machine, but each can stall by itself.
-            self.push(at, me, Event { to, stamp: 0, what: What::Input(input) });
-        } else {
-            self.lane.push_back((to, input));
-        }
-    }
-
-    fn send(&mut self, me: ActorId, to: ActorId, msg: Message, recovery: bool) {
-        let kind = msg.kind();
-        let class = KINDS[kind as usize].1;
-        self.traffic.by_kind[kind as usize] += 1;
-        self.traffic.recovery += u64::from(recovery);
-        let layout = self.parts.layout;
-        let (src, dst) = (layout.endpoint(me), layout.endpoint(to));
-        match self.parts.fabric.route(self.now, src, dst, class, msg.wire_bytes()) {
-            Verdict::Deliver { after, retransmissions } => {
-                self.traffic.retransmissions += u64::from(retransmissions);
-                self.deliver(me, to, msg, after);
-            }
-            Verdict::Twice { after, again } => {
-                self.deliver(me, to, msg, after);
-                self.deliver(me, to, msg, again);
-            }
-            Verdict::Drop(_) => self.traffic.dropped += 1,
-            Verdict::Unreachable { after, .. } => {
-                self.traffic.dropped += 1;
-                let what = What::Input(Input::Undelivered { to, msg });
-                self.push(
-                    self.now + after,
-                    me,
-                    Event { to: me, stamp: self.residents[me.index()].epoch, what },
-                );
-            }
-        }
-    }
-
-    /// Puts a message on its way: into the queue, or to the shard that owns its receiver.
-    #[inline]
-    fn deliver(&mut self, me: ActorId, to: ActorId, msg: Message, after: Span) {
-        if self.parts.placement.owns(self.parts.layout.endpoint(to).index()) {
-            let event =
-                Event { to, stamp: order::asked(after), what: What::Input(Input::Deliver { from: me, msg }) };
-            self.push(self.now + after, me, event);
-        } else {
-            // Later than its cause, whatever the clocks: whoever merges two shards' notes relies on it.
-            let due = self.now + after.max(Span(1));
-            let count = self.count(me);
-            let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
-            self.outbox.put(self.home(to), parcel);
         }
     }
 

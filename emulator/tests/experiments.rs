@@ -69,6 +69,14 @@ fn table_2_keeps_its_books() {
     assert_claims(&small("latin-square/table2.toml", &[]), &[]);
 }
 
+#[test]
+fn murmuration_keeps_its_worked_examples() {
+    assert_claims(&small("murmuration/fig7.toml", &[]), &[]);
+    assert_claims(&small("murmuration/messages.toml", &[]), &[]);
+    let trace = format!("workload.trace.file={}", folder().join("murmuration/fig8.tr").display());
+    assert_claims(&small("murmuration/fig8.toml", &[&trace]), &[]);
+}
+
 /// One cell in which the latin square wins and one in which it loses.
 #[test]
 fn stragglers_decide_where_bursts_outlast_tasks() {

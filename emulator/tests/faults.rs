@@ -90,8 +90,14 @@ fn what_cannot_finish_is_counted() {
 
 #[test]
 fn a_scheduler_crash_loses_no_job() {
-    let policies =
-        ["random = {}", "round-robin = {}", "latin-square = { order = 2 }", "sparrow = {}", "peacock = {}"];
+    let policies = [
+        "random = {}",
+        "round-robin = {}",
+        "latin-square = { order = 2 }",
+        "sparrow = {}",
+        "peacock = {}",
+        "murmuration = {}",
+    ];
     let many = policies.map(|policy| (3, policy));
     for (schedulers, policy) in
         policies.map(|policy| (1, policy)).into_iter().chain(many).chain([(1, "gang = {}")])
@@ -129,7 +135,13 @@ fn a_result_behind_a_short_partition_is_late() {
 /// The result cannot get out in time. Whoever runs the task again, it counts once.
 #[test]
 fn a_result_behind_a_long_partition_counts_once() {
-    for policy in ["round-robin = {}", "sparrow = {}", "latin-square = { order = 2 }", "peacock = {}"] {
+    for policy in [
+        "round-robin = {}",
+        "sparrow = {}",
+        "latin-square = { order = 2 }",
+        "peacock = {}",
+        "murmuration = {}",
+    ] {
         let victim = usual(policy);
         let cut = fault("partition", &format!(r#"a = ["node:{victim}"], at = "1.5s", for = "20s""#));
         let (time, _) = finishes(2, 1, policy, &cut);

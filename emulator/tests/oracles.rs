@@ -144,6 +144,16 @@ fn small_systems() -> Vec<Oracle> {
             0.03,
             "O-L2, corrected: 1.5 / (1 − 1.5 λ)",
         ),
+        Oracle {
+            tolerance: 0.0,
+            ..row(
+                "murmuration, thirty equal tasks on ten nodes",
+                one_task(10, 1, "murmuration = {}", "").replace("tasks = 1", "tasks = 30"),
+                3.02,
+                0.0,
+                "three on every node, as the least work is chosen each time",
+            )
+        },
         row(
             "sparrow sampling two queues per task, 500 servers, load 0.5",
             poisson(500, 200_000, 1, 0.004, "sparrow = { form = \"per-task\" }"),
@@ -168,6 +178,7 @@ fn hops() -> Vec<Oracle> {
         ("sparrow = { form = \"per-task\" }", 4, "sample, length, launch, completed"),
         ("peacock = { form = \"threshold\" }", 4, "visit, claim, grant, completed"),
         ("peacock = {}", 4, "visit, claim, grant, completed"),
+        ("murmuration = {}", 2, "row, completed"),
         ("hawk = {}", 4, "reserve, claim, grant, completed"),
         ("eagle = {}", 4, "probe, claim, grant, completed"),
         ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),

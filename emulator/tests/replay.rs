@@ -51,6 +51,8 @@ sparrow = {}
 [[policy]]
 peacock = {}
 [[policy]]
+murmuration = {}
+[[policy]]
 random = {}
 ";
 
@@ -79,7 +81,7 @@ fn assert_identical(replayed: &[Replayed], policies: usize) {
 #[test]
 fn a_run_in_virtual_time_is_replayed() {
     let folder = tempfile::tempdir().unwrap();
-    assert_identical(&run_and_replay(&format!("{WORLD}{POLICIES}"), folder.path()), 4);
+    assert_identical(&run_and_replay(&format!("{WORLD}{POLICIES}"), folder.path()), 5);
 }
 
 #[test]
@@ -88,7 +90,7 @@ fn a_run_in_real_time_is_replayed() {
     let text = format!("{WORLD}{POLICIES}")
         .replace("[run.record]", "[run]\nruntime = \"local\"\nspeed = 5\n[run.record]");
     let replayed = run_and_replay(&text, folder.path());
-    assert_identical(&replayed, 4);
+    assert_identical(&replayed, 5);
     assert!(replayed.iter().all(|one| one.shards == 2));
 }
 
@@ -231,6 +233,6 @@ fn a_resumed_run_goes_on_with_its_log() {
     let mut source = runtime::replay::run(folder.path()).unwrap();
     let cells = source.cells();
     let replayed: Vec<_> = cells.iter().map(|cell| source.replay(cell).unwrap()).collect();
-    assert_identical(&replayed, 4);
+    assert_identical(&replayed, 5);
     assert!(matches!(source.replay("0"), Err(Error::NoCell { .. })));
 }

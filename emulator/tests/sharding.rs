@@ -93,7 +93,9 @@ fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>
 
 #[test]
 fn several_shards_do_what_one_does() {
-    for policy in ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "random = {}"] {
+    for policy in
+        ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"]
+    {
         let experiment = common::parse(&format!("{FILE}\n[[policy]]\n{policy}\n"));
         let world = common::worlds(&experiment).next().unwrap();
         let alone = measure("sharding", &world, &experiment.run, &Watch::default()).unwrap();

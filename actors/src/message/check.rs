@@ -81,7 +81,8 @@ mod tests {
     use super::*;
     use crate::base::{Span, Time};
     use crate::message::{
-        Blocks, Core, Gang, Heartbeat, Job, Launch, Probe, Ring, Share, Stamp, Steal, Visitor,
+        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Ring, Share, Stamp,
+        Steal, Visitor,
     };
     use crate::scripts::Jobs;
 
@@ -189,9 +190,9 @@ mod tests {
             repair: true,
             max_wait: Span(1),
         };
-        world.only(&[second, nodes[0], nodes[1]], &nodes, Ring::Visit(visitor));
-        world.only(&[], &[], Ring::Visit(Visitor { scheduler: 2, ..visitor }));
-        world.only(&[], &[], Ring::Visit(Visitor { task: JOB.task(4), ..visitor }));
+        world.only(&[second, nodes[0], nodes[1]], &nodes, visitor);
+        world.only(&[], &[], Visitor { scheduler: 2, ..visitor });
+        world.only(&[], &[], Visitor { task: JOB.task(4), ..visitor });
         let state = Ring::State { limit: u32::MAX, load: Span(u64::MAX), at: Time(u64::MAX) };
         world.only(&[first, second, nodes[0], nodes[1]], &nodes, state);
         let load = Ring::Load { report: u64::MAX, active: u32::MAX, work: Span(u64::MAX) };
@@ -252,6 +253,40 @@ mod tests {
         world.only(&up, &[two], switch(1, Some(JOB.task(3).copy(0))));
         world.only(&[], &[], switch(2, None));
         world.only(&[], &[], switch(0, Some(JOB.task(4).copy(0))));
+    }
+
+    #[test]
+    fn gossip_is_about_nodes_and_makers_that_exist() {
+        let world = World::new();
+        let (all, [one, two]) = (world.schedulers(), world.nodes());
+        let placed = Placed {
+            at: Time(u64::MAX),
+            job: JOB,
+            nodes: [1, Placed::NOBODY],
+            number: u32::MAX,
+            maker: 1,
+            form: Form::Rest,
+            rumour: false,
+        };
+        world.only(&[all[1]], &all, Gossip::Placed(placed));
+        world.only(&all, &all, Gossip::Placed(Placed { rumour: true, ..placed }));
+        for bad in [Placed { nodes: [0, 2], ..placed }, Placed { job: NONE, ..placed }] {
+            world.only(&[], &[], Gossip::Placed(bad));
+        }
+        world.only(&[], &[], Gossip::Placed(Placed { maker: 2, rumour: true, ..placed }));
+        let ended = Ended { node: 1, number: 0, estimate: Span(u64::MAX), since: Time(u64::MAX) };
+        world.only(&[two], &all, Gossip::Ended(ended));
+        world.only(&[all[0], all[1], two], &all, Gossip::EndedRumour(ended));
+        world.only(&[], &[], Gossip::EndedRumour(Ended { node: 2, ..ended }));
+        world.only(&all, &all, Gossip::Ask { round: 3 });
+        world.only(&all, &all, Gossip::Answer { round: 3, parts: 2 });
+        world.only(&[], &[], Gossip::Answer { round: 3, parts: 1 });
+        let entry = |node| Gossip::Entry { round: 3, node, wait: i64::MIN, since: Time(0) };
+        world.only(&all, &all, entry(1));
+        world.only(&[], &[], entry(2));
+        world.only(&all, &all, Gossip::Heard { round: 3, maker: 3, number: 0 });
+        world.only(&[], &[], Gossip::Heard { round: 3, maker: 4, number: 0 });
+        world.only(&[one, two], &all, Gossip::Backlog { work: Span(u64::MAX), at: Time(u64::MAX) });
     }
 
     #[test]

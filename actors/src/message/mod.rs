@@ -6,6 +6,7 @@
 mod check;
 mod core;
 mod gang;
+mod gossip;
 mod heartbeat;
 mod job;
 mod launch;
@@ -16,6 +17,7 @@ mod steal;
 
 pub use self::core::Core;
 pub use gang::Gang;
+pub use gossip::{Ended, Form, Gossip, Placed};
 pub use heartbeat::Heartbeat;
 pub use job::Job;
 pub use launch::{Launch, Row, Tasks};
@@ -40,10 +42,14 @@ pub enum Message {
     Core(Core),
     /// Scheduler ↔ node: reservations, late binding, sampling.
     Probe(Probe),
-    /// Node ↔ node on Peacock's ring.
+    /// A probe on Peacock's ring.
+    Visitor(Visitor),
+    /// What is told along Peacock's ring.
     Ring(Ring),
     /// Gang scheduler ↔ node: time slices.
     Gang(Gang),
+    /// Schedulers and nodes that keep caches of expected waits up to date.
+    Gossip(Gossip),
     /// Scheduler ↔ node: probes that can be turned away, and a bitmap.
     Share(Share),
     /// Node ↔ node: stealing of reservations.
@@ -58,6 +64,11 @@ pub(crate) trait Conversation {
     const VARIANTS: &'static [(&'static str, Class)];
     /// Which variant this is.
     fn variant(&self) -> u8;
+    /// Whether it is a part of the message before it, as what is longer than ours may be travels: it has its
+    /// bytes, but is no message of its own in the books.
+    fn continues(&self) -> bool {
+        false
+    }
     /// Whether this can be said so, and names what exists.
     fn allowed(&self, envelope: &Envelope<'_>) -> bool;
 }
@@ -90,6 +101,12 @@ macro_rules! vocabulary {
                 base
             }
 
+            /// Whether it is a part of the message before it and not counted as one of its own.
+            #[must_use]
+            pub fn continues(&self) -> bool {
+                match self { $(Self::$conversation(inner) => inner.continues(),)* }
+            }
+
             fn allowed(&self, envelope: &Envelope<'_>) -> bool {
                 match self { $(Self::$conversation(inner) => inner.allowed(envelope),)* }
             }
@@ -100,7 +117,7 @@ macro_rules! vocabulary {
         })*
     };
 }
-vocabulary!(Job Launch Core Probe Ring Gang Share Steal Heartbeat);
+vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip Share Steal Heartbeat);
 
 impl Message {
     /// How this message travels.

@@ -8,7 +8,8 @@ use super::check::Envelope;
 use crate::base::{Class, Span, TaskId, Time};
 use crate::layout::Role;
 
-/// A probe on the ring.
+/// A probe on the ring: scheduler → node, or node → its successor. It is a message by itself, so that none is
+/// longer for saying that it is one of the ring's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Visitor {
     /// The task it stands for.
@@ -26,11 +27,9 @@ pub struct Visitor {
     pub max_wait: Span,
 }
 
-/// Conversations on the ring.
+/// What is told along the ring and between schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ring {
-    /// Scheduler → node, or node → its successor: take this probe.
-    Visit(Visitor),
     /// Scheduler → node, node → successor: cluster-wide state, newest wins.
     State {
         /// Queue limit q: waiting probes a node should hold at most.
@@ -52,26 +51,31 @@ pub enum Ring {
     },
 }
 
+impl Conversation for Visitor {
+    const VARIANTS: &'static [(&'static str, Class)] = &[("ring.visit", Class::Stream)];
+    fn variant(&self) -> u8 {
+        0
+    }
+
+    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+        let scheduler = u32::from(self.scheduler);
+        let sent = envelope.downwards() && envelope.from == Role::Scheduler(scheduler);
+        (sent || envelope.along()) && scheduler < envelope.layout.schedulers() && envelope.has_task(self.task)
+    }
+}
+
 impl Conversation for Ring {
     const VARIANTS: &'static [(&'static str, Class)] =
-        &[("ring.visit", Class::Stream), ("ring.state", Class::Datagram), ("ring.load", Class::Datagram)];
+        &[("ring.state", Class::Datagram), ("ring.load", Class::Datagram)];
     fn variant(&self) -> u8 {
         match self {
-            Self::Visit(_) => 0,
-            Self::State { .. } => 1,
-            Self::Load { .. } => 2,
+            Self::State { .. } => 0,
+            Self::Load { .. } => 1,
         }
     }
 
     fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        match *self {
-            Self::Visit(Visitor { task, scheduler, .. }) => {
-                let scheduler = u32::from(scheduler);
-                let sent = envelope.downwards() && envelope.from == Role::Scheduler(scheduler);
-                (sent || envelope.along())
-                    && scheduler < envelope.layout.schedulers()
-                    && envelope.has_task(task)
-            }
+        match self {
             Self::State { .. } => envelope.downwards() || envelope.along(),
             Self::Load { .. } => {
                 matches!((envelope.from, envelope.to), (Role::Scheduler(_), Role::Scheduler(_)))

@@ -95,6 +95,11 @@ impl Conversation for Share {
         }
     }
 
+    /// A bitmap is a part of what it travels with: a long task, or the answer to a probe.
+    fn continues(&self) -> bool {
+        matches!(self, Self::Bits(_))
+    }
+
     fn allowed(&self, envelope: &Envelope<'_>) -> bool {
         match *self {
             Self::Probe { job, count, .. } => {

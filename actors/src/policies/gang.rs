@@ -63,7 +63,7 @@ mod tests {
     use crate::scripts::{Bench, sends};
 
     fn seat(layout: &Layout, me: ActorId) -> Seat<'_> {
-        Seat { me, index: 0, layout, lossy: false }
+        Seat { me, index: 0, layout, lossy: false, watched: false }
     }
 
     fn scheduler(nodes: usize, tasks: u32) -> Bench {

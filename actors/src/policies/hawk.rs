@@ -97,7 +97,7 @@ mod tests {
     fn node(index: u32) -> Bench {
         let layout = Layout::new(1, 0, vec![1; 4]);
         let me = layout.node(index);
-        let seat = Seat { me, index, layout: &layout, lossy: false };
+        let seat = Seat { me, index, layout: &layout, lossy: false, watched: false };
         let machine = Hawk::default().node(seat);
         Bench::new(layout, me, 3, machine).with_long(&[LONG])
     }

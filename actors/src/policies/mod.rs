@@ -16,6 +16,7 @@ mod gang;
 mod hawk;
 mod kubernetes;
 mod latin_square;
+mod murmuration;
 mod peacock;
 mod random;
 mod round_robin;
@@ -30,6 +31,9 @@ pub use gang::Gang;
 pub use hawk::Hawk;
 pub use kubernetes::{Kubernetes, Retry};
 pub use latin_square::LatinSquare;
+pub use murmuration::{
+    Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,
+};
 pub use peacock::{Form as PeacockForm, Peacock};
 pub use random::Random;
 pub use round_robin::RoundRobin;
@@ -56,6 +60,8 @@ pub struct Seat<'a> {
     pub layout: &'a Layout,
     /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
     pub lossy: bool,
+    /// Whether somebody wants to know how fresh its cache is, if it has one. It changes nothing but the notes.
+    pub watched: bool,
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
@@ -169,6 +175,7 @@ registry! {
     "gang" => Gang(Gang),
     "sparrow" => Sparrow(Sparrow),
     "peacock" => Peacock(Peacock),
+    "murmuration" => Murmuration(Murmuration),
     "hawk" => Hawk(Hawk),
     "eagle" => Eagle(Eagle),
     "kubernetes" => Kubernetes(Kubernetes),

@@ -171,7 +171,7 @@ impl Scheduler {
             self.members.sample(fx.rng(), (tasks - base) as usize, &mut sample);
             for &node in &sample {
                 let visit = self.visitor(job.task(base), false, fx.layout());
-                fx.send(node, Ring::Visit(visit));
+                fx.send(node, visit);
                 base += 1;
             }
             self.sample = sample;
@@ -241,7 +241,7 @@ impl Scheduler {
         for task in visits {
             if let Some(node) = self.members.pick(fx.rng()) {
                 let visit = self.visitor(task, true, fx.layout());
-                fx.recover(node, Ring::Visit(visit));
+                fx.recover(node, visit);
             }
         }
     }
@@ -255,7 +255,7 @@ impl Scheduler {
     }
 
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
-        if let Message::Ring(Ring::Visit(visit)) = msg {
+        if let Message::Visitor(visit) = msg {
             let task = visit.task.index;
             self.again(Some(visit.task.job), |index, at| index == task && at.is_none(), fx);
         } else if let Some(row) = returned(to, msg, fx) {
@@ -314,12 +314,12 @@ mod tests {
     fn reports_do_not_run_out() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.scheduler(0);
-        let seat = Seat { me, index: 0, layout: &layout, lossy: false };
+        let seat = Seat { me, index: 0, layout: &layout, lossy: false, watched: false };
         let mut scheduler = Scheduler::new(&Peacock::default(), seat);
         scheduler.loads[0].report = (1 << 26) - 1;
         let mut bench = Bench::new(layout.clone(), me, 1, Box::new(scheduler));
         let sent = bench.hear(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
-        let Message::Ring(Ring::Visit(visitor)) = sent[0].1 else { panic!("{sent:?}") };
+        let Message::Visitor(visitor) = sent[0].1 else { panic!("{sent:?}") };
         assert_eq!(visitor.max_wait, Span::from_secs(1), "its one task is estimated at one second");
     }
 }

@@ -95,7 +95,7 @@ mod tests {
     fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Bench {
         let layout = Layout::new(1, 0, vec![1; nodes]);
         let me = layout.scheduler(0);
-        let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false });
+        let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false, watched: false });
         Bench::new(layout, me, tasks, machine)
     }
 

@@ -64,7 +64,7 @@ mod tests {
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);
         let me = layout.scheduler(0);
-        let seat = Seat { me, index: 0, layout: &layout, lossy: false };
+        let seat = Seat { me, index: 0, layout: &layout, lossy: false, watched: false };
         let mut central = Bench::new(layout.clone(), me, 3, YaqC::default().scheduler(seat));
         let rows = central.hear(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
         assert_ne!(rows[0].0, rows[1].0);
@@ -83,7 +83,7 @@ mod tests {
     fn nodes_serve_the_smaller_job_first() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.node(0);
-        let seat = Seat { me, index: 0, layout: &layout, lossy: false };
+        let seat = Seat { me, index: 0, layout: &layout, lossy: false, watched: false };
         let mut node = Bench::new(layout.clone(), me, 1, YaqC::default().node(seat));
         let (scheduler, worker) = (layout.scheduler(0), layout.worker(0, 0));
         let copy = |job| JobId(job).task(0).copy(0);

@@ -107,7 +107,7 @@ mod tests {
     const JOB: JobId = JobId(0);
 
     fn seat(layout: &Layout, me: ActorId, index: u32) -> Seat<'_> {
-        Seat { me, index, layout, lossy: false }
+        Seat { me, index, layout, lossy: false, watched: false }
     }
 
     fn scheduler(tasks: u32) -> Bench {

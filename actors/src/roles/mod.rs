@@ -14,6 +14,7 @@
 //! | [`waits`] | the work expected at every node, the least at hand |
 //! | [`bits`] | which nodes have long work |
 //! | [`jobs`] | open jobs and which of their tasks are done |
+//! | [`waits`] | the work expected at every node, the least at hand |
 //! | [`returned`](returned()) | what a scheduler does with a message that comes back |
 
 #![allow(

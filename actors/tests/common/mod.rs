@@ -4,8 +4,8 @@
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{
-    Eagle, FullRepetition, Hawk, Kubernetes, LatinSquare, Peacock, PeacockForm, PolicySpec, Retry, Sparrow,
-    SparrowForm, YaqC, YaqD,
+    Eagle, FullRepetition, Hawk, Kubernetes, LatinSquare, Murmuration, MurmurationOrder, MurmurationSpread,
+    MurmurationWait, Peacock, PeacockForm, PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
 };
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
@@ -79,6 +79,19 @@ pub fn policies() -> Vec<PolicySpec> {
         PolicySpec::YaqD(YaqD { nodes: 0.6, srpt: false, ..YaqD::default() }),
         PolicySpec::YaqC(YaqC { srpt: false, ..YaqC::default() }),
         PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
+        PolicySpec::Murmuration(Murmuration {
+            order: MurmurationOrder::Srjf,
+            batch: false,
+            decision_per_job: Span::from_millis(20),
+            decision_per_task: Span::from_millis(2),
+            update_delay: Span::from_millis(50),
+            ..Murmuration::default()
+        }),
+        PolicySpec::Murmuration(Murmuration {
+            wait: MurmurationWait::Clock,
+            spread: MurmurationSpread::Epidemic,
+            ..Murmuration::default()
+        }),
     ]);
     all
 }

@@ -84,11 +84,18 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         lossy: false,
         pauses: false,
         peer_timeout: Span::MAX,
+        shared: false,
         placement: Placement::ALONE,
     };
     let no_time = Span::ZERO;
-    let limits =
-        Limits { copies: 0, one_in: Some(0), timeline_cores: 0, timeline: no_time, timeline_copies: 0 };
+    let limits = Limits {
+        copies: 0,
+        one_in: Some(0),
+        timeline_cores: 0,
+        timeline: no_time,
+        timeline_copies: 0,
+        staleness: no_time,
+    };
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, limits));
     for me in 0..nodes {
         shard.install(layout.node(me), Box::new(Ball { me, nodes, next }));

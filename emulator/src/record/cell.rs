@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{CopyEnd, CopyRow, Measured, Summary};
+use crate::results::{CopyEnd, CopyRow, Measured, StalenessRow, Summary};
 
 /// Points kept of a distribution at most.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -32,6 +32,9 @@ pub struct CellRecord {
     pub cut: bool,
     /// One job in how many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
+    /// Looks at caches, each the mean over schedulers.
+    #[serde(default)]
+    pub staleness: Vec<Look>,
     /// Free notes.
     pub notes: Vec<String>,
 }
@@ -60,9 +63,28 @@ impl CellRecord {
             bursts,
             cut,
             sampled_one_in: measured.sampled_one_in,
+            staleness: looks(&measured.staleness),
             notes: measured.notes.clone(),
         }
     }
+}
+
+/// A look at caches: when, mean age of the oldest news not taken in, mean size of the error (all s), and news
+/// not taken in by a scheduler.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Look(pub f64, pub f64, pub f64, pub f64);
+
+/// The means over the schedulers that were looked at at the same time.
+fn looks(rows: &[StalenessRow]) -> Vec<Look> {
+    let at_once = rows.chunk_by(|a, b| a.time == b.time);
+    let mean = |looks: &[StalenessRow], of: fn(&StalenessRow) -> f64| {
+        looks.iter().map(of).sum::<f64>() / looks.len() as f64
+    };
+    let look = |looks: &[StalenessRow]| {
+        let in_flight = mean(looks, |look| look.in_flight as f64);
+        Look(looks[0].time, mean(looks, |look| look.age), mean(looks, |look| look.error), in_flight)
+    };
+    at_once.map(look).collect()
 }
 
 /// A distribution as at most [`SKETCH_POINTS`] of its order statistics.

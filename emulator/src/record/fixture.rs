@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::manifest::{Manifest, State};
 use crate::results::{
     Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, JobCounts, JobRow, Measured, Messages,
-    SCHEMA, Summary, TaskCounts,
+    SCHEMA, StalenessRow, Summary, TaskCounts,
 };
 
 /// A manifest for these cells.
@@ -63,7 +63,16 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
     let (timeline, bursts) = timeline(seed, scale);
     let summary = summary(policy, cell, seed, &jobs);
     let notes = vec![format!("{policy}: probes are sent twice per task")];
-    Measured { summary, jobs, copies: timeline.clone(), sampled_one_in: 10, timeline, bursts, notes }
+    Measured {
+        summary,
+        jobs,
+        copies: timeline.clone(),
+        sampled_one_in: 10,
+        timeline,
+        bursts,
+        staleness: looks(seed),
+        notes,
+    }
 }
 
 fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> Summary {
@@ -110,6 +119,25 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             peak_rss_bytes: 50_000_000,
         },
     }
+}
+
+/// Ten looks at two caches.
+fn looks(seed: u64) -> Vec<StalenessRow> {
+    let mut draws = Draws::new(seed ^ 0xfff);
+    let look = |i: u32| {
+        let (age, error) = (draws.next(), draws.next());
+        StalenessRow {
+            time: f64::from(i / 2),
+            scheduler: i % 2,
+            age,
+            age_max: 2.0 * age,
+            error,
+            bias: error - 0.5,
+            error_max: 3.0 * error,
+            in_flight: u64::from(i),
+        }
+    };
+    (0..20).map(look).collect()
 }
 
 /// Core, start, end and slowdown.

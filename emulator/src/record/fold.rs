@@ -13,8 +13,10 @@ use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_actors::roles::jobs::Bits;
 
+use super::staleness::Tracker;
 use crate::results::{
-    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, TaskCounts, percentile,
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Staleness, StalenessRow,
+    TaskCounts, percentile,
 };
 use crate::workload::Workload;
 
@@ -31,6 +33,8 @@ pub struct Limits {
     pub timeline: Span,
     /// Executions kept for the timeline at most.
     pub timeline_copies: u32,
+    /// How often caches are looked at; zero: never.
+    pub staleness: Span,
 }
 
 /// A job's progress.
@@ -79,6 +83,8 @@ pub struct Recorder<'a> {
     sampled_one_in: u32,
     sample: Vec<CopyRow>,
     timeline: Vec<CopyRow>,
+    /// What is folded of caches.
+    pub caches: Tracker<'a>,
     progress: Time,
 }
 
@@ -112,6 +118,7 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
+            caches: Tracker::new(layout, workload, limits.staleness),
             progress: Time::ZERO,
         }
     }
@@ -132,10 +139,15 @@ impl<'a> Recorder<'a> {
             }
             Note::Completed { copy } => {
                 self.progress = now;
-                self.completed(now, self.layout.core_index(who), copy);
+                let core = self.layout.core_index(who);
+                self.caches.ended(now, core, copy);
+                self.completed(now, core, copy);
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
+            Note::Placed { copy, node, believed } => self.caches.placed(now, who, copy, node, believed),
+            Note::Learnt { node, change } => self.caches.learnt(now, who, node, change),
+            Note::Believes { node, work, at } => self.caches.believes(now, who, node, work, at),
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
         }
     }
@@ -241,9 +253,16 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Whether what a scheduler notes must come in order of time.
+    #[must_use]
+    pub const fn watches(&self, scheduler: u32) -> bool {
+        self.caches.watches(scheduler)
+    }
+
     /// A core's node crashed: what it ran is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
         self.progress = now;
+        self.caches.crashed(now, core);
         if self.running[core as usize].is_some() {
             self.ended(now, core, CopyEnd::Lost);
         }
@@ -311,6 +330,8 @@ impl<'a> Recorder<'a> {
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
+        let (notes, utilization) = (self.notes(), self.utilization(makespan));
+        let (staleness, looks) = self.caches.close(end);
         Books {
             jobs: self.counts,
             tasks: self.tasks,
@@ -319,17 +340,19 @@ impl<'a> Recorder<'a> {
             wait: brief_of_histogram(&self.waits),
             slowdown: slowdown(&rows),
             makespan,
-            utilization: if makespan > 0.0 {
-                self.busy_s / (self.running.len() as f64 * makespan)
-            } else {
-                0.0
-            },
-            notes: self.notes(),
+            utilization,
+            staleness,
+            looks,
+            notes,
             rows,
             sample: self.sample,
             sampled_one_in: self.sampled_one_in,
             timeline: self.timeline,
         }
+    }
+
+    fn utilization(&self, makespan: f64) -> f64 {
+        if makespan > 0.0 { self.busy_s / (self.running.len() as f64 * makespan) } else { 0.0 }
     }
 
     fn job_rows(&self) -> Vec<JobRow> {
@@ -391,6 +414,10 @@ pub struct Books {
     pub makespan: f64,
     /// Busy share of the cores.
     pub utilization: f64,
+    /// How stale caches were, if there were some.
+    pub staleness: Option<Staleness>,
+    /// Looks at them.
+    pub looks: Vec<StalenessRow>,
     /// What a reader should know.
     pub notes: Vec<String>,
     /// Every job that arrived.

@@ -5,10 +5,11 @@
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
 //! | [`hosts`] | (in the manifest: which host held what) |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
-//! | [`parquet`] | `jobs.parquet` and `tasks.parquet` |
+//! | [`parquet`] | `jobs.parquet`, `tasks.parquet` and `staleness.parquet` |
 //! | [`read`] | (nothing: it reads those rows back) |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |
+//! | [`staleness`] | (nothing: it folds notes about caches) |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
@@ -21,3 +22,4 @@ pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
 pub mod read;
+pub mod staleness;

@@ -1,4 +1,4 @@
-//! Rows as Parquet: jobs and executions, one row group per cell, policy and seed.
+//! Rows as Parquet: jobs, executions and looks at caches, one row group per cell, policy and seed.
 //!
 //! Each cell is written to a part of its own, by whichever thread ran it. At the end the parts' column chunks are
 //! copied as they are into one file: nothing is decoded, and memory does not grow with the number of rows.
@@ -45,11 +45,13 @@ pub enum Rows {
     Jobs,
     /// Executions of sampled jobs.
     Tasks,
+    /// Looks at caches.
+    Staleness,
 }
 
 impl Rows {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Jobs, Self::Tasks];
+    pub const ALL: [Self; 3] = [Self::Jobs, Self::Tasks, Self::Staleness];
 
     /// Name of the file without suffix.
     #[must_use]
@@ -57,6 +59,7 @@ impl Rows {
         match self {
             Self::Jobs => "jobs",
             Self::Tasks => "tasks",
+            Self::Staleness => "staleness",
         }
     }
 
@@ -77,6 +80,15 @@ impl Rows {
                     required double start_s; required double end_s; required binary end (UTF8);
                 }"
             }
+            Self::Staleness => {
+                "message staleness {
+                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
+                    required double time_s; required int64 scheduler;
+                    required double age_s; required double age_max_s;
+                    required double error_s; required double bias_s; required double error_max_s;
+                    required int64 in_flight;
+                }"
+            }
         }
     }
 
@@ -90,6 +102,7 @@ impl Rows {
         let rows = match self {
             Self::Jobs => measured.jobs.len(),
             Self::Tasks => measured.copies.len(),
+            Self::Staleness => measured.staleness.len(),
         };
         if rows > 0 {
             let mut group = file.next_row_group()?;
@@ -100,6 +113,7 @@ impl Rows {
             match self {
                 Self::Jobs => write_jobs(&mut group, measured)?,
                 Self::Tasks => write_tasks(&mut group, measured)?,
+                Self::Staleness => write_staleness(&mut group, measured)?,
             }
             group.close()?;
         }
@@ -170,6 +184,21 @@ fn write_tasks<W: Write + Send>(
     column::<DoubleType>(group, &collect(copies, |row| row.start), None)?;
     column::<DoubleType>(group, &collect(copies, |row| row.end), None)?;
     column::<ByteArrayType>(group, &collect(copies, |row| ByteArray::from(end_name(row.end_kind))), None)
+}
+
+fn write_staleness<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    measured: &Measured,
+) -> Result<()> {
+    let looks = &measured.staleness;
+    column::<DoubleType>(group, &collect(looks, |row| row.time), None)?;
+    column::<Int64Type>(group, &collect(looks, |row| i64::from(row.scheduler)), None)?;
+    column::<DoubleType>(group, &collect(looks, |row| row.age), None)?;
+    column::<DoubleType>(group, &collect(looks, |row| row.age_max), None)?;
+    column::<DoubleType>(group, &collect(looks, |row| row.error), None)?;
+    column::<DoubleType>(group, &collect(looks, |row| row.bias), None)?;
+    column::<DoubleType>(group, &collect(looks, |row| row.error_max), None)?;
+    column::<Int64Type>(group, &collect(looks, |row| row.in_flight.cast_signed()), None)
 }
 
 fn collect<Row, T>(rows: &[Row], value: impl Fn(&Row) -> T) -> Vec<T> {
@@ -272,6 +301,22 @@ mod tests {
             assert_eq!(*field(row, "end"), Field::Str(end_name(copy.end_kind).into()));
             assert_eq!(*field(row, "start_s"), Field::Double(copy.start));
             assert_eq!(*field(row, "core"), Field::Long(copy.core.into()));
+        }
+    }
+
+    #[test]
+    fn looks_at_caches_are_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let cell = measured("a", &[], 1, 1.0, 10);
+        let path = folder.path().join("staleness.parquet");
+        Rows::Staleness.write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell).unwrap();
+        let rows = rows(&path);
+        assert_eq!((rows.len(), cell.staleness.len()), (20, 20));
+        for (row, look) in rows.iter().zip(&cell.staleness) {
+            assert_eq!(*field(row, "time_s"), Field::Double(look.time));
+            assert_eq!(*field(row, "age_s"), Field::Double(look.age));
+            assert_eq!(*field(row, "bias_s"), Field::Double(look.bias));
+            assert_eq!(*field(row, "in_flight"), Field::Long(look.in_flight.cast_signed()));
         }
     }
 

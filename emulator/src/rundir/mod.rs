@@ -4,18 +4,18 @@
 //! manifest.json               what is run, and how far it came
 //! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
-//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet): parts of the files below
+//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet): parts of the files below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
-//! jobs.parquet tasks.parquet timeline.perfetto-trace report.html     written at the end, from the cells
+//! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
+//!                             written at the end, from the cells
 //! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
 //! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
 //!                             before that in <host>.log.1
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
-//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is whole;
-//! `inputs.log` is whole up to its last frame.
-//! A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
+//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is
+//! whole; `inputs.log` is whole up to its last frame. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;

@@ -36,8 +36,18 @@ fn a_finished_run_has_every_file() {
     let claim = ClaimResult { says: "s".into(), verdict: Verdict::Holds, measured: [].into() };
     let study = run.finish(State::Finished, std::slice::from_ref(&claim)).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
-    let expected = [".lock", "cells", "jobs.parquet", MANIFEST, REPORT, SUMMARY, "tasks.parquet", TIMELINE]
-        .map(str::to_owned);
+    let expected = [
+        ".lock",
+        "cells",
+        "jobs.parquet",
+        MANIFEST,
+        REPORT,
+        "staleness.parquet",
+        SUMMARY,
+        "tasks.parquet",
+        TIMELINE,
+    ]
+    .map(str::to_owned);
     assert_eq!(names(&root), expected);
     assert_eq!(jobs(&root), 100);
     assert_eq!(load_claims(&root).unwrap(), [claim]);

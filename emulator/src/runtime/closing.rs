@@ -139,6 +139,7 @@ impl Closing<'_> {
             sampled_one_in: books.sampled_one_in,
             timeline: books.timeline,
             bursts: self.bursts(now)?,
+            staleness: books.looks,
             notes,
         })
     }
@@ -160,7 +161,7 @@ impl Closing<'_> {
             makespan_s: books.makespan,
             utilization: books.utilization,
             messages: self.tally.messages(),
-            staleness: None,
+            staleness: books.staleness,
             fidelity: self.real.as_ref().map(|real| self.certificate(real, books)),
             engine: Engine {
                 events: self.tally.events,

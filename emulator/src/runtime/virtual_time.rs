@@ -11,7 +11,7 @@ use super::{UnitError, cost};
 use crate::record::fold::Recorder;
 use crate::record::inputs::{self, Section, What};
 use crate::results::Measured;
-use crate::shard::{Observer, Placement, Shard};
+use crate::shard::{Observer, Parts, Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
 
 /// Events between two looks at the clock on the wall and at the wish to stop.
@@ -77,7 +77,8 @@ fn measure_with<'a, O: Keeps<'a>>(
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();
     let cpu = cost::thread_cpu_s();
-    let mut shard = Shard::new(world.parts(Placement::ALONE)?, observer);
+    let parts = Parts { shared: true, ..world.parts(Placement::ALONE)? };
+    let mut shard = Shard::new(parts, observer);
     let cut = drive(&mut shard, run.until, watch)?;
     let (now, tally) = (cut.unwrap_or_else(|| shard.now()), Tally::of(&shard));
     let recorder = shard.observer.end(now);

@@ -72,6 +72,7 @@ impl World {
             peer_timeout: resolved.network.peer_timeout,
             fabric,
             cores,
+            shared: false,
             placement,
         })
     }
@@ -144,5 +145,6 @@ const fn limits(run: &RunSection) -> Limits {
         timeline_cores: run.record.timeline_cores,
         timeline: run.record.timeline,
         timeline_copies: 20_000,
+        staleness: run.record.staleness,
     }
 }

@@ -26,6 +26,11 @@ pub trait Observer {
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
+    /// Whether what a scheduler does must be seen in order of time, be it ever so silent.
+    #[inline]
+    fn watches(&self, _scheduler: u32) -> bool {
+        false
+    }
     /// Something happens `late` after it was due.
     #[inline]
     fn due(&mut self, _what: Due, _late: Span) {}
@@ -49,6 +54,11 @@ impl Observer for Recorder<'_> {
     fn crashed(&mut self, now: Time, core: u32) {
         Recorder::crashed(self, now, core);
     }
+
+    #[inline]
+    fn watches(&self, scheduler: u32) -> bool {
+        Recorder::watches(self, scheduler)
+    }
 }
 
 impl Observer for Section {
@@ -57,6 +67,12 @@ impl Observer for Section {
 
     fn crashed(&mut self, now: Time, core: u32) {
         self.put(now, What::Crashed(core));
+    }
+
+    /// The log has everything in order.
+    #[inline]
+    fn watches(&self, _scheduler: u32) -> bool {
+        true
     }
 
     #[inline]
@@ -80,6 +96,11 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn crashed(&mut self, now: Time, core: u32) {
         self.0.crashed(now, core);
         self.1.crashed(now, core);
+    }
+
+    #[inline]
+    fn watches(&self, scheduler: u32) -> bool {
+        self.0.watches(scheduler) || self.1.watches(scheduler)
     }
 
     #[inline]

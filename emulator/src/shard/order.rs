@@ -18,6 +18,7 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         What::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
         What::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
         What::Input(_) => 0x300,
+        What::Told(msg) => 0x700 + u64::from(msg.kind()),
         What::Crash => 0x400,
         What::Notice => 0x500,
         What::Restart => 0x600,

@@ -9,6 +9,7 @@ use volary_netem::Fabric;
 
 use super::Placement;
 use crate::cores::Cores;
+use crate::record::staleness::Watch;
 use crate::workload::Workload;
 
 /// What a shard is built from.
@@ -31,6 +32,8 @@ pub struct Parts<'a> {
     pub pauses: bool,
     /// How long after a crash the others learn of it, unless the restart comes first.
     pub peer_timeout: Span,
+    /// Whether what everybody is told, and reaches all at once, is one event.
+    pub shared: bool,
     /// Which actors live where.
     pub placement: Placement<'a>,
 }
@@ -40,7 +43,8 @@ impl Parts<'_> {
     #[must_use]
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
-        let seat = |index| Seat { me: actor, index, layout, lossy };
+        let watch = Watch::new(layout);
+        let seat = |index| Seat { me: actor, index, layout, lossy, watched: watch.has(index) };
         match layout.role(actor) {
             Role::Client(i) => policy.client(seat(i)),
             Role::Scheduler(i) => policy.scheduler(seat(i)),

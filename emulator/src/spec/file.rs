@@ -169,6 +169,9 @@ pub struct Record {
     pub timeline: Span,
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
+    /// How often the caches of schedulers are looked at, for policies that keep some: a few schedulers and
+    /// nodes, a thousand times at most. Zero: only at decisions.
+    pub staleness: Span,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
 }
@@ -180,6 +183,7 @@ impl Default for Record {
             tasks_one_in: None,
             timeline: Span::from_secs(10),
             timeline_cores: 64,
+            staleness: Span::from_secs(1),
             inputs: false,
         }
     }

@@ -7,7 +7,7 @@ use volary_actors::base::Rng;
 use crate::faults::faults;
 
 /// Policies with the parameters worth varying; `#` stands for a small order.
-const POLICIES: [&str; 26] = [
+const POLICIES: [&str; 32] = [
     "latin-square = { order = # }",
     "latin-square = { order = #, preemption = false }",
     "full-repetition = { order = # }",
@@ -23,6 +23,12 @@ const POLICIES: [&str; 26] = [
     "sparrow = { min_probes = 20, replacement = true }",
     "peacock = { interval = \"500ms\" }",
     "peacock = { form = \"threshold\" }",
+    "murmuration = {}",
+    "murmuration = { batch = false, update_delay = \"300ms\", ask_timeout = \"100ms\" }",
+    "murmuration = { order = \"srjf\", decision_per_job = \"20ms\", decision_per_task = \"5ms\" }",
+    "murmuration = { wait = \"clock\", copy = \"naive\", forget_dead = false }",
+    "murmuration = { spread = \"datagrams\", repair = \"2s\" }",
+    "murmuration = { spread = \"epidemic\", fan_out = #, repair = \"5s\" }",
     "hawk = { big_partition = 0.6, replacement = true }",
     "hawk = { min_probes = 0, cancellation = true }",
     "eagle = { big_partition = 0.5 }",

@@ -140,6 +140,23 @@ impl Fabric {
         Verdict::Deliver { after, retransmissions: 0 }
     }
 
+    /// How long every message takes, if that is the same for all, nothing is lost and nobody fails.
+    #[must_use]
+    pub fn common_delay(&self) -> Option<Span> {
+        let world = &self.world;
+        let first = world.models.first()?.fixed?;
+        let alike = |model: &Model| model.only_delay && model.fixed == Some(first);
+        (world.calm && world.models.iter().all(alike)).then_some(first)
+    }
+
+    /// Enters so many messages into the books that take the [`common_delay`](Self::common_delay).
+    pub fn told(&mut self, class: Class, count: u64, after: Span) {
+        let books = self.stats.of_mut(class);
+        books.sent += count;
+        books.delivered += count;
+        books.propagation_ns += count * after.0;
+    }
+
     fn judge(&mut self, now: Time, src: Endpoint, dst: Endpoint, class: Class, bytes: u32) -> Verdict {
         let world = &self.world;
         let model = &world.models[world.links.class(src, dst)];

@@ -13,14 +13,14 @@ fn layout(nodes: usize) -> Layout {
 fn scheduler(config: &Eagle, tasks: u32, nodes: usize) -> Bench {
     let layout = layout(nodes);
     let me = layout.scheduler(0);
-    let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false });
+    let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false, watched: false });
     Bench::new(layout, me, tasks, machine).with_long(&[LONG])
 }
 
 fn node(tasks: u32) -> Bench {
     let layout = layout(4);
     let me = layout.node(0);
-    let machine = Eagle::default().node(Seat { me, index: 0, layout: &layout, lossy: false });
+    let machine = Eagle::default().node(Seat { me, index: 0, layout: &layout, lossy: false, watched: false });
     Bench::new(layout, me, tasks, machine).with_long(&[LONG])
 }
 

@@ -5,7 +5,7 @@ use crate::scripts::{Bench, sends};
 fn bench(config: &Kubernetes, cores: &[u32], tasks: u32) -> Bench {
     let layout = Layout::new(1, 0, cores.iter().copied());
     let me = layout.scheduler(0);
-    let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false });
+    let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false, watched: false });
     Bench::new(layout, me, tasks, machine)
 }
 

@@ -174,7 +174,7 @@ impl Node {
     /// Passes a probe on to the successor.
     fn forward(&self, mut visitor: Visitor, fx: &mut Effects<'_>) {
         visitor.hops = visitor.hops.saturating_add(1);
-        fx.send_as(visitor.repair, self.successor(fx), Ring::Visit(visitor));
+        fx.send_as(visitor.repair, self.successor(fx), visitor);
     }
 
     fn claiming(&self, job: JobId, index: u32) -> Option<usize> {
@@ -259,13 +259,13 @@ impl Node {
                     self.settle(fx);
                 }
             }
-            Message::Ring(Ring::Visit(visitor)) => {
+            Message::Visitor(visitor) => {
                 // A dead neighbour is skipped from now on; past the last one there is only this node.
                 if to == self.successor(fx) {
                     self.hop += 1;
                 }
                 if self.hop < fx.layout().nodes() {
-                    fx.recover(self.successor(fx), Ring::Visit(visitor));
+                    fx.recover(self.successor(fx), visitor);
                 } else {
                     self.visit(visitor, fx);
                 }
@@ -279,7 +279,7 @@ impl Machine for Node {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Ring(Ring::Visit(visitor)) => {
+                Message::Visitor(visitor) => {
                     // Whoever was out of reach and speaks is back.
                     if matches!(fx.layout().role(from), Role::Node(_)) {
                         self.hop = 1;

@@ -3,8 +3,14 @@
 use super::*;
 use crate::workload::{Service, Synthetic, Traces, WorkloadSpec};
 
-const LIMITS: Limits =
-    Limits { copies: 10, one_in: None, timeline_cores: 0, timeline: Span::ZERO, timeline_copies: 0 };
+const LIMITS: Limits = Limits {
+    copies: 10,
+    one_in: None,
+    timeline_cores: 0,
+    timeline: Span::ZERO,
+    timeline_copies: 0,
+    staleness: Span::ZERO,
+};
 
 /// Two jobs of one task.
 fn jobs() -> Workload {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{anchor, cell_title, fidelity, table, value};
+use super::{anchor, cell_title, fidelity, staleness, table};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::Unit;
@@ -30,7 +30,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    fn colour(&self, policy: &str) -> usize {
+    pub(super) fn colour(&self, policy: &str) -> usize {
         self.policies.iter().position(|known| *known == policy).unwrap_or(0)
     }
 }
@@ -50,7 +50,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
     out.push_str("</details>");
-    out.push_str(&staleness(group));
+    out.push_str(&staleness::section(group, view));
     out.push_str(&fidelity::section(group, view.policies));
     out.push_str(&notes(group));
     out.push_str("</details>");
@@ -195,24 +195,6 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
         "<details class=\"more\"{}><summary>What the cores did, and how they were slowed down</summary>{charts}<p class=\"hint\">The first {} on the first cores; <code>timeline.perfetto-trace</code> has more, for ui.perfetto.dev.</p></details>",
         if view.number == 0 { " open" } else { "" },
         number::seconds(window)
-    )
-}
-
-/// How old gossip was, of policies that gossip.
-fn staleness(group: &CellGroup) -> String {
-    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
-    let found: String = runs
-        .filter_map(|run| {
-            let json = run.summary.staleness.as_ref()?;
-            let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
-            Some(format!("<div class=\"card\"><h3 style=\"margin-top:0\">{name}</h3>{}</div>", value(json)))
-        })
-        .collect();
-    if found.is_empty() {
-        return String::new();
-    }
-    format!(
-        "<details class=\"more\"><summary>Staleness of gossip</summary><div class=\"grid\">{found}</div></details>"
     )
 }
 

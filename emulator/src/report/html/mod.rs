@@ -10,6 +10,7 @@
 mod cell;
 mod fidelity;
 mod overview;
+mod staleness;
 mod style;
 mod table;
 

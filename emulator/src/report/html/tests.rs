@@ -89,7 +89,7 @@ fn all_text_is_escaped() {
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];
     measured.summary.messages.by_kind.insert(evil.into(), 7);
-    measured.summary.staleness = Some(json!({ evil: [evil] }));
+    measured.summary.staleness = Some(crate::results::Staleness::default());
     measured.summary.engine.order_hash = evil.into();
     let record = CellRecord::new("x", &measured);
     let mut manifest = manifest(&["x", "y"]);

@@ -34,6 +34,7 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
     let (layout, jobs) = (world.layout(), world.workload());
     let job = |job: JobId| job.0 < jobs.jobs();
     let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
+    let schedules = |who| matches!(layout.role(who), Role::Scheduler(_));
     match note.what {
         Seen::Crashed(core) => core < layout.workers(),
         Seen::Note(who, _) if who.0 >= layout.actors() => false,
@@ -43,6 +44,10 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
             | Note::Completed { copy: id }
             | Note::Preempted { copy: id }
             | Note::Suspended { copy: id } => copy(id) && matches!(layout.role(who), Role::Worker { .. }),
+            Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes() && schedules(who),
+            Note::Learnt { node, .. } | Note::Believes { node, .. } => {
+                node < layout.nodes() && schedules(who)
+            }
             Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
         },
     }

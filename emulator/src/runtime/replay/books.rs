@@ -37,7 +37,11 @@ impl<'a> Ledger<'a> {
     pub(super) fn notes(&mut self, shard: u16, at: Time, who: ActorId, effects: &[Effect]) {
         let notes = effects.iter().filter_map(|effect| match effect {
             Effect::Note(note) => Some(*note),
-            Effect::Send { .. } | Effect::Arm { .. } | Effect::Run { .. } | Effect::Halt { .. } => None,
+            Effect::Send { .. }
+            | Effect::Tell { .. }
+            | Effect::Arm { .. }
+            | Effect::Run { .. }
+            | Effect::Halt { .. } => None,
         });
         match self {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),
@@ -98,7 +102,7 @@ pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
     let replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,
         "wait_s": books.wait, "slowdown": books.slowdown, "makespan_s": books.makespan,
-        "utilization": books.utilization,
+        "utilization": books.utilization, "staleness": books.staleness,
     });
     let recorded = serde_json::to_value(recorded).unwrap_or_default();
     let mut all = Vec::new();

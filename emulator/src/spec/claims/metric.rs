@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Metric, ParseError};
 use crate::fidelity::Certificate;
 use crate::results::{
-    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Summary, TaskCounts,
+    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Staleness, Summary, TaskCounts,
 };
 use crate::spec::error::{listed, nearest};
 
@@ -122,7 +122,7 @@ fn template() -> Value {
         makespan_s: 0.0,
         utilization: 0.0,
         messages: Messages::default(),
-        staleness: None,
+        staleness: Some(Staleness::default()),
         fidelity: Some(Certificate::default()),
         engine: Engine::default(),
     };
@@ -146,7 +146,7 @@ mod tests {
         for text in [
             "sparrow.response_s.p50 < 1",
             "sparrow.messages.by_kind.anything < 1",
-            "sparrow.staleness.p50 < 1",
+            "sparrow.staleness.age_s.p50 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",
         ] {

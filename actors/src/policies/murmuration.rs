@@ -1,0 +1,160 @@
+//! Murmuration: schedulers that each keep what all nodes have before them, and tell each other.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `scheduler` | the queue of jobs, placement, what becomes of both when something is lost |
+//! | `cache` | expected waits: choosing a node, taking in news |
+//! | `heard` | which news was heard before |
+//! | `teller` | making news and spreading it |
+//! | `boot` | a restarted scheduler copies the cache of another |
+//! | `node` | the node manager |
+
+mod boot;
+mod cache;
+mod heard;
+mod node;
+mod scheduler;
+mod teller;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+
+/// Parameters of Murmuration.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Murmuration {
+    /// Which job a scheduler takes first, and which task a node.
+    pub order: Order,
+    /// Tell the others once for each job instead of once for each task. The paper's simulator does, its
+    /// prototype does not.
+    pub batch: bool,
+    /// What nodes are compared by.
+    pub wait: Wait,
+    /// Time a scheduler thinks about a job before it places its first task. Section 6.2.4 uses 100 ms.
+    pub decision_per_job: Span,
+    /// Time it thinks about each task. Section 6.2.4 uses 5 ms.
+    pub decision_per_task: Span,
+    /// How long news lies before it is spread, beyond what the network takes (section 6.2.3).
+    pub update_delay: Span,
+    /// How news travels.
+    pub spread: Spread,
+    /// `epidemic` spread: to how many schedulers news goes from its maker and from everyone who hears it first.
+    pub fan_out: u32,
+    /// How often a node tells what it really has, which replaces what was believed: repairs what lost news
+    /// left behind. Zero: never, as in the paper.
+    pub repair: Span,
+    /// How a restarted scheduler uses the cache of another.
+    pub copy: Copying,
+    /// How long a restarted scheduler waits for an answer before it asks two others. The paper has no value.
+    pub ask_timeout: Span,
+    /// Forget what was placed on a node that crashed. The paper does not say; without it the work of the dead
+    /// repels for ever.
+    pub forget_dead: bool,
+}
+
+/// Which job a scheduler takes first, and which task a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Oldest job first at both.
+    #[default]
+    Fcfs,
+    /// The job with the least estimated work of all its tasks first, and the task with the least estimate.
+    /// Nothing is preempted.
+    Srjf,
+}
+
+/// What nodes are compared by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wait {
+    /// The sum of the estimates of what is queued or runs there, over the node's cores.
+    #[default]
+    PerCore,
+    /// The sum, whatever the cores (section 4.1).
+    Work,
+    /// When the node is expected to be free: at each news the later of that and of the task's start, and the
+    /// estimate over the cores added or taken away. The authors' simulator does so, where a node that was used
+    /// lately ranks behind one that never was.
+    Clock,
+}
+
+/// How news travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// To every scheduler, and it arrives: the paper assumes so.
+    #[default]
+    Streams,
+    /// To every scheduler, in datagrams that can be lost.
+    Datagrams,
+    /// In datagrams to `fan_out` random schedulers, each of which passes on what it hears for the first time.
+    Epidemic,
+}
+
+/// How a restarted scheduler uses the cache of another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Copying {
+    /// News is numbered, and what the copy contains is not counted again.
+    #[default]
+    Numbered,
+    /// All news since the question is counted, whether the copy contains it or not, as in the paper.
+    Naive,
+}
+
+impl Default for Murmuration {
+    fn default() -> Self {
+        Self {
+            order: Order::Fcfs,
+            batch: true,
+            wait: Wait::PerCore,
+            decision_per_job: Span::ZERO,
+            decision_per_task: Span::ZERO,
+            update_delay: Span::ZERO,
+            spread: Spread::Streams,
+            fan_out: 3,
+            repair: Span::ZERO,
+            copy: Copying::Numbered,
+            ask_timeout: Span::from_secs(1),
+            forget_dead: true,
+        }
+    }
+}
+
+impl Policy for Murmuration {
+    const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
+        Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the \
+        node with the least, at once and for good. It tells all other schedulers, and nodes tell all \
+        schedulers what ended, so that the caches agree but for news that is under way. Nodes queue; nobody \
+        resolves conflicts. A restarted scheduler copies the cache of another.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if layout.schedulers() > u32::from(u16::MAX) {
+            return Err("murmuration numbers at most 65535 schedulers; lower cluster.schedulers".into());
+        }
+        if self.ask_timeout == Span::ZERO {
+            return Err("ask_timeout: must be longer than zero".into());
+        }
+        if self.spread == Spread::Epidemic && self.fan_out == 0 {
+            return Err("fan_out: must be at least 1".into());
+        }
+        Ok(())
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(scheduler::Scheduler::new(self, seat))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(node::Node::new(self, seat))
+    }
+}
+
+#[cfg(test)]
+mod tests;

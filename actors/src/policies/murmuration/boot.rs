@@ -1,0 +1,108 @@
+//! A restarted scheduler copies the cache of another (section 4.2).
+//!
+//! It asks two random schedulers and takes the first answer that is whole. On a timeout it asks two others,
+//! until everybody was asked; then it begins with an empty cache. Whoever has none yet does not answer. News
+//! that comes meanwhile is kept, and counted after the copy.
+
+use crate::base::{ActorId, Span, Time};
+use crate::machine::{Effects, Timer};
+use crate::message::Gossip;
+
+/// The tick at which two others are asked.
+pub(super) const ASK: u32 = 2;
+
+/// How many are asked at once.
+const AT_ONCE: usize = 2;
+
+/// An answer, as far as it has arrived.
+#[derive(Debug)]
+pub(super) struct Copy {
+    from: ActorId,
+    /// Parts that are announced and those that came.
+    parts: Option<u32>,
+    came: u32,
+    /// What is expected at each node, ns, and since when it lives.
+    pub(super) entries: Vec<(i64, Time)>,
+    /// Makers of news and the first of theirs that is not contained.
+    pub(super) contained: Vec<(u32, u32)>,
+}
+
+/// A scheduler without a cache.
+#[derive(Debug)]
+pub(super) struct Boot {
+    /// Its life: answers to an earlier one are ignored.
+    round: u32,
+    timeout: Span,
+    /// Those not asked yet, the next ones at the end.
+    left: Vec<ActorId>,
+    answers: Vec<Copy>,
+    /// News that came meanwhile.
+    pub(super) news: Vec<Gossip>,
+}
+
+impl Boot {
+    /// Of life number `round`, with nobody asked yet; `others` in random order.
+    pub(super) const fn new(round: u32, timeout: Span, others: Vec<ActorId>) -> Self {
+        Self { round, timeout, left: others, answers: Vec::new(), news: Vec::new() }
+    }
+
+    /// Asks the next two that are up; `false` if nobody is left.
+    pub(super) fn ask(&mut self, is_up: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) -> bool {
+        let mut asked = 0;
+        while asked < AT_ONCE
+            && let Some(other) = self.left.pop()
+        {
+            if is_up(other) {
+                asked += 1;
+                fx.recover(other, Gossip::Ask { round: self.round });
+            }
+        }
+        if asked > 0 {
+            fx.arm(Timer::Tick(ASK), self.timeout);
+        }
+        asked > 0
+    }
+
+    /// Takes in a part of an answer; the answer, once it is whole.
+    pub(super) fn answer(&mut self, from: ActorId, part: Gossip, nodes: u32) -> Option<Copy> {
+        let (Gossip::Answer { round, .. } | Gossip::Entry { round, .. } | Gossip::Heard { round, .. }) = part
+        else {
+            return None;
+        };
+        if round != self.round {
+            return None;
+        }
+        let at = self.answers.iter().position(|copy| copy.from == from).unwrap_or_else(|| {
+            let entries = vec![(0, Time::ZERO); nodes as usize];
+            self.answers.push(Copy { from, parts: None, came: 0, entries, contained: Vec::new() });
+            self.answers.len() - 1
+        });
+        let copy = &mut self.answers[at];
+        match part {
+            Gossip::Answer { parts, .. } => copy.parts = Some(parts),
+            Gossip::Entry { node, wait, since, .. } => {
+                copy.came += 1;
+                copy.entries[node as usize] = (wait, since);
+            }
+            Gossip::Heard { maker, number, .. } => {
+                copy.came += 1;
+                copy.contained.push((maker, number));
+            }
+            _ => {}
+        }
+        (copy.parts == Some(copy.came)).then(|| self.answers.swap_remove(at))
+    }
+}
+
+/// The parts of an answer to `round`.
+pub(super) fn send(to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
+    fx.recover(to, Gossip::Answer { round, parts: parts.len() as u32 });
+    for part in parts {
+        let part = match part {
+            Gossip::Entry { node, wait, since, .. } => Gossip::Entry { round, node, wait, since },
+            Gossip::Heard { maker, number, .. } => Gossip::Heard { round, maker, number },
+            other => other,
+        };
+        fx.recover(to, part);
+    }
+}

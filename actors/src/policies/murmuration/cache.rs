@@ -1,0 +1,256 @@
+//! What a scheduler expects at every node.
+
+use super::heard::Heard;
+use super::{Copying, Murmuration, Spread, Wait};
+use crate::base::{JobId, Span, Time};
+use crate::layout::Layout;
+use crate::machine::{Effects, Note};
+use crate::message::{Ended, Form, Gossip, Placed};
+use crate::policies::Seat;
+use crate::roles::waits::Waits;
+
+/// The resource cache of a scheduler.
+#[derive(Debug)]
+pub(super) struct Cache {
+    waits: Waits,
+    clock: bool,
+    forget_dead: bool,
+    /// Which news was heard: only where it can come twice or a cache be copied.
+    heard: Option<Heard>,
+    /// When each node last crashed or came back: news decided before is of an earlier life. Empty where nodes
+    /// live for ever.
+    since: Vec<Time>,
+    /// When each node last told what it has; empty if they do not.
+    told: Vec<Time>,
+    watched: bool,
+    /// The number of this scheduler.
+    me: u32,
+}
+
+/// A span as a change of work.
+pub(super) fn signed(span: Span) -> i64 {
+    i64::try_from(span.0).unwrap_or(i64::MAX)
+}
+
+impl Cache {
+    /// An empty cache.
+    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
+        let layout = seat.layout;
+        let nodes = layout.nodes();
+        let times = |wanted: bool| if wanted { vec![Time::ZERO; nodes as usize] } else { Vec::new() };
+        let numbered = config.copy == Copying::Numbered && seat.lossy;
+        let echoes = config.spread == Spread::Epidemic || config.spread == Spread::Datagrams && seat.lossy;
+        let cores = if config.wait == Wait::PerCore { uneven(layout) } else { Vec::new() };
+        Self {
+            waits: Waits::new(nodes, cores),
+            clock: config.wait == Wait::Clock,
+            forget_dead: config.forget_dead,
+            heard: (numbered || echoes).then(|| Heard::new(layout.schedulers() + nodes)),
+            since: times(seat.lossy),
+            told: times(config.repair > Span::ZERO),
+            watched: seat.watched,
+            me: seat.index,
+        }
+    }
+
+    /// The node to place a task on, and what is expected before it, ns of work.
+    pub(super) fn choose(&mut self, fx: &mut Effects<'_>) -> Option<(u32, i64)> {
+        let node = self.waits.pick(fx.rng())?;
+        let work = self.waits.work(node);
+        if !self.clock {
+            return Some((node, work));
+        }
+        let wait = work.saturating_sub(instant(fx.now())).max(0);
+        Some((node, wait.saturating_mul(i64::from(fx.layout().cores(node)))))
+    }
+
+    /// Adds a task of our own.
+    pub(super) fn place(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
+        let estimate = signed(fx.catalog().job_estimate(job));
+        self.change(node, estimate, fx.now(), fx.layout());
+    }
+
+    /// Takes back a task of our own.
+    pub(super) fn withdraw(&mut self, node: u32, job: JobId, fx: &mut Effects<'_>) {
+        let estimate = signed(fx.catalog().job_estimate(job));
+        self.learn(node, -estimate, fx.now(), fx);
+    }
+
+    /// Takes in news, unless it was heard before: then `false`.
+    pub(super) fn hear(&mut self, news: Gossip, fx: &mut Effects<'_>) -> bool {
+        if let Some(heard) = &mut self.heard
+            && let Some((maker, number)) = news.origin(fx.layout())
+            && (maker == self.me || !heard.first_time(maker, number, news))
+        {
+            return false;
+        }
+        self.apply(news, fx);
+        true
+    }
+
+    /// Takes in news.
+    #[inline]
+    fn apply(&mut self, news: Gossip, fx: &mut Effects<'_>) {
+        match news {
+            Gossip::Ended(news) | Gossip::EndedRumour(news) => {
+                self.learn(news.node, -signed(news.estimate), news.since, fx);
+            }
+            Gossip::Placed(news) => {
+                let change = placed(&news, fx);
+                news.nodes().for_each(|node| self.learn(node, change, news.at, fx));
+            }
+            Gossip::Ask { .. }
+            | Gossip::Answer { .. }
+            | Gossip::Entry { .. }
+            | Gossip::Heard { .. }
+            | Gossip::Backlog { .. } => {}
+        }
+    }
+
+    fn learn(&mut self, node: u32, change: i64, at: Time, fx: &mut Effects<'_>) {
+        if self.change(node, change, at, fx.layout()) && self.watched {
+            fx.note(Note::Learnt { node, change });
+        }
+    }
+
+    /// Changes what is expected at a node; `false` if the change is about an earlier life of it.
+    #[inline]
+    fn change(&mut self, node: u32, change: i64, at: Time, layout: &Layout) -> bool {
+        if self.since.get(node as usize).is_some_and(|&since| at < since) {
+            return false;
+        }
+        if self.clock {
+            let free = self.waits.work(node).max(instant(at));
+            self.waits.set(node, free.saturating_add(change / i64::from(layout.cores(node))));
+        } else {
+            self.waits.add(node, change);
+        }
+        true
+    }
+
+    /// A node says what it has.
+    pub(super) fn backlog(&mut self, node: u32, work: Span, at: Time, fx: &mut Effects<'_>) {
+        let Some(told) = self.told.get_mut(node as usize) else { return };
+        let since = self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
+        if at < *told || at < since {
+            return;
+        }
+        *told = at;
+        let work = signed(work);
+        let value = if self.clock {
+            instant(at).saturating_add(work / i64::from(fx.layout().cores(node)))
+        } else {
+            work
+        };
+        self.waits.set(node, value);
+        if self.watched {
+            fx.note(Note::Believes { node, work, at });
+        }
+    }
+
+    /// A node crashed: nothing is placed there until it is back.
+    pub(super) fn down(&mut self, node: u32, fx: &mut Effects<'_>) {
+        self.waits.reach(node, false);
+        self.renew(node, fx);
+    }
+
+    /// A node is back.
+    pub(super) fn up(&mut self, node: u32, fx: &mut Effects<'_>) {
+        self.waits.reach(node, true);
+        self.renew(node, fx);
+    }
+
+    fn renew(&mut self, node: u32, fx: &mut Effects<'_>) {
+        if !self.forget_dead {
+            return;
+        }
+        self.waits.set(node, 0);
+        if let Some(since) = self.since.get_mut(node as usize) {
+            *since = fx.now();
+        }
+        if self.watched {
+            fx.note(Note::Believes { node, work: 0, at: fx.now() });
+        }
+    }
+
+    /// What an answer says of every node and maker: what is expected, since when, and which news that contains.
+    pub(super) fn copy(&self, own: u32, fx: &Effects<'_>) -> Vec<Gossip> {
+        let nodes = fx.layout().nodes();
+        let mut early = vec![0i64; nodes as usize];
+        for news in self.heard.iter().flat_map(Heard::early) {
+            // The copy contains it as little as what its maker made before.
+            changes(news, fx, |node, change| early[node as usize] += change);
+        }
+        let since = |node: u32| self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
+        let entries = (0..nodes).map(|node| {
+            let wait = self.waits.work(node).saturating_sub(early[node as usize]);
+            Gossip::Entry { round: 0, node, wait, since: since(node) }
+        });
+        let contained = self.heard.iter().flat_map(Heard::contained).map(|(maker, number)| {
+            // Of ourselves we hear nothing: we know.
+            let number = if maker == self.me { own } else { number };
+            Gossip::Heard { round: 0, maker, number }
+        });
+        entries.chain(contained).collect()
+    }
+
+    /// Replaces everything by a copy of another's; without one, by nothing.
+    pub(super) fn adopt(&mut self, copy: Option<&super::boot::Copy>, fx: &mut Effects<'_>) {
+        match (&mut self.heard, copy) {
+            (Some(heard), Some(copy)) => heard.adopt(&copy.contained),
+            (Some(heard), None) => heard.forget(),
+            (None, _) => {}
+        }
+        for node in 0..fx.layout().nodes() {
+            // Without a copy, what was there before is not known, and its end no news.
+            let (wait, known) = copy.map_or_else(|| (0, fx.now()), |copy| copy.entries[node as usize]);
+            // Whoever answered may not have known yet that the node crashed or came back.
+            let since = self.since.get_mut(node as usize);
+            let stale = since.is_some_and(|since| {
+                let stale = known < *since;
+                *since = known.max(*since);
+                stale
+            });
+            let work = if stale { 0 } else { wait };
+            self.waits.set(node, work);
+            if self.watched {
+                fx.note(Note::Believes { node, work, at: fx.now() });
+            }
+        }
+    }
+}
+
+/// A moment as a wait, ns.
+fn instant(at: Time) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
+}
+
+/// What a task of this news adds to its node.
+fn placed(news: &Placed, fx: &Effects<'_>) -> i64 {
+    let estimate = signed(fx.catalog().job_estimate(news.job));
+    if news.form == Form::Withdrawn { -estimate } else { estimate }
+}
+
+/// The changes that news brings.
+fn changes(news: &Gossip, fx: &Effects<'_>, mut change: impl FnMut(u32, i64)) {
+    match news {
+        Gossip::Placed(news) => {
+            let each = placed(news, fx);
+            news.nodes().for_each(|node| change(node, each));
+        }
+        Gossip::Ended(Ended { node, estimate, .. }) | Gossip::EndedRumour(Ended { node, estimate, .. }) => {
+            change(*node, -signed(*estimate));
+        }
+        Gossip::Ask { .. }
+        | Gossip::Answer { .. }
+        | Gossip::Entry { .. }
+        | Gossip::Heard { .. }
+        | Gossip::Backlog { .. } => {}
+    }
+}
+
+/// Cores of each node, if they differ.
+fn uneven(layout: &Layout) -> Vec<u32> {
+    let cores: Vec<u32> = (0..layout.nodes()).map(|node| layout.cores(node)).collect();
+    if cores.windows(2).all(|pair| pair[0] == pair[1]) { Vec::new() } else { cores }
+}

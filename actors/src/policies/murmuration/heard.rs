@@ -1,0 +1,196 @@
+//! Which news was heard before.
+
+use std::collections::BTreeMap;
+
+use crate::message::Gossip;
+
+/// A maker of whom nothing is known yet: its first news to arrive counts as its first.
+const UNKNOWN: u32 = u32::MAX;
+
+/// How many of a maker's news may be waited around before what is missing counts as lost.
+const GAP: usize = 256;
+
+/// How often the maker of a number was restarted.
+const fn life(number: u32) -> u32 {
+    number >> 24
+}
+
+/// News heard, by maker: schedulers first, then nodes.
+#[derive(Debug)]
+pub(super) struct Heard {
+    /// Number of the first news of each maker's present life that was not heard.
+    next: Vec<u32>,
+    /// The same of earlier lives: maker and number.
+    past: Vec<(u32, u32)>,
+    /// Heard before something that was made earlier, by maker and number.
+    early: BTreeMap<(u32, u32), Gossip>,
+}
+
+impl Heard {
+    /// Nothing of so many makers, whose lives are their first.
+    pub(super) fn new(makers: u32) -> Self {
+        Self { next: vec![0; makers as usize], past: Vec::new(), early: BTreeMap::new() }
+    }
+
+    /// Whether news is heard for the first time; it counts as heard from now on.
+    pub(super) fn first_time(&mut self, maker: u32, number: u32, news: Gossip) -> bool {
+        let next = self.next[maker as usize];
+        if next == UNKNOWN {
+            self.next[maker as usize] = number.saturating_add(1);
+            return true;
+        }
+        if life(number) < life(next) {
+            return self.of_the_past(maker, number);
+        }
+        if life(number) > life(next) {
+            self.bury(maker, number);
+        }
+        let next = self.next[maker as usize];
+        if number < next || self.early.contains_key(&(maker, number)) {
+            return false;
+        }
+        if number == next {
+            self.close(maker, number.saturating_add(1));
+        } else {
+            self.early.insert((maker, number), news);
+            if self.early.range((maker, 0)..(maker + 1, 0)).count() > GAP
+                && let Some((&(_, first), _)) = self.early.range((maker, 0)..).next()
+            {
+                self.close(maker, first);
+            }
+        }
+        true
+    }
+
+    /// Everything below a number was heard, and whatever was early right after it.
+    fn close(&mut self, maker: u32, mut next: u32) {
+        while self.early.remove(&(maker, next)).is_some() {
+            next = next.saturating_add(1);
+        }
+        self.next[maker as usize] = next;
+    }
+
+    /// A maker was restarted: of its life before, news is new only if it is younger than all that was heard.
+    fn bury(&mut self, maker: u32, number: u32) {
+        let last = self
+            .early
+            .range((maker, 0)..(maker + 1, 0))
+            .next_back()
+            .map(|(&(_, last), _)| last.saturating_add(1));
+        self.past.push((maker, last.unwrap_or(0).max(self.next[maker as usize])));
+        self.early.retain(|&(of, _), _| of != maker);
+        self.next[maker as usize] = number >> 24 << 24;
+    }
+
+    fn of_the_past(&mut self, maker: u32, number: u32) -> bool {
+        let same = |&&mut (of, next): &&mut (u32, u32)| of == maker && life(next) == life(number);
+        match self.past.iter_mut().find(same) {
+            Some((_, next)) if number < *next => false,
+            Some((_, next)) => {
+                *next = number.saturating_add(1);
+                true
+            }
+            None => {
+                self.past.push((maker, number.saturating_add(1)));
+                true
+            }
+        }
+    }
+
+    /// Makers with the number of the first news of them that is not contained in a copy.
+    pub(super) fn contained(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let present = self.next.iter().enumerate().map(|(maker, &next)| (maker as u32, next));
+        self.past.iter().copied().chain(present)
+    }
+
+    /// News that was heard but is newer than what [`contained`](Self::contained) says.
+    pub(super) fn early(&self) -> impl Iterator<Item = &Gossip> {
+        self.early.values()
+    }
+
+    /// Takes over what another had heard.
+    pub(super) fn adopt(&mut self, contained: &[(u32, u32)]) {
+        self.forget();
+        for &(maker, number) in contained {
+            let next = self.next[maker as usize];
+            if next == UNKNOWN || number == UNKNOWN || life(next) < life(number) {
+                if next != UNKNOWN {
+                    self.past.push((maker, next));
+                }
+                self.next[maker as usize] = number;
+            } else {
+                self.past.push((maker, number));
+            }
+        }
+    }
+
+    /// Nothing is known of anybody.
+    pub(super) fn forget(&mut self) {
+        self.next.fill(UNKNOWN);
+        self.past.clear();
+        self.early.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Time;
+
+    const NEWS: Gossip = Gossip::Backlog { work: crate::base::Span::ZERO, at: Time::ZERO };
+
+    fn hear(heard: &mut Heard, numbers: &[u32]) -> Vec<bool> {
+        numbers.iter().map(|&number| heard.first_time(1, number, NEWS)).collect()
+    }
+
+    #[test]
+    fn news_counts_once_in_any_order() {
+        let mut heard = Heard::new(2);
+        assert_eq!(hear(&mut heard, &[2, 0, 2, 1, 0, 3]), [true, true, false, true, false, true]);
+        assert_eq!(heard.early().count(), 0);
+        assert_eq!(heard.contained().collect::<Vec<_>>(), [(0, 0), (1, 4)]);
+    }
+
+    #[test]
+    fn a_copy_contains_what_its_owner_had_heard() {
+        let mut owner = Heard::new(2);
+        hear(&mut owner, &[0, 1, 3]);
+        assert_eq!(owner.early().count(), 1, "3 is not in the copy; its owner takes it out");
+        let contained: Vec<_> = owner.contained().collect();
+        let mut heard = Heard::new(2);
+        heard.adopt(&contained);
+        assert_eq!(hear(&mut heard, &[1, 3, 2, 4]), [false, true, true, true]);
+    }
+
+    #[test]
+    fn a_restarted_maker_begins_anew() {
+        let (first, second) = (5, 1 << 24);
+        let mut heard = Heard::new(2);
+        assert_eq!(
+            hear(&mut heard, &[0, 1, second + 1, second, 1, first]),
+            [true, true, true, true, false, true]
+        );
+        let contained: Vec<_> = heard.contained().collect();
+        let mut other = Heard::new(2);
+        other.adopt(&contained);
+        assert_eq!(hear(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
+    }
+
+    /// Of those who lose datagrams nobody waits for ever.
+    #[test]
+    fn what_is_missing_for_long_counts_as_lost() {
+        let mut heard = Heard::new(2);
+        for number in 1..1000 {
+            assert!(heard.first_time(1, number, NEWS));
+            assert!(heard.early().count() <= GAP);
+        }
+        assert_eq!(hear(&mut heard, &[0, 700]), [false, false]);
+    }
+
+    #[test]
+    fn of_a_stranger_the_first_news_is_the_first() {
+        let mut heard = Heard::new(2);
+        heard.forget();
+        assert_eq!(hear(&mut heard, &[7, 7, 8]), [true, false, true]);
+    }
+}

@@ -1,0 +1,183 @@
+//! The node manager: a queue that nobody bounds, cores, and news of every end.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::teller::{SPREAD, Teller, others};
+use super::{Murmuration, Order, Wait};
+use crate::base::{ActorId, CopyId, Span, Time};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Ended, Gossip, Launch, Message, Row};
+use crate::policies::Seat;
+
+/// The tick at which the node tells what it has.
+const REPORT: u32 = 3;
+
+/// A task that waits: the least comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Waiting {
+    /// Its estimate where that counts, when its job arrived, how many came here before.
+    order: (Span, Time, u64),
+    estimate: Span,
+    came: Time,
+    from: ActorId,
+    copy: CopyId,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    task: Waiting,
+    began: Time,
+}
+
+impl Running {
+    /// What schedulers hear of it when it is not here any more.
+    const fn since(&self, wait: Wait) -> Time {
+        match wait {
+            Wait::Clock => self.began,
+            Wait::PerCore | Wait::Work => self.task.came,
+        }
+    }
+}
+
+/// A node manager.
+#[derive(Debug)]
+pub(super) struct Node {
+    order: Order,
+    wait: Wait,
+    repair: Span,
+    index: u32,
+    teller: Teller,
+    cores: Box<[Option<Running>]>,
+    queue: BinaryHeap<Reverse<Waiting>>,
+    came: u64,
+}
+
+impl Node {
+    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
+        Self {
+            order: config.order,
+            wait: config.wait,
+            repair: config.repair,
+            index: seat.index,
+            teller: Teller::new(config, seat),
+            cores: (0..seat.layout.cores(seat.index)).map(|_| None).collect(),
+            queue: BinaryHeap::new(),
+            came: 0,
+        }
+    }
+
+    fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
+        let (catalog, job) = (fx.catalog(), row.job);
+        let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
+        let first = if self.order == Order::Srjf { estimate } else { Span::ZERO };
+        for position in 0..row.len {
+            self.came += 1;
+            let order = (first, created, self.came);
+            self.queue.push(Reverse(Waiting {
+                order,
+                estimate,
+                came: fx.now(),
+                from,
+                copy: row.copy(position),
+            }));
+        }
+        self.fill(fx);
+    }
+
+    /// Gives idle cores what comes first.
+    fn fill(&mut self, fx: &mut Effects<'_>) {
+        while !self.queue.is_empty() {
+            let Some(core) = self.cores.iter().position(Option::is_none) else { return };
+            let Some(Reverse(task)) = self.queue.pop() else { return };
+            self.cores[core] = Some(Running { task, began: fx.now() });
+            fx.send(fx.layout().worker(self.index, core as u32), Core::Run { copy: task.copy });
+        }
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else {
+            unreachable!("{copy} ended on {worker}, which is no core")
+        };
+        if let Some(run) = self.cores[core as usize].take() {
+            debug_assert_eq!(run.task.copy, copy, "a core ended what it was not given");
+            fx.send(run.task.from, Launch::Completed { copy });
+            self.tell(run.task.estimate, run.since(self.wait), false, fx);
+        }
+        self.fill(fx);
+    }
+
+    fn tell(&mut self, estimate: Span, since: Time, repair: bool, fx: &mut Effects<'_>) {
+        let number = self.teller.number();
+        let news = Ended { node: self.index, number, estimate, since };
+        self.teller.tell(Gossip::ended(self.teller.rumours(), news), repair, fx);
+    }
+
+    /// A scheduler lost its state: what it placed is placed again by another.
+    fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) {
+        let mut gone = Vec::new();
+        for core in 0..self.cores.len() {
+            if let Some(run) = self.cores[core].take_if(|run| run.task.from == scheduler) {
+                fx.send(fx.layout().worker(self.index, core as u32), Core::Stop { copy: run.task.copy });
+                gone.push((run.task.estimate, run.since(self.wait)));
+            }
+        }
+        self.queue.retain(|Reverse(task)| {
+            let keep = task.from != scheduler;
+            if !keep {
+                gone.push((task.estimate, task.came));
+            }
+            keep
+        });
+        for (estimate, since) in gone {
+            self.tell(estimate, since, true, fx);
+        }
+        self.fill(fx);
+    }
+
+    /// Tells everybody what is here, and again after a while.
+    fn report(&self, fx: &mut Effects<'_>) {
+        let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
+        let running = self.cores.iter().flatten().map(|run| run.task.estimate);
+        let work = waiting.chain(running).fold(Span::ZERO, |sum, estimate| sum + estimate);
+        for scheduler in others(fx).filter(|&scheduler| self.teller.is_up(scheduler)) {
+            fx.recover(scheduler, Gossip::Backlog { work, at: fx.now() });
+        }
+        fx.arm(Timer::Tick(REPORT), self.repair);
+    }
+}
+
+impl Machine for Node {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Start { epoch } => {
+                self.teller.begin(epoch);
+                if self.repair > Span::ZERO {
+                    // Not all nodes at the same time.
+                    let phase = self.repair.scale(fx.rng().unit());
+                    fx.arm(Timer::Tick(REPORT), phase);
+                }
+            }
+            Input::Deliver { from, msg } => match msg {
+                Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Tick(SPREAD)) => self.teller.due(fx),
+            Input::Fire(Timer::Tick(REPORT)) => self.report(fx),
+            Input::Undelivered { to, msg } => match msg {
+                // The peer timeout paces the repetition; a scheduler that died is reported down instead.
+                Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+                Message::Gossip(news) => self.teller.returned(to, news, fx),
+                _ => {}
+            },
+            Input::Down { actor } => {
+                self.teller.down(actor, fx.layout());
+                self.forget(actor, fx);
+            }
+            Input::Up { actor } => self.teller.up(actor, fx),
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! A scheduler: jobs in, tasks out to the nodes with the least before them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::boot::{self, ASK, Boot};
+use super::cache::Cache;
+use super::teller::{SPREAD, Teller, others};
+use super::{Murmuration, Order};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::message::{Form, Gossip, Job, Launch, Message, Placed, Row};
+use crate::policies::Seat;
+use crate::roles::jobs::{Completion, JobTable, Open};
+use crate::roles::returned;
+
+/// The tick at which a decision is made.
+const DECIDE: u32 = 0;
+
+/// A task that has no node.
+const NOWHERE: u32 = Placed::NOBODY;
+
+/// An open job.
+#[derive(Debug)]
+struct Tasks {
+    open: Open,
+    /// Node of each task.
+    nodes: Vec<u32>,
+    /// Tasks that were placed, or would have been had a node been alive: the first ones.
+    decided: u32,
+}
+
+/// A job that waits to be placed: the least comes first.
+type Queued = Reverse<(u64, Time, JobId)>;
+
+/// What placing needs, apart from the jobs.
+#[derive(Debug)]
+struct Desk {
+    index: u32,
+    batch: bool,
+    cache: Cache,
+    teller: Teller,
+    /// Nodes of the tasks that were placed since the others were last told.
+    untold: Vec<u32>,
+}
+
+/// A scheduler of Murmuration.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    order: Order,
+    per_job: Span,
+    per_task: Span,
+    ask_timeout: Span,
+    desk: Desk,
+    jobs: JobTable<Tasks>,
+    queue: BinaryHeap<Queued>,
+    /// The job being placed.
+    busy: Option<JobId>,
+    /// What came while a job was being placed: news and questions.
+    inbox: Vec<(ActorId, Gossip)>,
+    /// Until there is a cache.
+    boot: Option<Boot>,
+}
+
+impl Scheduler {
+    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
+        let desk = Desk {
+            index: seat.index,
+            batch: config.batch,
+            cache: Cache::new(config, seat),
+            teller: Teller::new(config, seat),
+            untold: Vec::new(),
+        };
+        Self {
+            order: config.order,
+            per_job: config.decision_per_job,
+            per_task: config.decision_per_task,
+            ask_timeout: config.ask_timeout,
+            desk,
+            jobs: JobTable::default(),
+            queue: BinaryHeap::new(),
+            busy: None,
+            inbox: Vec::new(),
+            boot: None,
+        }
+    }
+
+    /// First boot begins with an empty cache, as nothing is placed anywhere; a later one with a copy.
+    fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
+        self.desk.teller.begin(epoch);
+        if epoch == 0 {
+            return;
+        }
+        let mut peers: Vec<ActorId> = others(fx).collect();
+        for i in (1..peers.len()).rev() {
+            peers.swap(i, fx.rng().below(i as u32 + 1) as usize);
+        }
+        self.boot = Some(Boot::new(epoch, self.ask_timeout, peers));
+        self.ask(fx);
+    }
+
+    fn ask(&mut self, fx: &mut Effects<'_>) {
+        let Some(boot) = &mut self.boot else { return };
+        if !boot.ask(|other| self.desk.teller.is_up(other), fx) {
+            self.ready(None, fx);
+        }
+    }
+
+    /// There is a cache, copied or empty: work begins.
+    fn ready(&mut self, copy: Option<&boot::Copy>, fx: &mut Effects<'_>) {
+        let Some(boot) = self.boot.take() else { return };
+        self.desk.cache.adopt(copy, fx);
+        for news in boot.news {
+            self.desk.cache.hear(news, fx);
+        }
+        self.work(fx);
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let catalog = fx.catalog();
+        let Some(mut open) = self.jobs.admit(job, round, catalog) else { return };
+        open.attempts(1);
+        let tasks = open.spec.tasks;
+        let first = match self.order {
+            Order::Fcfs => 0,
+            Order::Srjf => catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)),
+        };
+        self.queue.push(Reverse((first, open.spec.arrival, job)));
+        self.jobs.open(job, Tasks { open, nodes: vec![NOWHERE; tasks as usize], decided: 0 });
+        self.work(fx);
+    }
+
+    /// Places jobs, one after the other, until none waits or one takes time.
+    fn work(&mut self, fx: &mut Effects<'_>) {
+        while self.busy.is_none()
+            && self.boot.is_none()
+            && let Some(Reverse((.., job))) = self.queue.pop()
+        {
+            self.busy = Some(job);
+            let first = self.per_job + self.per_task;
+            if first == Span::ZERO {
+                self.decide(fx);
+            } else {
+                fx.arm(Timer::Tick(DECIDE), first);
+            }
+        }
+    }
+
+    /// Places the next task of the job in hand, or all of them if a task takes no time.
+    fn decide(&mut self, fx: &mut Effects<'_>) {
+        let Some(job) = self.busy else { return };
+        if let Some(tasks) = self.jobs.get_mut(job) {
+            let count = if self.per_task == Span::ZERO { tasks.nodes.len() as u32 } else { 1 };
+            for _ in 0..count {
+                let index = tasks.decided;
+                tasks.decided += 1;
+                if tasks.open.is_done(index) {
+                    continue; // by a copy of an earlier submission
+                }
+                let attempt = tasks.open.first_attempt();
+                tasks.nodes[index as usize] = self.desk.bind(job.task(index).copy(attempt), false, fx);
+            }
+            if (tasks.decided as usize) < tasks.nodes.len() {
+                return fx.arm(Timer::Tick(DECIDE), self.per_task);
+            }
+        }
+        self.desk.tell_batch(job, fx);
+        self.busy = None;
+        for (from, news) in std::mem::take(&mut self.inbox) {
+            self.gossip(from, news, fx);
+        }
+    }
+
+    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        let job = copy.task.job;
+        let Some(tasks) = self.jobs.get_mut(job) else { return };
+        if tasks.open.complete(copy.task.index) == Completion::Job {
+            tasks.open.report(job, fx);
+            self.jobs.close(job);
+        }
+    }
+
+    /// News and questions; both wait while a job is being placed.
+    #[inline]
+    fn gossip(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
+        if self.busy.is_some() {
+            return self.inbox.push((from, news));
+        }
+        match news {
+            Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
+                if let Some(boot) = &mut self.boot {
+                    boot.news.push(news);
+                } else if self.desk.cache.hear(news, fx) {
+                    self.desk.spread(from, news, fx);
+                }
+            }
+            Gossip::Backlog { work, at } => {
+                if let Role::Node(node) = fx.layout().role(from)
+                    && self.boot.is_none()
+                {
+                    self.desk.cache.backlog(node, work, at, fx);
+                }
+            }
+            // Whoever has no cache yet does not answer.
+            Gossip::Ask { round } if self.boot.is_none() => {
+                let parts = self.desk.cache.copy(self.desk.teller.next(), fx);
+                boot::send(from, round, parts, fx);
+            }
+            Gossip::Ask { .. } => {}
+            Gossip::Answer { .. } | Gossip::Entry { .. } | Gossip::Heard { .. } => {
+                let nodes = fx.layout().nodes();
+                if let Some(copy) = self.boot.as_mut().and_then(|boot| boot.answer(from, news, nodes)) {
+                    self.ready(Some(&copy), fx);
+                }
+            }
+        }
+    }
+
+    /// Places again every task, of all jobs or of one, that is `lost`.
+    fn again(&mut self, only: Option<JobId>, lost: impl Fn(u32, u32) -> bool, fx: &mut Effects<'_>) {
+        for (job, tasks) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
+            for index in 0..tasks.decided {
+                if !tasks.open.is_done(index) && lost(index, tasks.nodes[index as usize]) {
+                    let attempt = tasks.open.attempts(1);
+                    tasks.nodes[index as usize] = self.desk.bind(job.task(index).copy(attempt), true, fx);
+                }
+            }
+        }
+    }
+
+    fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+        if let Message::Gossip(news) = msg {
+            return self.desk.teller.returned(to, news, fx);
+        }
+        let Some(row) = returned(to, msg, fx) else { return };
+        let Role::Node(node) = fx.layout().role(to) else { return };
+        let here = |tasks: &mut Tasks| {
+            tasks.nodes.get(row.base as usize) == Some(&node) && !tasks.open.is_done(row.base)
+        };
+        if self.jobs.get_mut(row.job).is_some_and(here) {
+            self.desk.withdraw(row.job, node, fx);
+            self.again(Some(row.job), |index, at| index == row.base && at == node, fx);
+        }
+    }
+
+    fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        match fx.layout().role(actor) {
+            Role::Node(node) => {
+                self.desk.cache.down(node, fx);
+                self.again(None, |_, at| at == node, fx);
+            }
+            Role::Scheduler(_) => self.desk.teller.down(actor, fx.layout()),
+            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
+        }
+    }
+
+    fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        match fx.layout().role(actor) {
+            Role::Node(node) => {
+                self.desk.cache.up(node, fx);
+                self.again(None, |_, at| at == NOWHERE, fx);
+            }
+            Role::Scheduler(_) => self.desk.teller.up(actor, fx),
+            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
+        }
+    }
+}
+
+impl Desk {
+    /// Sends a copy to the node with the least before it, whose number it returns; [`NOWHERE`] if none lives.
+    fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
+        let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
+        fx.note(Note::Placed { copy, node, believed });
+        self.cache.place(node, copy.task.job, fx);
+        fx.send_as(repair, fx.layout().node(node), Launch::Row(Row::single(copy)));
+        if self.batch && !repair {
+            self.untold.push(node);
+        } else {
+            self.tell(copy.task.job, [node, NOWHERE], Form::Single, repair, fx);
+        }
+        node
+    }
+
+    fn tell_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        let mut form = Form::Batch;
+        for pair in std::mem::take(&mut self.untold).chunks(2) {
+            let nodes = [pair[0], pair.get(1).copied().unwrap_or(NOWHERE)];
+            self.tell(job, nodes, form, false, fx);
+            form = Form::Rest;
+        }
+    }
+
+    fn tell(&mut self, job: JobId, nodes: [u32; 2], form: Form, repair: bool, fx: &mut Effects<'_>) {
+        let (number, maker) = (self.teller.number(), self.index);
+        let news = Placed { job, nodes, at: fx.now(), number, maker, form, rumour: self.teller.rumours() };
+        self.teller.tell(Gossip::Placed(news), repair, fx);
+    }
+
+    /// A task never reached its node.
+    fn withdraw(&mut self, job: JobId, node: u32, fx: &mut Effects<'_>) {
+        self.cache.withdraw(node, job, fx);
+        self.tell(job, [node, NOWHERE], Form::Withdrawn, true, fx);
+    }
+
+    /// Passes on what was heard for the first time, if that is how news spreads.
+    fn spread(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
+        if self.teller.is_epidemic() && news.is_rumour() {
+            self.teller.pass_on(news, Some(from), false, fx);
+        }
+    }
+}
+
+impl Machine for Scheduler {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Gossip(news) => self.gossip(from, news, fx),
+                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Tick(DECIDE)) => {
+                self.decide(fx);
+                self.work(fx);
+            }
+            Input::Fire(Timer::Tick(SPREAD)) => self.desk.teller.due(fx),
+            Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
+            Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
+            Input::Down { actor } => self.down(actor, fx),
+            Input::Up { actor } => self.up(actor, fx),
+            Input::Start { epoch } => self.start(epoch, fx),
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! The paper's worked examples, and what becomes of caches when somebody crashes.
+
+use super::*;
+use crate::base::{ActorId, JobId, Time};
+use crate::machine::{Effect, Input, Note, Timer};
+use crate::message::{Core, Ended, Form, Gossip, Job, Launch, Message, Placed, Row};
+use crate::scripts::{Bench, sends, tells};
+
+/// A scheduler of some, watched; job j of the bench is estimated at j seconds.
+fn scheduler(config: &Murmuration, index: u32, layout: &Layout, tasks: u32) -> Bench {
+    let me = layout.scheduler(index);
+    let machine = config.scheduler(Seat { me, index, layout, lossy: true, watched: true });
+    Bench::new(layout.clone(), me, tasks, machine)
+}
+
+fn node(config: &Murmuration, layout: &Layout) -> Bench {
+    let me = layout.node(0);
+    let machine = config.node(Seat { me, index: 0, layout, lossy: true, watched: false });
+    Bench::new(layout.clone(), me, 1, machine)
+}
+
+fn unbatched() -> Murmuration {
+    Murmuration { batch: false, ..Murmuration::default() }
+}
+
+fn submit(bench: &mut Bench, job: u32) -> Vec<Effect> {
+    let msg = Job::Submit { job: JobId(job), round: 0 }.into();
+    bench.step(Input::Deliver { from: bench.layout.client(0), msg })
+}
+
+fn hear(bench: &mut Bench, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
+    bench.step(Input::Deliver { from, msg: msg.into() })
+}
+
+/// Where tasks were placed, and what was expected there, s.
+fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
+    let placed = |effect: &Effect| match *effect {
+        Effect::Note(Note::Placed { node, believed, .. }) => Some((node, believed / 1_000_000_000)),
+        _ => None,
+    };
+    effects.iter().filter_map(placed).collect()
+}
+
+/// What a watched scheduler learnt: node and change, s.
+fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
+    let learnt = |effect: &Effect| match *effect {
+        Effect::Note(Note::Learnt { node, change }) => Some((node, change / 1_000_000_000)),
+        _ => None,
+    };
+    effects.iter().filter_map(learnt).collect()
+}
+
+fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gossip) {
+    let (estimate, since) = (Span::from_secs(seconds), Time::ZERO);
+    (layout.node(node), Gossip::Ended(Ended { node, number, estimate, since }))
+}
+
+/// O-M2, Fig. 7: two schedulers, two idle nodes, a job of two tasks of 3 s at the first. Each task goes to a
+/// node of its own; 2 messages tell of placements and 4 of ends; the caches go from 0 over 3 to 3/3 and back.
+#[test]
+fn figure_7_step_by_step() {
+    let layout = Layout::new(2, 0, [1, 1]);
+    let [mut s1, mut s2] = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 2));
+    let effects = submit(&mut s1, 3);
+    let placed = placements(&effects);
+    let (first, second) = (placed[0].0, placed[1].0);
+    assert_eq!(placed, [(first, 0), (second, 0)]);
+    assert_ne!(first, second, "the second task finds 3 s at the first node");
+    let mut messages = 0;
+    for (news, node) in tells(&effects).into_iter().zip([first, second]) {
+        messages += 1;
+        assert_eq!(news.name(), "gossip.placed");
+        assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [(node, 3)]);
+    }
+    assert_eq!(messages, 2, "a message a task to the one other scheduler");
+    // The rows reach their nodes, run, and end.
+    for (to, msg) in sends(&effects) {
+        let Message::Launch(Launch::Row(row)) = msg else { panic!("{msg:?}") };
+        let mut manager = node(&unbatched(), &layout);
+        manager.me = to;
+        let worker = layout.worker(0, 0);
+        assert_eq!(manager.hear(s1.me, row_of(row)), [(worker, Core::Run { copy: row.copy(0) }.into())]);
+        let done = hear(&mut manager, worker, Core::Ended { copy: row.copy(0) });
+        assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy: row.copy(0) }.into())]);
+        let [Message::Gossip(Gossip::Ended(news))] = tells(&done)[..] else { panic!("{done:?}") };
+        assert_eq!(news.estimate, Span::from_secs(3));
+        messages += 2;
+    }
+    for node in [first, second] {
+        let (from, news) = ended(&layout, node, 0, 3);
+        assert_eq!(learnt(&hear(&mut s1, from, news)), [(node, -3)]);
+        assert_eq!(learnt(&hear(&mut s2, from, news)), [(node, -3)]);
+    }
+    assert_eq!(messages, 6);
+    // Both caches are empty again: one task more finds nothing anywhere.
+    assert!(placements(&submit(&mut s1, 5)).iter().all(|&(_, believed)| believed == 0));
+    assert!(placements(&submit(&mut s2, 5)).iter().all(|&(_, believed)| believed == 0));
+}
+
+const fn row_of(row: Row) -> Launch {
+    Launch::Row(row)
+}
+
+/// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same
+/// time. Each sees its own first, 13 and 14, and both 17 when the news has arrived, in whatever order.
+#[test]
+fn figure_8_conflicts_end_in_agreement() {
+    for order in [[0, 1], [1, 0]] {
+        let layout = Layout::new(2, 0, [1]);
+        let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
+        for (own, bench) in both.iter_mut().enumerate() {
+            // The ten seconds are a task that the other one placed.
+            let maker = 1 - own as u32;
+            let placed = Placed {
+                at: Time::ZERO,
+                job: JobId(10),
+                nodes: [0, Placed::NOBODY],
+                number: 0,
+                maker,
+                form: Form::Single,
+                rumour: false,
+            };
+            let from = layout.scheduler(maker);
+            assert_eq!(learnt(&hear(bench, from, Gossip::Placed(placed))), [(0, 10)]);
+        }
+        let mut news: Vec<(usize, Message)> = Vec::new();
+        for (own, job) in [(0, 3), (1, 4)] {
+            let effects = submit(&mut both[own], job);
+            assert_eq!(placements(&effects), [(0, 10)]);
+            news.extend(tells(&effects).into_iter().map(|msg| (own, renumbered(msg))));
+        }
+        // One more task, of 1 s, shows what each expects before the other's news: 13 and 14.
+        for i in order {
+            let (own, msg) = news[i];
+            hear(&mut both[1 - own], layout.scheduler(own as u32), msg);
+        }
+        assert_eq!(placements(&submit(&mut both[0], 1)), [(0, 17)]);
+        assert_eq!(placements(&submit(&mut both[1], 1)), [(0, 17)]);
+    }
+    let layout = Layout::new(2, 0, [1]);
+    let mut alone = scheduler(&unbatched(), 0, &layout, 1);
+    submit(&mut alone, 10);
+    assert_eq!(placements(&submit(&mut alone, 3)), [(0, 10)]);
+    assert_eq!(placements(&submit(&mut alone, 1)), [(0, 13)], "the own task counts at once");
+}
+
+/// The number after that of the ten seconds.
+fn renumbered(msg: Message) -> Message {
+    let Message::Gossip(Gossip::Placed(placed)) = msg else { panic!("{msg:?}") };
+    Gossip::Placed(Placed { number: placed.number + 1, ..placed }).into()
+}
+
+/// O-M1: a batch is one message, however many tasks it tells of.
+#[test]
+fn a_batch_is_one_message() {
+    let layout = Layout::new(3, 0, vec![1; 20]);
+    let mut batched = scheduler(&Murmuration::default(), 0, &layout, 15);
+    let news = tells(&submit(&mut batched, 2));
+    assert_eq!(news.iter().filter(|msg| !msg.continues()).count(), 1);
+    let mut other = scheduler(&Murmuration::default(), 1, &layout, 15);
+    let heard: Vec<_> = news.iter().flat_map(|&msg| learnt(&hear(&mut other, batched.me, msg))).collect();
+    let mut nodes: Vec<_> = heard.iter().map(|&(node, _)| node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    assert_eq!((heard.len(), nodes.len()), (15, 15), "fifteen nodes that were idle");
+    assert!(heard.iter().all(|&(_, change)| change == 2));
+    let mut single = scheduler(&unbatched(), 0, &layout, 15);
+    assert_eq!(tells(&submit(&mut single, 2)).len(), 15);
+}
+
+/// News of an end may overtake that of the beginning: what is expected is negative meanwhile, and right after.
+#[test]
+fn order_of_news_does_not_matter() {
+    let layout = Layout::new(2, 0, [1]);
+    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
+    let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
+    let news = tells(&submit(&mut s1, 7))[0];
+    let (from, end) = ended(&layout, 0, 0, 7);
+    hear(&mut s2, from, end);
+    assert_eq!(placements(&submit(&mut s2, 1)), [(0, -7)]);
+    hear(&mut s2, s1.me, news);
+    assert_eq!(placements(&submit(&mut s2, 2)), [(0, 1)]);
+    assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [], "what comes twice counts once");
+}
+
+/// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. What comes meanwhile waits.
+#[test]
+fn decisions_take_their_time_and_news_waits() {
+    let config = Murmuration {
+        decision_per_job: Span::from_millis(100),
+        decision_per_task: Span::from_millis(5),
+        ..Murmuration::default()
+    };
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut s1 = scheduler(&config, 0, &layout, 2);
+    let arm = |ms| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(ms) };
+    assert_eq!(submit(&mut s1, 3), [arm(105)]);
+    assert_eq!(submit(&mut s1, 2), [], "one job after the other");
+    let (from, end) = ended(&layout, 0, 0, 9);
+    assert_eq!(hear(&mut s1, from, end), []);
+    let first = s1.step(Input::Fire(Timer::Tick(0)));
+    assert_eq!(placements(&first)[0].1, 0, "what came meanwhile is not known yet");
+    assert_eq!(first.last(), Some(&arm(5)));
+    let second = s1.step(Input::Fire(Timer::Tick(0)));
+    assert_eq!((placements(&second).len(), tells(&second).len()), (1, 1));
+    assert_eq!(learnt(&second), [(0, -9)]);
+    assert_eq!(second.last(), Some(&arm(105)), "the next job");
+}
+
+#[test]
+fn srjf_takes_the_smallest_job_and_the_shortest_task() {
+    let config = Murmuration {
+        order: Order::Srjf,
+        decision_per_job: Span::from_millis(100),
+        ..Murmuration::default()
+    };
+    let layout = Layout::new(1, 0, [1]);
+    let mut s1 = scheduler(&config, 0, &layout, 2);
+    [4, 9, 2].into_iter().for_each(|job| drop(submit(&mut s1, job)));
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let sent = sends(&s1.step(Input::Fire(Timer::Tick(0))));
+        let Message::Launch(Launch::Row(row)) = sent[0].1 else { panic!("{sent:?}") };
+        order.push(row.job.0);
+    }
+    assert_eq!(order, [4, 2, 9], "the first was in hand when the others came");
+    let mut manager = node(&config, &layout);
+    let row = |job| Launch::Row(Row::single(JobId(job).task(0).copy(0)));
+    [4, 9, 2].into_iter().for_each(|job| drop(manager.hear(s1.me, row(job))));
+    let next = manager.ended(JobId(4).task(0).copy(0));
+    let run = Core::Run { copy: JobId(2).task(0).copy(0) }.into();
+    assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
+}
+
+/// A restarted scheduler copies a cache. News that the copy contains is not counted twice, news that was on
+/// its way is counted once; naively, both are counted.
+#[test]
+fn a_copied_cache_and_news_on_its_way() {
+    for copy in [Copying::Numbered, Copying::Naive] {
+        let config = Murmuration { copy, ..unbatched() };
+        let layout = Layout::new(2, 0, [1]);
+        let mut owner = scheduler(&config, 1, &layout, 1);
+        let (from, first) = ended(&layout, 0, 0, 2);
+        let (_, second) = ended(&layout, 0, 1, 3);
+        submit(&mut owner, 20);
+        hear(&mut owner, from, first);
+        let mut back = scheduler(&config, 0, &layout, 1);
+        let asked = sends(&back.step(Input::Start { epoch: 1 }));
+        assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
+        // Both pieces of news reach the newcomer before the answer; the first is in it.
+        hear(&mut back, from, first);
+        hear(&mut back, from, second);
+        assert_eq!(placements(&submit(&mut back, 1)), [], "no cache yet");
+        let answer = sends(&hear(&mut owner, back.me, asked[0].1));
+        let mut effects = Vec::new();
+        answer.iter().for_each(|&(_, part)| effects.extend(hear(&mut back, owner.me, part)));
+        let expected = if copy == Copying::Numbered { 20 - 2 - 3 } else { 20 - 2 - 2 - 3 };
+        assert_eq!(placements(&effects), [(0, expected)], "{copy:?}");
+    }
+}
+
+#[test]
+fn without_an_answer_others_are_asked_and_then_nobody() {
+    let layout = Layout::new(4, 0, [1]);
+    let mut back = scheduler(&unbatched(), 0, &layout, 1);
+    let asked = |effects: &[Effect]| sends(effects).into_iter().map(|(to, _)| to).collect::<Vec<_>>();
+    let mut all = asked(&back.step(Input::Start { epoch: 1 }));
+    assert_eq!(all.len(), 2);
+    submit(&mut back, 1);
+    all.extend(asked(&back.step(Input::Fire(Timer::Tick(2)))));
+    all.sort_unstable();
+    assert_eq!(all, [1, 2, 3].map(|i| layout.scheduler(i)), "each once");
+    let empty = back.step(Input::Fire(Timer::Tick(2)));
+    assert_eq!(placements(&empty), [(0, 0)], "the list is at its end");
+}
+
+/// The work of a node that crashed is forgotten and placed elsewhere; what is told of its earlier life later
+/// is ignored.
+#[test]
+fn a_dead_node_is_forgotten() {
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut s1 = scheduler(&unbatched(), 0, &layout, 2);
+    submit(&mut s1, 6);
+    s1.now = Time(1_000_000_000);
+    let again = s1.step(Input::Down { actor: layout.node(0) });
+    assert_eq!(placements(&again), [(1, 6)]);
+    let late = Placed {
+        at: Time(500_000_000),
+        job: JobId(9),
+        nodes: [0, 1],
+        number: 0,
+        maker: 1,
+        form: Form::Batch,
+        rumour: false,
+    };
+    s1.step(Input::Up { actor: layout.node(0) });
+    let heard = hear(&mut s1, layout.scheduler(1), Gossip::Placed(late));
+    assert_eq!(learnt(&heard), [(1, 9)], "what was placed before the crash is gone");
+    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
+}
+
+/// A task that never reached its node is taken back everywhere and placed anew.
+#[test]
+fn what_is_undelivered_is_withdrawn() {
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
+    let (to, msg) = sends(&submit(&mut s1, 5))[0];
+    let back = s1.step(Input::Undelivered { to, msg });
+    let told: Vec<_> = sends(&back).iter().map(|(_, msg)| msg.name()).collect();
+    assert_eq!(told, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
+}
+
+/// Who was down hears what it missed; who is only cut off hears it again.
+#[test]
+fn missed_news_is_said_again() {
+    let layout = Layout::new(3, 0, [1, 1]);
+    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
+    let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
+    let news = tells(&submit(&mut s1, 5))[0];
+    assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: news })), [(cut, news)]);
+    s1.step(Input::Down { actor: dead });
+    assert_eq!(s1.step(Input::Undelivered { to: dead, msg: news }), []);
+    let later = sends(&submit(&mut s1, 6))[1];
+    assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
+    assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, news), (dead, later.1)]);
+}
+
+/// The authors' clock: a node that was used lately ranks behind one that never was, though both are idle.
+#[test]
+fn a_clock_remembers_use() {
+    let config = Murmuration { wait: Wait::Clock, ..unbatched() };
+    let layout = Layout::new(1, 0, [1, 1]);
+    let mut s1 = scheduler(&config, 0, &layout, 1);
+    s1.now = Time(10_000_000_000);
+    let (used, _) = placements(&submit(&mut s1, 4))[0];
+    let (estimate, since) = (Span::from_secs(4), s1.now);
+    let from = layout.node(used);
+    hear(&mut s1, from, Gossip::Ended(Ended { node: used, number: 0, estimate, since }));
+    assert_eq!(placements(&submit(&mut s1, 5))[0].0, 1 - used);
+}
+
+#[test]
+fn rumours_are_passed_on_once() {
+    let config = Murmuration { spread: Spread::Epidemic, fan_out: 2, ..unbatched() };
+    let layout = Layout::new(6, 0, [1]);
+    let mut s1 = scheduler(&config, 0, &layout, 1);
+    let sent = sends(&submit(&mut s1, 2));
+    let names: Vec<_> = sent.iter().map(|(_, msg)| msg.name()).collect();
+    assert_eq!(names, ["launch.row", "rumour.placed", "rumour.placed"]);
+    let mut s2 = scheduler(&config, 1, &layout, 1);
+    let on = sends(&hear(&mut s2, s1.me, sent[1].1));
+    assert_eq!(on.len(), 2);
+    assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
+    assert_eq!(hear(&mut s2, s1.me, sent[1].1), [], "heard before");
+    assert_eq!(hear(&mut s1, s2.me, sent[1].1), [], "its own");
+}
+
+/// What a node says it has replaces what was believed of it.
+#[test]
+fn a_backlog_repairs() {
+    let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
+    let layout = Layout::new(1, 0, [1]);
+    let mut manager = node(&config, &layout);
+    let row = |job| Launch::Row(Row::single(JobId(job).task(0).copy(0)));
+    [3, 4].into_iter().for_each(|job| drop(manager.hear(layout.scheduler(0), row(job))));
+    let report = sends(&manager.step(Input::Fire(Timer::Tick(3))));
+    let mut s1 = scheduler(&config, 0, &layout, 1);
+    submit(&mut s1, 50);
+    hear(&mut s1, manager.me, report[0].1);
+    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 7)]);
+}

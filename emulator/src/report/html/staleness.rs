@@ -1,0 +1,76 @@
+//! How stale the caches of schedulers were: a table, and three pictures over time.
+
+use super::cell::View;
+use crate::chart::line::{Axis, Plot, Series};
+use crate::chart::scale::{Spread as Scale, Unit};
+use crate::chart::svg::escape;
+use crate::number;
+use crate::record::cell::{CellRecord, Look};
+use crate::report::study::CellGroup;
+use crate::results::{Spread, Staleness};
+
+/// The section of a cell; empty if no policy keeps caches.
+pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
+    let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
+    let measured: String = runs.iter().filter_map(|run| Some(table(run, &run.summary.staleness?))).collect();
+    if measured.is_empty() {
+        return String::new();
+    }
+    let charts = [
+        plot("Age of the oldest news not taken in", "mean age", Unit::Seconds, &runs, view, |look| look.1),
+        plot("Error of the caches", "mean size of the error", Unit::Seconds, &runs, view, |look| look.2),
+        plot("News in flight", "news not taken in", Unit::Number, &runs, view, |look| look.3),
+    ];
+    let cards: String = charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect();
+    format!(
+        "<details class=\"more\" open><summary>Staleness of caches</summary><div class=\"grid\">{cards}</div>{measured}\
+         <p class=\"hint\">A cache keeps the work expected at every node. Its error is what it says less the truth, \
+         which is the work of what was placed and has not ended; regret is the true wait at the node that was \
+         chosen less that of the best. Pictures: the first replication, mean over the schedulers and nodes that \
+         are looked at; <code>staleness.parquet</code> has each scheduler.</p></details>"
+    )
+}
+
+fn plot(
+    title: &str,
+    label: &str,
+    unit: Unit,
+    runs: &[&CellRecord],
+    view: &View<'_>,
+    value: fn(&Look) -> f64,
+) -> String {
+    let axis =
+        |label: &str, unit: Unit| Axis { label: label.to_owned(), spread: Scale::Linear, unit, range: None };
+    let mut series: Vec<Series> = Vec::new();
+    for run in runs.iter().filter(|run| !run.staleness.is_empty()) {
+        let policy = &run.summary.policy;
+        if series.iter().all(|known| known.label != *policy) {
+            let points = run.staleness.iter().map(|look| (look.0, value(look))).collect();
+            let colour = view.colour(policy);
+            series.push(Series { label: policy.clone(), colour, points, ..Series::default() });
+        }
+    }
+    let (x, y) = (axis("time", Unit::Seconds), axis(label, unit));
+    Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0), legend: true }.svg()
+}
+
+fn table(run: &CellRecord, staleness: &Staleness) -> String {
+    let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
+    let row = |what: &str, spread: &Spread, text: fn(f64) -> String| {
+        let cells = [spread.mean, spread.p50, spread.p90, spread.p99, spread.max];
+        let cells: String = cells.iter().map(|&value| format!("<td>{}</td>", text(value))).collect();
+        format!("<tr><th>{what}</th>{cells}</tr>")
+    };
+    let rows = [
+        row("age", &staleness.age_s, number::seconds),
+        row("error", &staleness.error_s, number::seconds),
+        row("error at decisions", &staleness.decision_error_s, number::seconds),
+        row("regret", &staleness.regret_s, number::seconds),
+        row("in flight", &staleness.in_flight, number::short),
+    ];
+    format!(
+        "<h3>{name}</h3><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p99</th><th>max</th></tr></thead>\
+         <tbody>{}</tbody></table>",
+        rows.concat()
+    )
+}
