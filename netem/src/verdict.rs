@@ -103,23 +103,25 @@ pub struct Stats {
 
 impl ClassStats {
     fn add(&mut self, other: &Self) {
+        // Parts may be on machines that count what they like: it must not wrap.
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
         let causes = |mine: &mut [u64], theirs: &[u64]| {
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| add(mine, *theirs));
         };
-        self.sent += other.sent;
-        self.delivered += other.delivered;
+        add(&mut self.sent, other.sent);
+        add(&mut self.delivered, other.delivered);
         causes(&mut self.dropped, &other.dropped);
         causes(&mut self.unreachable, &other.unreachable);
         causes(&mut self.lost, &other.lost);
-        self.duplicated += other.duplicated;
-        self.reordered += other.reordered;
-        self.retransmissions += other.retransmissions;
-        self.held += other.held;
-        self.degraded += other.degraded;
-        self.propagation_ns += other.propagation_ns;
-        self.queueing_ns += other.queueing_ns;
-        self.retransmission_ns += other.retransmission_ns;
-        self.paused_ns += other.paused_ns;
+        add(&mut self.duplicated, other.duplicated);
+        add(&mut self.reordered, other.reordered);
+        add(&mut self.retransmissions, other.retransmissions);
+        add(&mut self.held, other.held);
+        add(&mut self.degraded, other.degraded);
+        add(&mut self.propagation_ns, other.propagation_ns);
+        add(&mut self.queueing_ns, other.queueing_ns);
+        add(&mut self.retransmission_ns, other.retransmission_ns);
+        add(&mut self.paused_ns, other.paused_ns);
     }
 }
 

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Args, Parser, Subcommand};
 use tracing::Level;
-use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -46,7 +46,7 @@ use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describ
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say more on stderr; twice for everything.
+    /// Say more on stderr, or in an agent's log; up to three times.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
 }
@@ -252,12 +252,7 @@ const COMPLAIN: bool = false;
 fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run writes to the terminal of whoever started it.
     let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
-    let level = match cli.verbose + u8::from(agent) {
-        0 => Level::WARN,
-        1 => Level::INFO,
-        _ => Level::TRACE,
-    };
-    let level = LevelFilter::from(level);
+    let level = levels(cli.verbose + u8::from(agent));
     let Command::Agent(agent) = &cli.command else {
         let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
         let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
@@ -282,11 +277,23 @@ fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
         .with_writer(heard.clone())
         .with_ansi(false);
     tracing_subscriber::registry()
-        .with(file.with_filter(level))
+        .with(file.with_filter(level.clone()))
         .with(terminal.with_filter(level))
-        .with(heard.with_filter(level.max(LevelFilter::INFO)))
+        // To send more of it would make more of it.
+        .with(heard.with_filter(levels(1)))
         .init();
     Ok(())
+}
+
+/// What is logged: more of what volary does itself than of what it stands on, down to each packet of it.
+fn levels(verbose: u8) -> Targets {
+    let (own, others) = match verbose {
+        0 => (Level::WARN, Level::WARN),
+        1 => (Level::INFO, Level::INFO),
+        2 => (Level::DEBUG, Level::INFO),
+        _ => (Level::TRACE, Level::INFO),
+    };
+    Targets::new().with_default(others).with_target(env!("CARGO_PKG_NAME"), own)
 }
 
 /// Whether a stream takes colours: a terminal whose user has not set `NO_COLOR`.
@@ -329,6 +336,20 @@ mod tests {
         assert_eq!(super::said_once(&quoted), format!("cannot read x: {}", system()));
         let bare = anyhow::Error::new(system()).context("cannot read x");
         assert_eq!(super::said_once(&bare), format!("cannot read x: {}", system()));
+    }
+
+    #[test]
+    fn a_log_has_more_of_ours_than_of_what_we_stand_on() {
+        use tracing::Level;
+        let levels: Vec<_> = (0..4).map(super::levels).collect();
+        let of = |target: &str, level| -> Vec<bool> {
+            levels.iter().map(|levels| levels.would_enable(target, &level)).collect()
+        };
+        assert_eq!(of("volary::runtime", Level::INFO), [false, true, true, true]);
+        assert_eq!(of("volary_netem::fabric", Level::DEBUG), [false, false, true, true]);
+        assert_eq!(of("volary", Level::TRACE), [false, false, false, true]);
+        assert_eq!(of("quinn::connection", Level::WARN), [true; 4]);
+        assert_eq!(of("quinn::connection", Level::DEBUG), [false; 4]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Made-up evidence for tests: a healthy run, to be spoilt.
 
 use volary_actors::base::{Law, Span};
-use volary_netem::{Links, Network, Stats};
+use volary_netem::{LinkClass, Links, Network, Stats};
 
 use super::certificate::Certificate;
 use super::gauge::Gauge;
@@ -13,6 +13,7 @@ pub(crate) struct Run {
     pub(crate) gauge: Gauge,
     pub(crate) stats: Stats,
     pub(crate) network: Network,
+    pub(crate) classes: Vec<LinkClass>,
     pub(crate) speed: f64,
     pub(crate) copy_s: f64,
     pub(crate) busy_s: f64,
@@ -26,6 +27,7 @@ impl Run {
             gauge: Gauge::default(),
             stats: Stats::default(),
             network: Network { one_way: Law::Constant(Span::from_millis(10)), ..Network::default() },
+            classes: Links::uniform().classes().to_vec(),
             speed: 1.0,
             copy_s: 0.5,
             busy_s: 1000.0,
@@ -59,13 +61,12 @@ impl Run {
     }
 
     pub(crate) fn certificate(&self) -> Certificate {
-        let links = Links::uniform();
         let evidence = Evidence {
             speed: self.speed,
             gauge: &self.gauge,
             stats: &self.stats,
             network: &self.network,
-            classes: links.classes(),
+            classes: &self.classes,
             median_copy_s: self.copy_s,
             busy_s: self.busy_s,
             hosts: vec![self.host.clone()],

@@ -10,7 +10,7 @@
 //! | core time of copies above what they were to take | 1 % | a loaded cluster makes ten times that out of it in queues |
 //! | busy processors of a host | 90 % | beyond it the next burst has nowhere to go |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
-//! | datagrams lost by the real network | a tenth of the asked loss | so none where none was asked: policies then do without repairs |
+//! | datagrams lost by the real network | a tenth of the asked loss, of the links that lose least | so none where none was asked: policies then do without repairs |
 //! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
 //!
 //! A share counts as above its threshold when its 95 % interval is: a short run with one late delivery is not
@@ -57,8 +57,8 @@ enum Remedy {
 }
 
 impl Certificate {
-    /// Finds the reasons and pronounces the verdict.
-    pub(super) fn judge(&mut self) {
+    /// Finds the reasons and pronounces the verdict, where links that lose anything lose so much at least.
+    pub(super) fn judge(&mut self, least_loss: f64) {
         let run = self.of_lateness().chain(self.of_delays()).chain(self.of_cores());
         let hosts = self.hosts.iter().flat_map(|host| {
             let name = |reason: Reason| Reason {
@@ -66,7 +66,7 @@ impl Certificate {
                 host: Some(host.name.clone()),
                 ..reason
             };
-            self.of_host(host).map(name)
+            self.of_host(host, least_loss).map(name)
         });
         self.reasons = run.chain(hosts).collect();
         self.verdict = if self.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
@@ -138,8 +138,10 @@ impl Certificate {
         slow.into_iter()
     }
 
-    fn of_host(&self, host: &HostVitals) -> impl Iterator<Item = Reason> {
-        [self.busy(host), self.stolen(host), self.lost(host), self.clock(host)].into_iter().flatten()
+    fn of_host(&self, host: &HostVitals, least_loss: f64) -> impl Iterator<Item = Reason> {
+        [self.busy(host), self.stolen(host), self.lost(host, least_loss), self.clock(host)]
+            .into_iter()
+            .flatten()
     }
 
     fn busy(&self, host: &HostVitals) -> Option<Reason> {
@@ -161,8 +163,8 @@ impl Certificate {
         Some(self.reason(Departure::Steal, (steal, STEAL), says, remedy))
     }
 
-    fn lost(&self, host: &HostVitals) -> Option<Reason> {
-        let most = REAL_LOSS * self.network.datagram.loss.asked.unwrap_or(0.0);
+    fn lost(&self, host: &HostVitals, least_loss: f64) -> Option<Reason> {
+        let most = REAL_LOSS * least_loss;
         let lost = host.datagrams_lost as f64 / host.datagrams_sent.max(1) as f64;
         let surely = if most > 0.0 { wilson(lost, host.datagrams_sent).0 } else { lost };
         (surely > most).then(|| {

@@ -50,6 +50,7 @@ impl Evidence<'_> {
         let of_copy = TASK_PART * self.median_copy_s;
         // Known to a thousandth: of copies that are nothing but late, a little was asked nevertheless.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
+        let least_loss = self.least_loss();
         let mut certificate = Certificate {
             speed: self.speed,
             median_delay_s,
@@ -66,7 +67,7 @@ impl Evidence<'_> {
             hosts: self.hosts,
             ..Certificate::default()
         };
-        certificate.judge();
+        certificate.judge(least_loss);
         certificate
     }
 
@@ -75,7 +76,7 @@ impl Evidence<'_> {
         let Stats { datagram, stream } = self.stats;
         let lost = self.hosts.iter().map(|host| host.datagrams_lost).sum();
         let alike = |probability: f64| (probability == 0.0 || self.classes.len() <= 1).then_some(probability);
-        let heard = datagram.sent - datagram.lost[Cause::Congestion as usize];
+        let heard = datagram.sent.saturating_sub(datagram.lost[Cause::Congestion as usize]);
         let delivered = datagram.delivered + stream.delivered;
         let waited = (datagram.queueing_ns + stream.queueing_ns) as f64 * 1e-9 / delivered.max(1) as f64;
         NetworkFidelity {
@@ -104,14 +105,27 @@ impl Evidence<'_> {
         }
     }
 
+    /// The share of transmissions of a class of messages that a link loses.
+    fn link_loss(&self, link: &LinkClass, of: Class) -> f64 {
+        match link.loss {
+            Some(loss) => loss.of(of),
+            None if link.local => 0.0,
+            None => self.network.loss.of(of),
+        }
+    }
+
+    /// The share of datagrams lost by the links that lose least and yet lose something, zero if none does: where one
+    /// does, policies repair losses on all.
+    fn least_loss(&self) -> f64 {
+        let between = self.classes.iter().filter(|link| !link.local);
+        let losses = between.map(|link| self.link_loss(link, Class::Datagram)).filter(|loss| *loss > 0.0);
+        let otherwise = || self.asked_loss(Class::Datagram).unwrap_or(0.0);
+        losses.min_by(f64::total_cmp).unwrap_or_else(otherwise)
+    }
+
     /// The share of transmissions that every link loses of a class, if they are alike.
     fn asked_loss(&self, of: Class) -> Option<f64> {
-        let own = |class: &LinkClass| match class.loss {
-            Some(loss) => loss.of(of),
-            None if class.local => 0.0,
-            None => self.network.loss.of(of),
-        };
-        let mut losses = self.classes.iter().map(own);
+        let mut losses = self.classes.iter().map(|link| self.link_loss(link, of));
         let first = losses.next().unwrap_or_else(|| self.network.loss.of(of));
         losses.all(|loss| loss == first).then_some(first)
     }

@@ -53,23 +53,25 @@ impl Tally {
 
     /// Adds what another shard of the same run counted.
     pub fn add(&mut self, other: &Self) {
-        self.events += other.events;
+        // Hosts count for themselves: what they say must not wrap.
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
+        add(&mut self.events, other.events);
         self.hash = self.hash.rotate_left(1) ^ other.hash;
         self.by_kind.resize(KINDS.len(), 0);
-        self.by_kind.iter_mut().zip(&other.by_kind).for_each(|(mine, theirs)| *mine += theirs);
-        self.recovery += other.recovery;
-        self.dropped += other.dropped;
-        self.retransmissions += other.retransmissions;
+        self.by_kind.iter_mut().zip(&other.by_kind).for_each(|(mine, theirs)| add(mine, *theirs));
+        add(&mut self.recovery, other.recovery);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.retransmissions, other.retransmissions);
         self.network.add(&other.network);
     }
 
     fn messages(&self) -> Messages {
-        let sent: u64 = self.by_kind.iter().sum();
+        let sent = self.by_kind.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let named = KINDS.iter().zip(&self.by_kind).filter(|(_, count)| **count > 0);
         Messages {
-            total: sent - self.recovery,
+            total: sent.saturating_sub(self.recovery),
             dropped: self.dropped,
-            recovery: self.recovery + self.retransmissions,
+            recovery: self.recovery.saturating_add(self.retransmissions),
             by_kind: named.map(|((name, _), count)| ((*name).to_owned(), *count)).collect(),
         }
     }

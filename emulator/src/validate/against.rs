@@ -1,6 +1,6 @@
 //! One policy in one runtime against the reference: books, draws, placement, metrics.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -46,8 +46,8 @@ pub struct Against {
     pub metrics: Vec<Divergence>,
 }
 
-/// Jobs compared one by one, arrival and demand to the bit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// Jobs compared one by one, arrival and demand to the bit, in the repetition with most differences.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Draws {
     /// Jobs that either saw.
     pub jobs: u64,
@@ -55,7 +55,7 @@ pub struct Draws {
     pub different: u64,
 }
 
-/// Where sampled jobs ran.
+/// Where sampled jobs ran, in the repetition in which most moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Placement {
     /// Jobs of which both sampled the executions.
@@ -101,11 +101,18 @@ impl Against {
 /// Compares; nothing if either did not run the point.
 pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Option<Against>, Error> {
     let (reference, runs) = (reference.of(point), ran.of(point));
-    let (Some((folder, base)), Some((other, first))) = (reference.first(), runs.first()) else {
+    let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };
-    let draws = draws(&load_jobs(folder, &base.id)?, &load_jobs(other, &first.id)?);
-    let placement = placement(&load_copies(folder, &base.id)?, &load_copies(other, &first.id)?);
+    let (jobs, copies) = (load_jobs(folder, &base.id)?, load_copies(folder, &base.id)?);
+    // The worst of all repetitions.
+    let (mut different, mut moved) = (Vec::new(), Vec::new());
+    for (folder, run) in &runs {
+        different.push(draws(&jobs, &load_jobs(folder, &run.id)?));
+        moved.extend(placement(&copies, &load_copies(folder, &run.id)?));
+    }
+    let draws = different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default();
+    let placement = moved.into_iter().max_by_key(|placement| placement.moved);
     let summaries: Vec<&Summary> = runs.iter().map(|(_, record)| &record.summary).collect();
     let mut found = Against {
         runtime: ran.runtime.to_string(),
@@ -175,10 +182,8 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<Placement> {
 /// What the certificates of degraded runs say, each once.
 fn degraded(runs: &[&CellRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
-    let mut says: Vec<String> =
-        certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
-    says.dedup();
-    says
+    let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
+    says.into_iter().collect()
 }
 
 fn divergence(metric: &Metric, judged: bool, reference: &Summary, runs: &[&Summary]) -> Divergence {

@@ -1,5 +1,5 @@
 use volary_actors::base::{Law, Span};
-use volary_netem::{Cause, Loss, Probability};
+use volary_netem::{Cause, LinkClass, Loss, Probability};
 
 use super::super::fixture::Run;
 use super::*;
@@ -64,6 +64,18 @@ fn real_loss_is_measured_against_the_loss_that_was_asked() {
     };
     assert_eq!(reasons(|run| lossy(run, 90)), []);
     assert_eq!(reasons(|run| lossy(run, 200)), [LostDatagrams]);
+    // Links within a machine lose nothing, and others less than most: no loss is asked of all, but of some.
+    let mixed = |run: &mut Run, really| {
+        lossy(run, really);
+        let [link] = &run.classes[..] else { panic!("one class of links") };
+        let local = LinkClass { local: true, ..link.clone() };
+        let better = Loss::Bernoulli(Probability::new(0.004).unwrap_or(Probability::ZERO));
+        let better = LinkClass { loss: Some(better), ..link.clone() };
+        run.classes = vec![local, link.clone(), better];
+    };
+    assert_eq!(reasons(|run| mixed(run, 1)), []);
+    assert_eq!(reasons(|run| mixed(run, 35)), []);
+    assert_eq!(reasons(|run| mixed(run, 90)), [LostDatagrams]);
     let mut run = Run::healthy();
     lossy(&mut run, 90);
     let loss = run.certificate().network.datagram.loss;

@@ -12,10 +12,11 @@ use volary_actors::base::Time;
 
 use super::held::doomed;
 use super::kept::Kept;
-use super::line::{Heard, Host};
+use super::line::{Heard, Host, fits};
 use super::losses;
 use super::protocol::{Assignment, Member, Order, Word};
-use super::ran::{Last, Ran, Unsaid};
+use super::ran::{Last, Ran, Unsaid, run_number};
+use super::sense::believable;
 use super::spawn::Spawned;
 use super::{Fleet, HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::fidelity::gauge::Gauge;
@@ -193,6 +194,8 @@ impl Party {
         watch: &Watch,
     ) -> Result<(), HostsError> {
         let names: Vec<_> = file.hosts.iter().map(|host| host.name.clone()).collect();
+        let load = Order::Load { bundle: Box::new(bundle.clone()), hosts: names };
+        fits(&load)?;
         for (i, host) in file.hosts.iter().enumerate() {
             let member =
                 Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
@@ -201,7 +204,7 @@ impl Party {
                 taken = Host::take(i, &member, &self.transport, self.ticks, &self.kept, &hear) => taken?,
                 () = stopped(watch) => return Err(HostsError::Interrupted),
             };
-            taken.tell(Order::Load { bundle: Box::new(bundle.clone()), hosts: names.clone() }).await;
+            taken.tell(load.clone()).await;
             self.hosts.push(taken);
             self.members.push(member);
         }
@@ -289,6 +292,8 @@ impl Party {
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
             accused: None,
+            begun: Instant::now(),
+            speed: run.speed,
         };
         self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
         ran.over = self.attend(&mut ran, &doomed, watch).await;
@@ -302,6 +307,7 @@ impl Party {
     async fn attend(&mut self, ran: &mut Ran<'_>, doomed: &[Option<Time>], watch: &Watch) -> Over {
         let mut progress = vec![Time::ZERO; self.hosts.len()];
         let mut round = tokio::time::interval(ROUND);
+        let dead = |ran: &Ran<'_>, host: usize| doomed[host].is_some_and(|at| ran.keeper.complete() >= at);
         loop {
             let heard = tokio::select! {
                 heard = self.heard.recv() => heard,
@@ -324,13 +330,15 @@ impl Party {
                         progress[i] = at;
                         continue;
                     }
-                    Err(why) => (i, why),
+                    Err((host, why)) => (host.unwrap_or(i), why),
                 },
                 Heard::Word(Word::Refused { run, why }) if run == self.run => {
                     ran.refused(i, &self.members[i].name, &why);
                     return Over::Broken;
                 }
                 Heard::Word(Word::Lost { peer, why }) => match self.index(&peer) {
+                    // It was to die. Whether it has, our own line to it says.
+                    Some(lost) if dead(ran, lost) => continue,
                     Some(lost) => {
                         ran.accused = Some(lost);
                         (lost, format!("{} lost it: {why}", self.members[i].name))
@@ -340,18 +348,17 @@ impl Party {
                 Heard::Word(_) => continue,
                 Heard::Gone(why) => {
                     self.hosts[i].lost = Some(why.clone());
+                    if dead(ran, i) {
+                        ran.keeper.end(i);
+                        progress[i] = Time::MAX;
+                        continue;
+                    }
                     (i, why)
                 }
             };
-            if doomed[host].is_some_and(|at| ran.keeper.complete() >= at) {
-                self.hosts[host].lost.get_or_insert(why);
-                ran.keeper.end(host);
-                progress[host] = Time::MAX;
-            } else {
-                let name = &self.members[host].name;
-                ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
-                return Over::Broken;
-            }
+            let name = &self.members[host].name;
+            ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            return Over::Broken;
         }
     }
 
@@ -370,7 +377,10 @@ impl Party {
             let (host, why) = match heard {
                 Some((i, Heard::Word(Word::Account(account)))) => {
                     ran.keeper.end(i);
-                    ran.last[i] = Some(Last::Account(account));
+                    match believable(&account, self.members.len()) {
+                        true => ran.last[i] = Some(Last::Account(account)),
+                        false => ran.refused(i, &self.members[i].name, "its account is of what cannot be"),
+                    }
                     continue;
                 }
                 Some((i, Heard::Word(Word::Refused { run, why }))) if run == self.run => {
@@ -379,7 +389,7 @@ impl Party {
                 }
                 Some((i, Heard::Word(Word::Notes { notes, mark, .. }))) => match ran.report(i, notes, mark) {
                     Ok(()) => continue,
-                    Err(why) => (i, why),
+                    Err((host, why)) => (host.unwrap_or(i), why),
                 },
                 Some((_, Heard::Word(_))) => continue,
                 Some((i, Heard::Gone(why))) => (i, why),
@@ -406,10 +416,4 @@ async fn stopped(watch: &Watch) {
     while !watch.stopped() {
         sleep(ROUND).await;
     }
-}
-
-/// A number that no other session has: the time, mixed with the process.
-fn run_number() -> u64 {
-    let now = SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }

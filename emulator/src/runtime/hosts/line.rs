@@ -9,7 +9,7 @@ use super::protocol::{Member, Order, WORD_FRAME, Word};
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::control::Incoming;
 use crate::transport::{Control, Transport};
-use crate::wire::LARGEST_FRAME;
+use crate::wire::{self, LARGEST_FRAME, WireError};
 
 /// A host that was taken.
 #[derive(Debug)]
@@ -100,5 +100,15 @@ async fn listen(
         if hear.send((i, heard)).await.is_err() {
             return;
         }
+    }
+}
+
+/// Refuses an experiment that no host can be sent, before one is taken.
+pub(super) fn fits(load: &Order) -> Result<(), HostsError> {
+    match wire::encode(load, LARGEST_FRAME, &mut Vec::new()) {
+        Err(WireError::Oversize { bytes, limit }) => {
+            Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -29,17 +29,24 @@ pub(super) fn vitals(members: &[Member], accounts: &[Option<Box<Account>>]) -> V
         let path = |(to, member): (usize, &Member)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
-            lost: between(from, to).dropped + between(to, from).missing,
+            // Two hosts' words: it cannot be more than was sent.
+            lost: (between(from, to).dropped.saturating_add(between(to, from).missing))
+                .min(between(from, to).sent),
         };
         let paths: Vec<_> = members.iter().enumerate().map(path).collect();
         Some(HostVitals {
-            datagrams_sent: paths.iter().map(|path| path.sent).sum(),
-            datagrams_lost: paths.iter().map(|path| path.lost).sum(),
+            name: members[from].name.clone(),
+            datagrams_sent: sum(&paths, |path| path.sent),
+            datagrams_lost: sum(&paths, |path| path.lost),
             lost_to: paths.into_iter().filter(|path| path.lost > 0).collect(),
             ..account.as_ref()?.vitals.clone()
         })
     };
     accounts.iter().enumerate().filter_map(of).collect()
+}
+
+fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
+    paths.iter().fold(0, |sum, path| count(path).saturating_add(sum))
 }
 
 #[cfg(test)]
@@ -56,6 +63,16 @@ mod tests {
             vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
             datagrams: datagrams.iter().map(of).collect(),
         }))
+    }
+
+    #[test]
+    fn nobody_names_another_or_loses_more_than_was_sent() {
+        let address = ([127, 0, 0, 1], 1).into();
+        let members = ["h1", "h2"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
+        let accounts =
+            [account("h2", &[(0, 0, 0), (7, 1, 0)]), account("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
+        let [h1, _] = &vitals(&members, &accounts)[..] else { panic!("two gave an account") };
+        assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 7, 7));
     }
 
     #[test]

@@ -77,6 +77,16 @@ pub enum HostsError {
     /// The experiment cannot be packed.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// The experiment is larger than what hosts take.
+    #[error(
+        "the experiment and its files have {mib} MiB, and hosts take {limit} at most; use a part of the trace"
+    )]
+    Large {
+        /// What it takes, MiB.
+        mib: usize,
+        /// The most, MiB.
+        limit: usize,
+    },
     /// The system refuses something.
     #[error("{0}")]
     System(io::Error),
@@ -97,7 +107,7 @@ impl HostsError {
     /// Whether the files that the user gave are to blame, and not the hosts.
     #[must_use]
     pub const fn is_input(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_))
+        matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_) | Self::Large { .. })
     }
 }
 

@@ -1,14 +1,19 @@
 //! A unit on the hosts, as the controller sees it.
 
-use volary_actors::base::Time;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use volary_actors::base::{Span, Time};
 
 use super::HostsError;
 use super::protocol::Account;
-use super::sense::possible;
+use super::sense::{FAR, possible};
 use crate::parcel::Observation;
 use crate::runtime::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::world::World;
+
+/// Observations that wait at most until every host has come as far; all of them take some hundred megabytes.
+const WAITING: usize = 16_000_000;
 
 /// A unit on its way, and when it is over.
 pub(super) struct Ran<'a> {
@@ -21,6 +26,9 @@ pub(super) struct Ran<'a> {
     pub(super) broken: Option<String>,
     /// The host that is said to be why, if only others said so.
     pub(super) accused: Option<usize>,
+    pub(super) begun: Instant,
+    /// Emulated seconds per real second.
+    pub(super) speed: f64,
 }
 
 /// The last word of a host on a unit.
@@ -40,12 +48,28 @@ impl Last {
 }
 
 impl Ran<'_> {
-    /// Takes in a report of a host, if what it says can be.
-    pub(super) fn report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), String> {
-        if !notes.iter().all(|note| possible(self.world, note)) {
-            return Err("it reports what cannot be".to_owned());
+    /// Takes in a report of a host, if what it says can be. Otherwise says why, and which host is to blame if it
+    /// is not the one that reports.
+    pub(super) fn report(
+        &mut self,
+        host: usize,
+        notes: Vec<Observation>,
+        mark: Time,
+    ) -> Result<(), (Option<usize>, String)> {
+        let now = Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * self.speed);
+        let can_be = |note: &Observation| note.at <= now + FAR && possible(self.world, note);
+        if mark > now + FAR || !notes.iter().all(can_be) {
+            return Err((None, "it reports what cannot be".to_owned()));
         }
         self.keeper.report(host, notes, mark);
+        if self.keeper.waiting() > WAITING {
+            let why = format!(
+                "it has reported nothing since {:.3} s of the run, and more than {WAITING} observations of the \
+                 others wait for it",
+                self.keeper.complete().as_secs_f64()
+            );
+            return Err((Some(self.keeper.slowest()), why));
+        }
         Ok(())
     }
 
@@ -81,4 +105,10 @@ impl From<Unsaid> for UnitError {
             Unsaid::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
         }
     }
+}
+
+/// A number that no other session has: the time, mixed with the process.
+pub(super) fn run_number() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
 }

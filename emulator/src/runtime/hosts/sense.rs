@@ -6,11 +6,12 @@ use volary_actors::layout::Role;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
+use super::protocol::Account;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
 /// How far ahead of ours the clock of another host can be, in emulated time: none of a run is further.
-const FAR: Span = Span::from_secs(30 * 86_400);
+pub(super) const FAR: Span = Span::from_secs(30 * 86_400);
 
 /// Whether the times of a parcel can be, when it is `now` here. It may be due whenever it likes: how long a message
 /// takes is the plan's to say, and a law without a mean sets no bound.
@@ -54,12 +55,55 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
     }
 }
 
+/// Whether a host can have counted this: books and certificates are made of nothing else.
+pub(super) fn believable(account: &Account, hosts: usize) -> bool {
+    let Account { tally, vitals, datagrams, .. } = account;
+    let sent = tally.by_kind.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+    let stats = &tally.network.datagram;
+    let seconds = [vitals.wall_s, vitals.cpu_s, vitals.cpu_share, vitals.clock.bound_s];
+    tally.by_kind.len() <= KINDS.len()
+        && sent.is_some_and(|sent| tally.recovery <= sent)
+        && stats.lost.iter().all(|lost| *lost <= stats.sent)
+        && datagrams.len() <= hosts
+        && datagrams.iter().all(|to| to.dropped <= to.sent)
+        && seconds.iter().all(|s| s.is_finite() && *s >= 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use volary_actors::base::ActorId;
     use volary_actors::message::Probe;
 
     use super::*;
+    use crate::fidelity::HostVitals;
+    use crate::fidelity::gauge::Reading;
+    use crate::runtime::closing::Tally;
+    use crate::runtime::hosts::protocol::Datagrams;
+
+    #[test]
+    fn an_account_that_cannot_be_is_not_believed() {
+        let honest = || Account {
+            tally: Tally { by_kind: vec![3; KINDS.len()], recovery: 2, ..Tally::default() },
+            reading: Reading::default(),
+            vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
+            datagrams: vec![Datagrams { sent: 5, dropped: 5, missing: 9 }; 2],
+        };
+        assert!(believable(&honest(), 2));
+        let lies: [fn(&mut Account); 7] = [
+            |account| account.tally.recovery = u64::MAX,
+            |account| account.tally.by_kind[0] = u64::MAX,
+            |account| account.tally.by_kind.push(0),
+            |account| account.tally.network.datagram.lost[0] = 1,
+            |account| account.vitals.cpu_s = f64::NAN,
+            |account| account.datagrams[1].dropped = 6,
+            |account| account.datagrams.push(Datagrams::default()),
+        ];
+        for (n, lie) in lies.iter().enumerate() {
+            let mut account = honest();
+            lie(&mut account);
+            assert!(!believable(&account, 2), "lie {n}");
+        }
+    }
 
     #[test]
     fn a_message_may_take_as_long_as_the_plan_says() {

@@ -1,8 +1,10 @@
 //! How agents are.
 
 use std::fmt;
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
@@ -74,25 +76,31 @@ pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
     runtime.block_on(async {
         let transport =
             Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(PATIENCE))?;
+        let transport = Arc::new(transport);
+        // All at once: those that are silent are waited for together.
+        let ask = |host| tokio::spawn(state(Arc::clone(&transport), host));
+        let asked: Vec<_> = file.hosts.into_iter().map(ask).collect();
         let mut states = Vec::new();
-        for host in &file.hosts {
-            let began = Instant::now();
-            let asked = timeout(PATIENCE, ask(&transport, host)).await;
-            let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
-            let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
-            let (name, address) = (host.name.clone(), host.address);
-            states.push(match asked {
-                Ok(AgentState { doing, turned_away }) => {
-                    let (state, turned_away) = (Some(doing), Some(turned_away));
-                    State { name, address, state, turned_away, answer_s, error: None }
-                }
-                Err(error) => {
-                    State { name, address, state: None, turned_away: None, answer_s, error: Some(error) }
-                }
-            });
+        for state in asked {
+            states.push(state.await.map_err(|bug| HostsError::System(io::Error::other(bug)))?);
         }
         Ok(states)
     })
+}
+
+async fn state(transport: Arc<Transport>, host: Host) -> State {
+    let began = Instant::now();
+    let asked = timeout(PATIENCE, ask(&transport, &host)).await;
+    let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
+    let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
+    let Host { name, address, .. } = host;
+    match asked {
+        Ok(AgentState { doing, turned_away }) => {
+            let (state, turned_away) = (Some(doing), Some(turned_away));
+            State { name, address, state, turned_away, answer_s, error: None }
+        }
+        Err(error) => State { name, address, state: None, turned_away: None, answer_s, error: Some(error) },
+    }
 }
 
 async fn ask(transport: &Transport, host: &Host) -> Result<AgentState, String> {

@@ -94,6 +94,18 @@ impl<'a> Keeper<'a> {
         self.merge.complete()
     }
 
+    /// How many observations wait until every shard has reported as much.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.merge.waiting()
+    }
+
+    /// The shard that the others wait for.
+    #[must_use]
+    pub fn slowest(&self) -> usize {
+        self.merge.slowest()
+    }
+
     /// Whether the run is over, and why. Moves the progress bar.
     pub fn over(&mut self, watch: &Watch) -> Option<Over> {
         let finished = self.recorder.finished_jobs();

@@ -44,6 +44,13 @@ impl Merge {
         self.streams.iter().map(|stream| stream.mark).min().unwrap_or(Time::MAX)
     }
 
+    /// The shard that has reported least.
+    #[must_use]
+    pub fn slowest(&self) -> usize {
+        let marks = self.streams.iter().enumerate().map(|(shard, stream)| (stream.mark, shard));
+        marks.min().map_or(0, |(_, shard)| shard)
+    }
+
     /// The next observation whose place is certain.
     pub fn pop(&mut self) -> Option<Observation> {
         let complete = self.complete();
@@ -74,6 +81,7 @@ mod tests {
     fn waits_for_the_slowest() {
         let mut merge = Merge::new(2);
         merge.push(0, [seen(1, 0), seen(5, 0)], Time(6));
+        assert_eq!((merge.waiting(), merge.slowest()), (2, 1));
         assert_eq!(merge.pop(), None, "the other shard may still report something earlier");
         merge.push(1, [seen(2, 1)], Time(4));
         assert_eq!(merge.pop(), Some(seen(1, 0)));

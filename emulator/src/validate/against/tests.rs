@@ -91,6 +91,8 @@ fn other_jobs_and_other_books_never_hold() {
     let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
     assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
     assert!(!found.holds());
+    let later = compared(&[&|_| (), &|run| run.jobs[7].arrival += 1e-9, &|_| ()]);
+    assert_eq!(later.draws, found.draws, "of any repetition");
     let found = compared(&[&|run| run.jobs.truncate(399)]);
     assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
     let found = compared(&[&|_| (), &|run| run.summary.jobs.finished -= 3]);
