@@ -16,22 +16,25 @@ use common::binary::{self, expect, folder, lines, text};
 use volary::spec::{Experiment, Overrides, RuntimeKind};
 
 const FULL: &str = "/dev/full";
+/// What runs in real time need not take as long as it says.
+const FAST: &str = "run.speed=8";
 
 /// Where the record of the second unit is written before it is renamed.
-fn second(folder: &Path, runtime: RuntimeKind) -> String {
-    let overrides = Overrides { runtime: Some(runtime), ..Overrides::default() };
+fn second(folder: &Path, runtime: RuntimeKind, set: Vec<String>) -> String {
+    let overrides = Overrides { runtime: Some(runtime), set, ..Overrides::default() };
     let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
     format!("r/cells/{}.json.partial", experiment.units(None)[1].id)
 }
 
 /// The second of two units finds the disk full. The first is kept, and a later run goes on from there.
-fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &[&str]) {
+fn breaks_off_and_goes_on(runtime: RuntimeKind, set: &[&str], args: &[&str]) {
     let folder = folder();
     let here = folder.path();
-    let full = here.join(second(here, runtime));
+    let full = here.join(second(here, runtime, set.iter().map(ToString::to_string).collect()));
     fs::create_dir_all(full.parent().unwrap()).unwrap();
     symlink(FULL, &full).unwrap();
     let run = [&["run", "e.toml", "--quiet", "--threads", "1", "--out", "r"], args].concat();
+    let run: Vec<_> = run.into_iter().chain(set.iter().flat_map(|set| ["--set", set])).collect();
     let (_, said) = expect(here, &run, 3);
     for words in ["No space left on device", "r/cells/", "space", "--resume --out r"] {
         assert!(said.contains(words), "{said}");
@@ -48,31 +51,12 @@ fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &[&str]) {
 
 #[test]
 fn a_full_disk_breaks_a_run_off() {
-    breaks_off_and_goes_on(RuntimeKind::Virtual, &[]);
+    breaks_off_and_goes_on(RuntimeKind::Virtual, &[], &[]);
 }
 
 #[test]
 fn a_full_disk_breaks_a_run_on_hosts_off() {
-    breaks_off_and_goes_on(RuntimeKind::Hosts, &["--runtime", "hosts", "--spawn", "2"]);
-}
-
-/// A line that did not fit does not stay by half: the lines before it can be read.
-#[test]
-fn a_summary_that_grows_no_more_stays_whole() {
-    let folder = folder();
-    let here = folder.path();
-    // The shell's limit on the size of files, in blocks of 512 bytes, and a signal that is not to kill.
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 8; exec {} run e.toml --quiet --threads 1 --out r",
-        env!("CARGO_BIN_EXE_volary")
-    );
-    let run = Command::new("sh").args(["-c", &script]).current_dir(here).output().unwrap();
-    let said = text(&run.stderr);
-    assert_eq!(run.status.code(), Some(3), "{said}");
-    assert!(said.contains("File too large"), "{said}");
-    let summary = fs::read_to_string(here.join("r/summary.jsonl")).unwrap();
-    assert!(summary.is_empty() || summary.ends_with('\n'), "{summary}");
-    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--resume"], 0);
+    breaks_off_and_goes_on(RuntimeKind::Hosts, &[FAST], &["--runtime", "hosts", "--spawn", "2"]);
 }
 
 #[test]
@@ -113,7 +97,18 @@ fn a_full_log_does_not_end_an_agent() {
     let address = line.trim().rsplit(' ').next().unwrap();
     let hosts = format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n");
     fs::write(here.join("ids/hosts.toml"), hosts).unwrap();
-    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out"];
+    let args = [
+        "run",
+        "e.toml",
+        "--runtime",
+        "hosts",
+        "--hosts",
+        "ids/hosts.toml",
+        "--set",
+        FAST,
+        "--quiet",
+        "--out",
+    ];
     // One after the other: the first leaves it as it was.
     let runs = ["first", "second"].map(|out| binary::volary(here, &[&args[..], &[out]].concat()));
     agent.kill().unwrap();

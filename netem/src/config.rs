@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{Class, Law, Span};
 
 use crate::error::Error;
 use crate::faults::FaultSpec;
@@ -81,7 +81,8 @@ pub enum Loss {
 }
 
 /// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in
-/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages.
+/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages. Repetitions of a
+/// stream message go on from the state that lost it, so that more of a stream's transmissions are lost than that.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {
@@ -111,7 +112,17 @@ impl Loss {
         self.mean() == 0.0
     }
 
-    /// The long-run share of lost transmissions.
+    /// The long-run share of lost transmissions of a class. In bursts, streams lose more: a repetition begins where
+    /// its message was lost, mostly in a bad spell. Those that a peer timeout cuts short are not looked at.
+    #[must_use]
+    pub fn of(&self, class: Class) -> f64 {
+        match self {
+            Self::GilbertElliott(ge) if class == Class::Stream => 1.0 - 1.0 / ge.attempts(),
+            Self::GilbertElliott(_) | Self::Bernoulli(_) => self.mean(),
+        }
+    }
+
+    /// The long-run share of messages whose first transmission is lost.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
@@ -130,6 +141,19 @@ impl GilbertElliott {
     pub fn share_bad(&self) -> f64 {
         let (p, r) = (self.p.get(), self.r.get());
         if p + r == 0.0 { 0.0 } else { p / (p + r) }
+    }
+
+    /// Transmissions that a stream message takes in the mean: the expected length of a walk of the chain that ends with
+    /// the first transmission that is not lost. Infinite if nothing ever gets through.
+    fn attempts(&self) -> f64 {
+        let (p, r, good, bad) = (self.p.get(), self.r.get(), self.good_loss.get(), self.bad_loss.get());
+        // From either state s: A(s) = 1 + loss(s) · (A of the next state), two linear equations.
+        let (good_stays, bad_stays) = (1.0 - good * (1.0 - p), 1.0 - bad * (1.0 - r));
+        let determinant = good_stays * bad_stays - good * p * bad * r;
+        let from_good = (bad_stays + good * p) / determinant;
+        let from_bad = (good_stays + bad * r) / determinant;
+        let share = self.share_bad();
+        (1.0 - share) * from_good + share * from_bad
     }
 }
 

@@ -1,7 +1,7 @@
 //! A certificate from what was measured.
 
-use volary_actors::base::Span;
-use volary_netem::{Cause, ClassStats, LinkClass, Loss, Network, Stats};
+use volary_actors::base::{Class, Span};
+use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 
 use super::certificate::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, Late, Lateness, NetworkFidelity, Share,
@@ -73,7 +73,6 @@ impl Evidence<'_> {
     fn network_fidelity(&self) -> NetworkFidelity {
         let gauge = self.gauge;
         let Stats { datagram, stream } = self.stats;
-        let loss = self.asked_loss();
         let lost = self.hosts.iter().map(|host| host.datagrams_lost).sum();
         let alike = |probability: f64| (probability == 0.0 || self.classes.len() <= 1).then_some(probability);
         let heard = datagram.sent - datagram.lost[Cause::Congestion as usize];
@@ -87,7 +86,7 @@ impl Evidence<'_> {
             },
             datagram: ClassFidelity {
                 sent: datagram.sent,
-                loss: losses(datagram, loss, lost),
+                loss: losses(datagram, self.asked_loss(Class::Datagram), lost),
                 duplicate: share(
                     alike(self.network.duplicate.get()),
                     datagram.duplicated,
@@ -97,7 +96,7 @@ impl Evidence<'_> {
             },
             stream: ClassFidelity {
                 sent: stream.sent,
-                loss: losses(stream, loss, 0),
+                loss: losses(stream, self.asked_loss(Class::Stream), 0),
                 ..ClassFidelity::default()
             },
             link_wait_s: (waited > 0.0)
@@ -105,15 +104,15 @@ impl Evidence<'_> {
         }
     }
 
-    /// The mean loss of every link, if they are alike.
-    fn asked_loss(&self) -> Option<f64> {
+    /// The share of transmissions that every link loses of a class, if they are alike.
+    fn asked_loss(&self, of: Class) -> Option<f64> {
         let own = |class: &LinkClass| match class.loss {
-            Some(loss) => loss.mean(),
+            Some(loss) => loss.of(of),
             None if class.local => 0.0,
-            None => self.network.loss.mean(),
+            None => self.network.loss.of(of),
         };
         let mut losses = self.classes.iter().map(own);
-        let first = losses.next().unwrap_or_else(|| Loss::mean(&self.network.loss));
+        let first = losses.next().unwrap_or_else(|| self.network.loss.of(of));
         losses.all(|loss| loss == first).then_some(first)
     }
 }

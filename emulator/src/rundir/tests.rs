@@ -199,3 +199,34 @@ fn ids_depend_on_everything_and_on_no_order() {
     // The hash is written into folders: it must not change. FNV-1a 128 of `1`, folded.
     assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
 }
+
+/// Tells the test below that it is the process with the limit, and where to write.
+const LIMITED: &str = "VOLARY_TEST_LIMITED";
+
+/// The system ends a line in its middle when a file may not grow any more: the lines before it stay, and no half.
+/// The limit is the process's, so the test starts itself once more with one.
+#[test]
+fn a_line_that_does_not_fit_leaves_no_half() {
+    let line = |i: usize| format!("{{\"line\":{i:091}}}\n");
+    if let Some(path) = std::env::var_os(LIMITED) {
+        let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
+        let failed = (0..100).find_map(|i| append(&mut file, line(i).as_bytes()).err());
+        assert_eq!(failed.expect("there is no limit").kind(), io::ErrorKind::FileTooLarge);
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(SUMMARY);
+    // One block of 512 or 1024 bytes, as the shell counts, and a signal that is not to kill.
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact rundir::tests::a_line_that_does_not_fit_leaves_no_half";
+    let limited = std::process::Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().unwrap())
+        .env(LIMITED, &path)
+        .output()
+        .unwrap();
+    assert!(limited.status.success(), "{limited:?}");
+    let summary = fs::read_to_string(&path).unwrap();
+    let whole = summary.len() / line(0).len();
+    assert!(whole >= 5, "{whole} lines: the process with the limit has not written");
+    assert_eq!(summary, (0..whole).map(line).collect::<String>());
+}

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::frames::FrameReader;
 use super::identity::Role;
+use super::plain::plain;
 use super::refusals::{Blotter, Refusal};
 use crate::wire::WireError;
 
@@ -130,7 +131,7 @@ impl From<ConnectionError> for End {
             ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
                 0 => Self::Peer("without a reason".to_owned()),
                 code if code == Close::Done as u64 => Self::Done,
-                _ => Self::Peer(String::from_utf8_lossy(&close.reason).into_owned()),
+                _ => Self::Peer(plain(&String::from_utf8_lossy(&close.reason))),
             },
             ConnectionError::ConnectionClosed(ref close) => Self::Broken(explain(close.error_code, &error)),
             ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
@@ -142,7 +143,7 @@ impl From<ConnectionError> for End {
 }
 
 /// What a failed handshake means for whoever set up the hosts. QUIC carries TLS alerts as 0x100 + alert (RFC 9001,
-/// section 4.8).
+/// section 4.8). The peer may have written a part of it.
 fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
     let hint = match u64::from(code).checked_sub(0x100) {
         Some(45) => "a certificate expired: issue new identities with `volary certs`",
@@ -152,9 +153,9 @@ fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
         Some(116) => "one side showed no certificate",
         Some(120) => "the other side is not volary, or another version",
         Some(_) => "the handshake failed",
-        None => return error.to_string(),
+        None => return plain(&error.to_string()),
     };
-    format!("{hint} ({error})")
+    plain(&format!("{hint} ({error})"))
 }
 
 impl From<ReadError> for End {
@@ -173,6 +174,37 @@ impl From<WriteError> for End {
             WriteError::ConnectionLost(error) => error.into(),
             WriteError::Stopped(_) | WriteError::ClosedStream => Self::Stream,
             WriteError::ZeroRttRejected => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use quinn::{ApplicationClose, ConnectionClose};
+
+    use super::*;
+
+    /// Anybody can close a connection with any words, with QUIC's own close before a certificate was asked for.
+    #[test]
+    fn the_words_of_strangers_do_not_steer_a_terminal() {
+        let reason = Bytes::from_static("\u{1b}[2J\u{1b}]0;all is well\u{7}\nh1 idle \u{202e}".as_bytes());
+        let close = |code: TransportErrorCode| {
+            ConnectionError::ConnectionClosed(ConnectionClose {
+                error_code: code,
+                frame_type: None,
+                reason: reason.clone(),
+            })
+        };
+        let application = ApplicationClose { error_code: VarInt::from_u32(7), reason: reason.clone() };
+        for error in [
+            close(TransportErrorCode::PROTOCOL_VIOLATION),
+            close(TransportErrorCode::crypto(42)),
+            ConnectionError::ApplicationClosed(application),
+        ] {
+            let said = End::from(error).to_string();
+            assert!(said.contains("]0;all is well\u{fffd}\u{fffd}h1 idle \u{fffd}"), "{said:?}");
+            assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{said:?}");
         }
     }
 }

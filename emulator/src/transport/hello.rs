@@ -12,16 +12,19 @@ use thiserror::Error;
 use super::connection::{End, Streams};
 use super::frames::FrameReader;
 use super::identity::{Role, Subject};
+use super::plain;
 use crate::wire;
 
 /// What each side says first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
     /// Version of volary, as text: both sides must run the same machines.
+    #[serde(deserialize_with = "plain::words")]
     pub(super) engine: String,
     /// What the speaker is.
     pub(super) role: Role,
     /// Its name.
+    #[serde(deserialize_with = "plain::words")]
     pub(super) name: String,
 }
 

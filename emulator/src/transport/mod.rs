@@ -9,6 +9,7 @@
 //! | [`connection`] | one connection: who is at its other end, and why it ended |
 //! | [`control`] | typed frames both ways |
 //! | [`link`] | batches of parcels both ways, bounded |
+//! | [`plain`](mod@plain) | words of others, fit to be shown |
 //! | [`clock`] | the offset of the other machine's clock |
 //!
 //! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks
@@ -26,6 +27,7 @@ pub mod hosts;
 pub mod identity;
 pub mod issue;
 pub mod link;
+pub mod plain;
 pub mod refusals;
 mod sequence;
 mod tls;

@@ -9,6 +9,7 @@ use thiserror::Error;
 use super::connection::End;
 use super::hello::HelloError;
 use super::lock;
+use super::plain::plain;
 
 /// How many are remembered in words.
 const RECENT: usize = 16;
@@ -60,7 +61,7 @@ impl Blotter {
             Refusal::Hello(_) => &mut refusals.hello,
             Refusal::Protocol(_) => &mut refusals.protocol,
         } += 1;
-        let words = format!("refused {address}: {refusal}");
+        let words = plain(&format!("refused {address}: {refusal}"));
         tracing::debug!("{words}"); // shown when asked for
         if refusals.recent.len() == RECENT {
             refusals.recent.pop_front();

@@ -133,3 +133,24 @@ fn bursts_outlast_repetitions() {
     assert!((independent - 1.05).abs() < 0.02, "{independent}");
     assert!((crate::network(BURSTS).loss.mean() - 0.01 / 0.21).abs() < 1e-12);
 }
+
+/// The share that a stream loses is that of the chain's walks, and of plain loss the probability itself.
+#[test]
+fn streams_lose_what_their_law_says() {
+    for text in [
+        "loss = 0.15",
+        BURSTS,
+        "loss = { gilbert-elliott = { p = 0.05, r = 0.25, bad_loss = 0.9 } }",
+        "loss = { gilbert-elliott = { p = 0.1, r = 0.3, good_loss = 0.02, bad_loss = 0.6 } }",
+    ] {
+        let mut links = fabric(&format!("{text}\nrto = '1ms'\npeer_timeout = '1h'"));
+        for _ in 0..N {
+            stream(&mut links, Time::ZERO);
+        }
+        let books = &links.stats().stream;
+        let lost = books.lost[Cause::Loss as usize] as f64;
+        let (share, asked) = (lost / (N as f64 + lost), crate::network(text).loss.of(Class::Stream));
+        // Successive messages are in the same spell: a tenth of them are worth counting.
+        assert!(close(share, asked, N as f64 / 10.0), "{text}: {share} instead of {asked}");
+    }
+}

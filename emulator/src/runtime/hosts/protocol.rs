@@ -2,7 +2,7 @@
 //!
 //! An agent is idle until a controller loads an experiment; then it runs one unit after the other, as the
 //! controller says, and forgets everything when the controller is gone. Parcels between agents do not come
-//! this way: they have links of their own.
+//! this way: they have links of their own. Words that will be shown are made [`plain`] where they are read.
 
 use std::net::SocketAddr;
 
@@ -14,6 +14,7 @@ use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
 use crate::runtime::closing::Tally;
 use crate::spec::Bundle;
+use crate::transport::plain;
 use crate::transport::refusals::Refusals;
 
 /// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
@@ -115,6 +116,7 @@ pub enum Word {
         /// [`Assignment::run`]; zero if it is about more than one unit.
         run: u64,
         /// Why, and the remedy.
+        #[serde(deserialize_with = "plain::text")]
         why: String,
     },
     /// What time is it with you?
@@ -132,14 +134,16 @@ pub enum Word {
         progress: Time,
     },
     /// Lines of the agent's log.
-    Log(String),
+    Log(#[serde(deserialize_with = "plain::text")] String),
     /// A part of what the shard logged of its inputs, in order.
     Inputs(Vec<u8>),
     /// The link to another host broke in mid-run.
     Lost {
         /// Its name.
+        #[serde(deserialize_with = "plain::words")]
         peer: String,
         /// What is known of why.
+        #[serde(deserialize_with = "plain::words")]
         why: String,
     },
     /// The last word on a unit.
@@ -174,6 +178,7 @@ pub struct Datagrams {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AgentState {
     /// What it does, in words.
+    #[serde(deserialize_with = "plain::words")]
     pub doing: String,
     /// Whom it turned away since it started.
     pub turned_away: TurnedAway,
@@ -193,6 +198,7 @@ pub struct TurnedAway {
     /// It had been let in and then sent what cannot be.
     pub protocol: u64,
     /// The last few in words, oldest first.
+    #[serde(deserialize_with = "plain::list")]
     pub recent: Vec<String>,
 }
 
@@ -202,5 +208,30 @@ impl From<Refusals> for TurnedAway {
         let last = recent.iter().skip(recent.len().saturating_sub(RECENT));
         let recent = last.map(|words| words.chars().take(WORDS).collect()).collect();
         Self { full, handshake, unlisted, hello, protocol, recent }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire;
+
+    #[test]
+    fn words_of_an_agent_do_not_steer_a_terminal() {
+        let heard = |word: Word| {
+            let mut bytes = Vec::new();
+            wire::append(&word, &mut bytes).unwrap();
+            wire::take::<Word>(&bytes).unwrap().0
+        };
+        let bad = || "a\u{1b}[2J\nb\u{202e}".to_owned();
+        let (line, lines) = ("a\u{fffd}[2J\u{fffd}b\u{fffd}", "a\u{fffd}[2J\nb\u{fffd}");
+        let Word::Refused { why, .. } = heard(Word::Refused { run: 1, why: bad() }) else { panic!() };
+        let Word::Log(log) = heard(Word::Log(bad())) else { panic!() };
+        assert_eq!([why, log], [lines; 2]);
+        let Word::Lost { peer, why } = heard(Word::Lost { peer: bad(), why: bad() }) else { panic!() };
+        let turned_away = TurnedAway { recent: vec![bad()], ..TurnedAway::default() };
+        let state = AgentState { doing: bad(), turned_away };
+        let Word::State(state) = heard(Word::State(Box::new(state))) else { panic!() };
+        assert_eq!([&peer, &why, &state.doing, &state.turned_away.recent[0]], [line; 4]);
     }
 }
