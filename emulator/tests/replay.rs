@@ -188,9 +188,14 @@ fn the_command_says_what_it_found() {
     expect(at, &["replay", "r"], 0);
 
     // The digest of what the first actor answered to its start.
-    fs::write(&log, change(&whole, |payload| payload[7] ^= 1)).unwrap();
+    fs::write(&log, change(&whole, |payload| payload[11] ^= 1)).unwrap();
     let (out, _) = expect(at, &["replay", "r"], 1);
     assert!(out.contains("step 1 differs, at 0") && out.contains("Client(0)"), "{out}");
+
+    // The number of the first frame: as if those before it had been lost.
+    fs::write(&log, change(&whole, |payload| payload[0] = 2)).unwrap();
+    let (_, err) = expect(at, &["replay", "r"], 3);
+    assert!(err.contains("frames are missing"), "{err}");
 
     fs::write(&log, &whole[..whole.len() - 3]).unwrap();
     let (out, err) = expect(at, &["replay", "r"], 3);
@@ -206,7 +211,7 @@ fn the_command_says_what_it_found() {
     newer[8] += 1;
     fs::write(&log, newer).unwrap();
     let (_, err) = expect(at, &["replay", "r"], 2);
-    assert!(err.contains("format 2"), "{err}");
+    assert!(err.contains("format 3"), "{err}");
 
     fs::write(at.join("none").join(FILE), &whole).unwrap();
     let manifest = at.join("none/manifest.json");

@@ -9,8 +9,8 @@
 //!
 //! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; what
 //! follows belongs to it. Every other section is one shard of one cell: its first frame is its [`Header`], the
-//! others hold [`Entry`]s. Sections are interleaved as shards fill their frames, and a frame needs no other to
-//! be read, so what a killed run leaves is readable up to its last whole frame. Shards on other machines send their
+//! others hold their own number, from zero, as a u32, and [`Entry`]s. Sections are interleaved as shards fill their
+//! frames, and a frame needs no other to be read, so what a killed run leaves is readable up to its last whole frame. Shards on other machines send their
 //! frames here while they run, so what a lost host leaves is readable likewise.
 //!
 //! | module | what it holds |
@@ -38,7 +38,9 @@ pub const FILE: &str = "inputs.log";
 /// How the file begins.
 const MAGIC: [u8; 8] = *b"volaryin";
 /// Version of the format; raised whenever frames or entries change.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+/// Bytes of a frame's number within its section.
+const NUMBER: usize = size_of::<u32>();
 /// The section of experiments.
 const EXPERIMENT: u32 = 0;
 
@@ -133,6 +135,19 @@ pub enum Error {
     Version {
         /// Its format and vocabulary.
         found: String,
+    },
+    /// Frames were lost on their way to it.
+    #[error(
+        "{FILE} is incomplete: frames are missing before byte {at} (frame {found} follows where {expected} should); \
+         run again with run.record.inputs = true"
+    )]
+    Missing {
+        /// Where.
+        at: u64,
+        /// Number of the frame that should be there.
+        expected: u32,
+        /// Number of the frame that is.
+        found: u32,
     },
     /// Its content contradicts itself.
     #[error("{FILE} is damaged at byte {at}: {why}; run again with run.record.inputs = true")]

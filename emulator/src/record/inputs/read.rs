@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use volary_actors::base::{Span, Time};
 
 use super::check::{checksum, vocabulary};
-use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, failed, version_text};
+use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
 use crate::wire;
 
 /// Where a payload is.
@@ -34,7 +34,7 @@ impl Found {
     pub fn cursor(&self) -> Cursor {
         let mut frames = self.frames.clone();
         frames.reverse();
-        Cursor { frames, at: 0, payload: Vec::new(), used: 0, last: Time::ZERO }
+        Cursor { frames, number: 0, at: 0, payload: Vec::new(), used: 0, last: Time::ZERO }
     }
 }
 
@@ -175,12 +175,12 @@ impl<R: Read + Seek> Log<R> {
     /// The next entry of a section; `None` after the last.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no entry there.
+    /// When the file cannot be read, or holds no entry there; [`Error::Missing`] when a frame is not there.
     pub fn next(&mut self, cursor: &mut Cursor) -> Result<Option<Entry>, Error> {
         while cursor.used == cursor.payload.len() {
             let Some(place) = cursor.frames.pop() else { return Ok(None) };
             self.load(place, &mut cursor.payload)?;
-            (cursor.at, cursor.used, cursor.last) = (place.at, 0, Time::ZERO);
+            cursor.open(place.at)?;
         }
         let at = cursor.at + cursor.used as u64;
         let (entry, used): (Entry, _) = wire::take(&cursor.payload[cursor.used..])
@@ -203,11 +203,29 @@ impl<R: Read + Seek> Log<R> {
 pub struct Cursor {
     /// What is left, the next one at the end.
     frames: Vec<Place>,
+    /// Number of the next one.
+    number: u32,
     /// Where the payload is in the file.
     at: u64,
     payload: Vec<u8>,
     used: usize,
     last: Time,
+}
+
+impl Cursor {
+    /// Begins with the payload of a frame, which must be the one that follows.
+    fn open(&mut self, at: u64) -> Result<(), Error> {
+        let Some(number) = self.payload.first_chunk() else {
+            return Err(Error::Damaged { at, why: "a frame has no number".to_owned() });
+        };
+        let (expected, found) = (self.number, u32::from_le_bytes(*number));
+        if found != expected {
+            return Err(Error::Missing { at, expected, found });
+        }
+        (self.at, self.used, self.last) = (at, NUMBER, Time::ZERO);
+        self.number += 1;
+        Ok(())
+    }
 }
 
 /// Reads the beginning of a log, and says where its frames begin.

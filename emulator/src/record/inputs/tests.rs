@@ -113,6 +113,33 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
 }
 
 #[test]
+fn a_frame_that_is_not_there_is_missed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FILE);
+    let frames = || {
+        let (mut section, carried) = Section::carried();
+        (0..4).for_each(|n| step(&mut section, n * 10));
+        drop(section);
+        std::iter::from_fn(move || carried.next()).collect::<Vec<_>>()
+    };
+    assert_eq!(frames().len(), 4, "each second has its own");
+    for lost in 0..3 {
+        let sink = Sink::create(&path, &"the experiment").unwrap();
+        let relay = sink.unit("aa", "sparrow", 5).relay(0, 1);
+        frames().into_iter().enumerate().filter(|(n, _)| *n != lost).for_each(|(_, f)| assert!(relay.put(f)));
+        drop(relay);
+        sink.close().unwrap();
+        let mut log = Log::new(fs::File::open(&path).unwrap()).unwrap();
+        assert!(log.damage().is_none() && !log.is_cut());
+        let mut cursor = log.found()[0].cursor();
+        (0..lost).for_each(|_| assert!(log.next(&mut cursor).unwrap().is_some()));
+        let error = log.next(&mut cursor).unwrap_err();
+        let there = matches!(error, Error::Missing { expected, found, .. } if (expected as usize, found as usize) == (lost, lost + 1));
+        assert!(there && error.to_string().contains("frames are missing"), "{error}");
+    }
+}
+
+#[test]
 fn every_flipped_byte_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);

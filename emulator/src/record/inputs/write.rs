@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input};
 
 use super::check::{Digester, checksum, vocabulary};
-use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, What, failed};
+use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, NUMBER, What, failed};
 use crate::wire;
 
 /// Bytes after which a frame is sent off.
@@ -211,6 +211,9 @@ impl Carried {
 #[derive(Debug)]
 pub struct Section {
     relay: Relay,
+    /// Number of the frame that is being filled.
+    number: u32,
+    /// Its entries, behind its number.
     payload: Vec<u8>,
     /// Time of the first entry of the payload.
     since: Time,
@@ -223,7 +226,8 @@ impl Section {
     fn to(relay: Relay) -> Self {
         Self {
             relay,
-            payload: Vec::with_capacity(FULL),
+            number: 0,
+            payload: empty(0),
             since: Time::ZERO,
             last: Time::ZERO,
             digester: Digester::default(),
@@ -247,10 +251,10 @@ impl Section {
 
     /// Anything else.
     pub fn put(&mut self, at: Time, what: What) {
-        if self.payload.len() >= FULL || (!self.payload.is_empty() && at.since(self.since) > OLD) {
+        if self.payload.len() >= FULL || (!self.is_empty() && at.since(self.since) > OLD) {
             self.flush();
         }
-        if self.payload.is_empty() {
+        if self.is_empty() {
             (self.since, self.last) = (at, Time::ZERO);
         }
         let after = at.since(self.last);
@@ -259,15 +263,27 @@ impl Section {
         let _ = wire::append(&Entry { at: Time(after.0), what }, &mut self.payload);
     }
 
-    fn flush(&mut self) {
-        let payload = std::mem::replace(&mut self.payload, Vec::with_capacity(FULL));
-        self.relay.send(payload);
+    const fn is_empty(&self) -> bool {
+        self.payload.len() == NUMBER
     }
+
+    fn flush(&mut self) {
+        // A section of so many frames would fill 281 TB.
+        self.number += 1;
+        self.relay.send(std::mem::replace(&mut self.payload, empty(self.number)));
+    }
+}
+
+/// A payload without entries.
+fn empty(number: u32) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(FULL);
+    payload.extend_from_slice(&number.to_le_bytes());
+    payload
 }
 
 impl Drop for Section {
     fn drop(&mut self) {
-        if !self.payload.is_empty() {
+        if !self.is_empty() {
             self.flush();
         }
     }

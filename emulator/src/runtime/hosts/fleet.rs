@@ -280,7 +280,8 @@ impl Party {
             self.order(&Order::Stop).await;
             return Err(unsaid.into());
         }
-        self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
+        // Hosts send inputs as soon as they start.
+        self.kept.begin(log, self.hosts.len());
         let mut ran = Ran {
             world,
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
@@ -289,7 +290,7 @@ impl Party {
             broken: None,
             accused: None,
         };
-        self.kept.begin(log, self.hosts.len());
+        self.order(&Order::Start { at: self.ticks.now() + LEAD.as_nanos() as i64 }).await;
         ran.over = self.attend(&mut ran, &doomed, watch).await;
         self.order(&Order::Stop).await;
         self.collect(&mut ran).await;

@@ -9,12 +9,13 @@ use volary_actors::message::KINDS;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
-/// How far ahead a message can be due: no delay that anyone emulates is longer, and no clock of a run further ahead.
+/// How far ahead of ours the clock of another host can be, in emulated time: none of a run is further.
 const FAR: Span = Span::from_secs(30 * 86_400);
 
-/// Whether the times of a parcel can be, when it is `now` here.
+/// Whether the times of a parcel can be, when it is `now` here. It may be due whenever it likes: how long a message
+/// takes is the plan's to say, and a law without a mean sets no bound.
 pub(super) fn timely(now: Time, parcel: &Parcel) -> bool {
-    parcel.sent <= parcel.due && parcel.due <= now + FAR
+    parcel.sent <= parcel.due && parcel.sent <= now + FAR
 }
 
 /// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
@@ -50,5 +51,29 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
             }
             Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::ActorId;
+    use volary_actors::message::Probe;
+
+    use super::*;
+
+    #[test]
+    fn a_message_may_take_as_long_as_the_plan_says() {
+        let msg = Probe::Claim { job: JobId(7), group: 1, repair: false }.into();
+        let parcel = |sent: Time, delay: Span| {
+            let (from, to) = (ActorId(0), ActorId(1));
+            Parcel { sent, due: sent + delay, from, count: 0, to, msg, returned: false }
+        };
+        let now = Time(5_000_000_000);
+        let hours = |h: u64| Span::from_secs(h * 3600);
+        assert!(timely(now, &parcel(now, hours(2400))) && timely(now, &parcel(now, Span::MAX)));
+        assert!(timely(now, &parcel(now + hours(1), Span::ZERO)), "clocks are apart a little");
+        assert!(!timely(now, &parcel(now + hours(2400), Span::ZERO)), "and not by months");
+        let backwards = Parcel { due: Time::ZERO, ..parcel(now, Span::ZERO) };
+        assert!(!timely(now, &backwards));
     }
 }

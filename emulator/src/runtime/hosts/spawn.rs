@@ -1,11 +1,15 @@
 //! Agents on this machine, started for one run: to try hosts in one command.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
+
+use tempfile::{Builder, TempDir};
 
 use super::HostsError;
 use crate::transport::issue::{Request, issue};
@@ -13,20 +17,23 @@ use crate::transport::issue::{Request, issue};
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]
 pub(super) struct Spawned {
-    folder: PathBuf,
+    /// Their identities, readable by nobody else; it goes when this is dropped.
+    folder: TempDir,
     agents: Vec<Child>,
 }
 
 impl Spawned {
     /// Starts so many agents on loopback, with identities that nobody keeps.
     pub(super) fn start(count: u16) -> Result<Self, HostsError> {
-        let folder = std::env::temp_dir().join(format!("volary-{}", std::process::id()));
+        let mut folder = Builder::new();
+        folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
+        let folder = folder.tempdir().map_err(HostsError::System)?;
         let mut spawned = Self { folder, agents: Vec::new() };
         let names: Vec<_> = (1..=count).map(|i| format!("local{i}")).collect();
         // Ports are known only once agents listen; until then the file names others.
         let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
         let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
-        issue(&spawned.folder, &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
+        issue(&spawned.identities(), &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
         let mut lines = String::new();
         for name in &names {
             let address = spawned.agent(name)?;
@@ -38,7 +45,12 @@ impl Spawned {
 
     /// The hosts file of these agents.
     pub(super) fn hosts_file(&self) -> PathBuf {
-        self.folder.join("hosts.toml")
+        self.identities().join("hosts.toml")
+    }
+
+    /// Where identities are issued, which makes the folder.
+    fn identities(&self) -> PathBuf {
+        self.folder.path().join("hosts")
     }
 
     /// Starts one; says where it listens.
@@ -46,7 +58,7 @@ impl Spawned {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut child = Command::new(program)
             .args(["agent", "--once", "--listen", "127.0.0.1:0", "--identity"])
-            .arg(self.folder.join(name))
+            .arg(self.identities().join(name))
             // Ctrl-C is for us; they end when we hang up.
             .process_group(0)
             .stdin(Stdio::null())
@@ -74,12 +86,5 @@ impl Drop for Spawned {
             let _ = agent.kill();
             let _ = agent.wait();
         }
-        remove(&self.folder);
-    }
-}
-
-fn remove(folder: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(folder) {
-        tracing::warn!("cannot remove {}: {error}", folder.display());
     }
 }
