@@ -18,7 +18,7 @@ pub(crate) fn prefetch<T: ?Sized>(value: &T) {
 
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "an intrinsic; it reads nothing that a program could see")]
 fn hint(address: *const i8) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     // SAFETY: the instruction does not access memory in a way that a program could see, and never faults.
