@@ -1,4 +1,4 @@
-//! One side is real and the test plays the others: agents and controllers against those that fail, stall or lie.
+//! One side is real and the test plays the others: agents against controllers and hosts that fail, stall or lie.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

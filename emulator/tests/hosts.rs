@@ -134,6 +134,16 @@ impl Cluster {
             std::thread::sleep(Duration::from_millis(200));
         }
     }
+
+    /// Waits until a host has logged these words.
+    fn logged(&self, out: &str, host: &str, words: &str) {
+        let file = self.path().join(out).join("logs").join(format!("{host}.log"));
+        let late = Instant::now() + PATIENCE;
+        while !fs::read_to_string(&file).is_ok_and(|log| log.contains(words)) {
+            assert!(Instant::now() < late, "{host} does not log {words}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
 }
 
 impl Drop for Cluster {
@@ -281,6 +291,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let mut cluster = Cluster::start(&[]);
     let run = cluster.run("long.toml", "r");
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    cluster.logged("r", "h2", "shard 1 of 3");
     std::thread::sleep(Duration::from_secs(2));
     cluster.agents[1].kill().unwrap();
     let (status, said) = finish(run);
@@ -346,6 +357,7 @@ fn a_host_that_was_to_die_may() {
     fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
     let run = cluster.run("faulty.toml", "r");
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    cluster.logged("r", "h3", "shard 2 of 3");
     std::thread::sleep(Duration::from_secs(3));
     cluster.agents[2].kill().unwrap();
     let (status, said) = finish(run);

@@ -138,6 +138,8 @@ impl<T> Queue<T> {
 
     /// Removes the next event.
     pub fn pop(&mut self) -> Option<(Key, T)> {
+        // What nobody looked at may be what is removed now.
+        self.soon.clear();
         let slot = match (self.ready.last(), self.fresh.peek()) {
             (None, None) => self.advance()?,
             (Some(ready), Some(Reverse(fresh))) if ready > fresh => self.fresh.pop()?.0.1,
@@ -187,7 +189,6 @@ impl<T> Queue<T> {
         self.last = next.due;
         // They differ from each other below bit b only, and nothing else is due before them.
         let until = next.due | ((1 << b) - 1);
-        self.soon.clear();
         if entries.len() <= SOON && until > self.known {
             self.known = until;
             self.soon.extend(entries.iter().map(|entry| entry.slot));

@@ -181,3 +181,13 @@ fn slots_are_used_again() {
     assert!(queue.is_empty());
     assert_eq!(queue.slab.capacity(), 10, "10 events pend at most");
 }
+
+/// Whoever does not ask after each event is not shown what is no longer there.
+#[test]
+fn what_was_popped_is_not_foreseen() {
+    let mut queue = Queue::new();
+    (0..4).for_each(|count| queue.push(key(5, 0, count), count));
+    assert_eq!([queue.pop(), queue.pop()].map(|event| event.unwrap().1), [0, 1]);
+    queue.foresee(|value| assert!(*value > 1, "{value} has gone"));
+    assert_eq!(queue.len(), 2);
+}

@@ -237,25 +237,29 @@ impl Shared {
 
     fn pack(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
         let connection = &self.connection.quic;
-        let Some(room) = connection.max_datagram_size() else {
-            return Err(End::Broken("the peer takes no datagrams".to_owned()).into());
-        };
+        // A peer that takes none takes none of any size.
+        let room = connection.max_datagram_size().unwrap_or(0);
         let mut rest = parcels;
         while !rest.is_empty() {
             outbox.datagram.clear();
             let taken =
                 wire::encode_batch(outbox.number, rest, room, &mut outbox.datagram).map_err(End::from)?;
             if taken == 0 {
-                return Err(End::Broken(format!("no parcel fits into datagrams of {room} bytes")).into());
+                self.counts.datagram_dropped.fetch_add(rest.len() as u64, Ordering::Relaxed);
+                break;
             }
             // Without room QUIC would drop older datagrams, uncounted.
             let fits = connection.datagram_send_buffer_space() >= outbox.datagram.len();
             let sent = fits
                 && match connection.send_datagram(Bytes::copy_from_slice(&outbox.datagram)) {
                     Ok(()) => true,
-                    Err(SendDatagramError::TooLarge) => false, // the path's limit shrank just now
+                    // The path's limit shrank just now, or the peer takes none.
+                    Err(
+                        SendDatagramError::TooLarge
+                        | SendDatagramError::UnsupportedByPeer
+                        | SendDatagramError::Disabled,
+                    ) => false,
                     Err(SendDatagramError::ConnectionLost(error)) => return Err(End::from(error).into()),
-                    Err(error) => return Err(End::Broken(error.to_string()).into()),
                 };
             let count = if sent { &self.counts.datagram_sent } else { &self.counts.datagram_dropped };
             count.fetch_add(taken as u64, Ordering::Relaxed);

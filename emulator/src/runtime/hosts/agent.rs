@@ -95,6 +95,8 @@ impl Agent {
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {
+                // One that was served counts before nobody came.
+                biased;
                 () = house.listen(accepted) => {}
                 _ = term.recv() => tracing::info!("told to end"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::caught::caught;
 use super::log::RunLog;
-use super::protocol::{AgentState, Order, PURPOSE_FRAME, Purpose, Word};
+use super::protocol::{AgentState, Member, Order, PURPOSE_FRAME, Purpose, Word};
 use super::session::session;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::connection::Close;
@@ -178,6 +178,15 @@ impl House {
                 Ok(Guest(Rc::clone(self)))
             }
         }
+    }
+
+    /// Opens a link to another host for a run.
+    pub(super) async fn link_to(&self, run: u64, member: &Member) -> Result<Connection, String> {
+        let peer = self.transport.connect(&member.name, member.address).await;
+        let peer = peer.map_err(|error| error.to_string())?;
+        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
+        control.send(&Purpose { run }).await.map_err(|error| error.to_string())?;
+        Ok(peer.connection)
     }
 
     /// The link that `peer` has opened for a run.

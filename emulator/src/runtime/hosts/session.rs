@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
+use tokio::task::{JoinHandle, JoinSet, spawn_blocking, spawn_local};
 use tokio::time::timeout;
 use volary_actors::base::{ActorId, Time};
 
@@ -16,7 +16,7 @@ use super::desk::{Desk, Office, QUEUE, WORDS};
 use super::held::homes;
 use super::house::{FAREWELL, House};
 use super::log::RunLog;
-use super::protocol::{Account, Assignment, Order, PURPOSE_FRAME, Purpose, Word};
+use super::protocol::{Account, Assignment, Order, Word};
 use super::sense::{sensible, timely};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
@@ -33,9 +33,11 @@ use crate::spec::{Bundle, Experiment};
 use crate::transport::control::{Incoming, Outgoing};
 use crate::transport::link::What;
 use crate::transport::{Arrival, Connection, Control, Link};
+use crate::workload::Traces;
 
 /// Time for the links of a run to stand and for clocks to be read.
 const SETUP: Duration = Duration::from_secs(20);
+const SETUP_PER_HOST: Duration = Duration::from_millis(250);
 /// Pings before a run, and the time between two of them.
 const PINGS: u32 = 40;
 const PING_FAST: Duration = Duration::from_millis(3);
@@ -91,7 +93,12 @@ pub(super) async fn session(
     crew.add(write(sender, outgoing));
     crew.add(read(receiver, order, house.ticks));
     crew.add(tell(house.log.clone(), words.clone()));
-    let experiment = match plan(bundle).await {
+    let planned = tokio::select! {
+        planned = plan(bundle) => planned,
+        // The planning ends by itself, for nobody; the seat is free at once.
+        _ = orders.recv() => return Err("it did not wait until the experiment was planned".to_owned()),
+    };
+    let experiment = match planned {
         Ok(experiment) => Arc::new(experiment),
         Err(why) => {
             let _ = words.send(Word::Refused { run: 0, why: why.clone() }).await;
@@ -100,6 +107,8 @@ pub(super) async fn session(
             return Err(why);
         }
     };
+    // What one unit reads the next need not.
+    let traces = Arc::new(experiment.traces());
     let mut word = Word::Loaded;
     loop {
         // What led to it comes first.
@@ -112,8 +121,8 @@ pub(super) async fn session(
         let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
         let (unit, run) = (Unit { house, desk, words: words.clone() }, assignment.run);
         house.begin(run);
-        let ran = caught(unit.run(Arc::clone(&experiment), assignment)).await;
-        house.begin(run + 1);
+        let ran = caught(unit.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
+        house.begin(run.saturating_add(1));
         word = match ran {
             Ok(Ok(account)) => Word::Account(account),
             Ok(Err(why)) => {
@@ -193,10 +202,19 @@ struct Unit<'a> {
 }
 
 impl Unit<'_> {
-    async fn run(&self, experiment: Arc<Experiment>, task: Assignment) -> Result<Box<Account>, String> {
+    async fn run(
+        &self,
+        experiment: Arc<Experiment>,
+        traces: Arc<Traces>,
+        task: Assignment,
+    ) -> Result<Box<Account>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
-        let world = build(experiment, &task).await?;
+        let world = tokio::select! {
+            world = build(experiment, traces, &task) => world?,
+            () = self.desk.halted() => return Err(self.desk.reason()),
+        };
         let mut crew = Crew::default();
+        crew.assist(&self.desk, deaf(Rc::clone(&self.desk), self.words.clone()));
         crew.assist(&self.desk, ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
         let ready = async {
             let links = self.links(&task).await?;
@@ -204,7 +222,7 @@ impl Unit<'_> {
             Ok::<_, String>((links, bound))
         };
         let (links, bound) = tokio::select! {
-            ready = timeout(SETUP, ready) => {
+            ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
                 ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())??
             }
             () = self.desk.halted() => return Err(self.desk.reason()),
@@ -268,22 +286,25 @@ impl Unit<'_> {
         }
     }
 
-    /// A connection to every other host: those after us in the list we call, those before us call us.
+    /// A connection to every other host, all at once: those after us in the list we call, those before us call us.
     async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
-        let mut links = Vec::new();
+        let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         for (i, member) in task.members.iter().enumerate() {
-            links.push(match i.cmp(&(task.me as usize)) {
-                Ordering::Equal => None,
-                Ordering::Less => Some(self.house.link_from(task.run, &member.name).await),
-                Ordering::Greater => {
-                    let peer = self.house.transport.connect(&member.name, member.address).await;
-                    let peer = peer.map_err(|error| error.to_string())?;
-                    let mut control =
-                        Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
-                    control.send(&Purpose { run: task.run }).await.map_err(|error| error.to_string())?;
-                    Some(peer.connection)
+            let (house, member, run) = (Rc::clone(self.house), member.clone(), task.run);
+            match i.cmp(&(task.me as usize)) {
+                Ordering::Equal => continue,
+                Ordering::Less => {
+                    making.spawn_local(async move { Ok((i, house.link_from(run, &member.name).await)) })
                 }
-            });
+                Ordering::Greater => {
+                    making.spawn_local(async move { Ok((i, house.link_to(run, &member).await?)) })
+                }
+            };
+        }
+        let mut links: Vec<_> = task.members.iter().map(|_| None).collect();
+        while let Some(made) = making.join_next().await {
+            let (i, link) = made.map_err(|error| error.to_string())??;
+            links[i] = Some(link);
         }
         Ok(links)
     }
@@ -307,7 +328,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
 }
 
 /// Builds this host's part of the world, the same as the controller's.
-async fn build(experiment: Arc<Experiment>, task: &Assignment) -> Result<World, String> {
+async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
     let (point, seed) = (task.point as usize, task.seed);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
         return Err("the assignment names a point or a host that does not exist".to_owned());
@@ -319,9 +340,15 @@ async fn build(experiment: Arc<Experiment>, task: &Assignment) -> Result<World, 
             task.id
         ));
     }
-    let build = move || World::of(&experiment, point, seed, &experiment.traces());
+    let build = move || World::of(&experiment, point, seed, &traces);
     let built = spawn_blocking(build).await;
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// Ends the unit when nobody takes its words to the controller any more.
+async fn deaf(desk: Rc<Desk>, words: mpsc::Sender<Word>) {
+    words.closed().await;
+    desk.halt();
 }
 
 /// Asks the controller for the time: often at first, then now and then.
