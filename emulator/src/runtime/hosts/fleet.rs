@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout, timeout_at};
 use volary_actors::base::Time;
 
-use super::held::doomed;
+use super::held::{doomed, slowest};
 use super::kept::Kept;
 use super::line::{Heard, Host, fits};
 use super::losses;
@@ -312,7 +312,7 @@ impl Party {
             let heard = tokio::select! {
                 heard = self.heard.recv() => heard,
                 _ = round.tick() => {
-                    let slowest = progress.iter().copied().min().unwrap_or(Time::MAX);
+                    let slowest = slowest(&progress, doomed);
                     self.order(&Order::Progress { slowest }).await;
                     if let Some(over) = ran.keeper.over(watch) {
                         return over;

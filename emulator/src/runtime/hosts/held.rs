@@ -50,3 +50,23 @@ pub(super) fn doomed(world: &World, members: &[Member]) -> Result<Vec<Option<Tim
     }
     Ok(doomed)
 }
+
+/// How far the slowest of the hosts that still have something to do has come. One whose actors are all down for good
+/// holds nobody up: if it died as well, its silence would otherwise stop all others until it is given up.
+pub(super) fn slowest(progress: &[Time], doomed: &[Option<Time>]) -> Time {
+    let busy = |(at, gone): &(&Time, &Option<Time>)| gone.is_none_or(|gone| **at < gone);
+    progress.iter().zip(doomed).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_life_holds_nobody_up() {
+        let progress = [Time(50), Time(20), Time(70)];
+        assert_eq!(slowest(&progress, &[None, Some(Time(30)), None]), Time(20), "it has work until 30");
+        assert_eq!(slowest(&progress, &[None, Some(Time(20)), None]), Time(50));
+        assert_eq!(slowest(&progress[..1], &[Some(Time::ZERO)]), Time::MAX);
+    }
+}
