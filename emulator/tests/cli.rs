@@ -226,7 +226,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
     1 | title = "small"
       | ^
       = help: add [[policy]] and below it for example sparrow = { probe_ratio = 2 }
-      = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock; `volary policies NAME` explains one
+      = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c; `volary policies NAME` explains one
     "#);
     insta::assert_snapshot!(expect(here, &["run", "label.toml"], 2).1, @r#"
     error: no policy is named; write for example `sparrow = { probe_ratio = 2 }`
@@ -234,7 +234,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
        |
     18 | [[policy]]
        | ^^^^^^^^^^
-       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock; `volary policies NAME` explains one
+       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c; `volary policies NAME` explains one
     "#);
     insta::assert_snapshot!(expect(here, &["policies", "full-repetition"], 0).0, @r#"
     full-repetition: Full repetition (simulator of the latin-square paper)
@@ -289,8 +289,11 @@ fn what_check_leaves_untested_is_said() {
         " WARN 1 of 2 claims not tested: --policy, --set or --shard leaves out what they compare\n";
     assert_eq!(run("b", &["--policy", "random"], 0), left_out);
     assert_eq!(run("c", &["--set", "service.correlated=true"], 0), left_out);
-    fs::write(here.join("e.toml"), EXPERIMENT.replace("random.makespan_s > 0", "random.staleness.p50 > 0"))
-        .unwrap();
+    fs::write(
+        here.join("e.toml"),
+        EXPERIMENT.replace("random.makespan_s > 0", "random.staleness.error_s.p50 > 0"),
+    )
+    .unwrap();
     let unmeasured = " WARN 1 of 1 claim not tested: a number they compare was not measured\n";
     assert_eq!(run("d", &[], 0), unmeasured);
 }
