@@ -77,7 +77,9 @@ impl Admission {
     pub(super) fn knock(&self, address: IpAddr, now: Instant) -> Option<Knock> {
         let source = source(address);
         let mut counts = lock(&self.0);
-        counts.make_room(source, now)?;
+        if !counts.make_room(source, now) {
+            return None;
+        }
         let (number, (sender, hold)) = (counts.next, oneshot::channel());
         counts.next += 1;
         counts.knocking.push(Knocking { number, source, since: now, _hold: sender });
@@ -99,19 +101,25 @@ impl Admission {
 }
 
 impl Counts {
-    /// Sees to it that one more handshake of a source has a place.
-    fn make_room(&mut self, source: IpAddr, now: Instant) -> Option<()> {
+    /// Whether one more handshake of a source has a place, if need be another's.
+    fn make_room(&mut self, source: IpAddr, now: Instant) -> bool {
         let mine = self.of(source);
         let most = if mine >= self.per_source {
-            source
+            Some(source)
         } else if self.knocking.len() >= self.handshakes {
-            self.knocking.iter().map(|other| other.source).max_by_key(|other| self.of(*other))?
+            self.knocking.iter().map(|other| other.source).max_by_key(|other| self.of(*other))
         } else {
-            return Some(());
+            return true;
         };
-        let oldest = self.knocking.iter().position(|other| other.source == most)?;
-        let had_its_turn = now.saturating_duration_since(self.knocking[oldest].since) >= TURN;
-        (had_its_turn || self.of(most) > mine).then(|| drop(self.knocking.remove(oldest)))
+        let Some(oldest) = self.knocking.iter().position(|other| Some(other.source) == most) else {
+            return false;
+        };
+        let Knocking { source: most, since, .. } = self.knocking[oldest];
+        let gives_way = self.of(most) > mine || now.saturating_duration_since(since) >= TURN;
+        if gives_way {
+            self.knocking.remove(oldest);
+        }
+        gives_way
     }
 
     fn of(&self, source: IpAddr) -> usize {

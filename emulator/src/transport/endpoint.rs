@@ -186,17 +186,13 @@ impl Transport {
         let patience = self.gate.options.patience;
         let late = Instant::now() + patience;
         loop {
-            return match timeout_at(late, self.gate.call(&self.quic, name, address)).await {
-                Ok(Ok(peer)) => Ok(peer),
-                Ok(Err(HelloError::End(End::Full))) if Instant::now() + AGAIN < late => {
-                    sleep(AGAIN).await;
-                    continue;
-                }
-                Ok(Err(error)) => Err(failed(error.to_string())),
-                Err(_) => {
-                    Err(failed(format!("no answer within {patience:?}: does `volary agent` run there?")))
-                }
-            };
+            let called = timeout_at(late, self.gate.call(&self.quic, name, address)).await.map_err(|_| {
+                failed(format!("no answer within {patience:?}: does `volary agent` run there?"))
+            })?;
+            match called {
+                Err(HelloError::End(End::Full)) if Instant::now() + AGAIN < late => sleep(AGAIN).await,
+                called => return called.map_err(|error| failed(error.to_string())),
+            }
         }
     }
 
@@ -256,7 +252,7 @@ async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<
         }
         let address = incoming.remote_address();
         match gate.admission.knock(address.ip(), Instant::now()) {
-            Some(knock) => drop(tokio::spawn(open(Arc::clone(&gate), incoming, knock, accepted.clone()))),
+            Some(knock) => drop(tokio::spawn(answer(Arc::clone(&gate), incoming, knock, accepted.clone()))),
             None => {
                 gate.refusals.note(address, &Refusal::Full);
                 incoming.refuse();
@@ -266,7 +262,7 @@ async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<
 }
 
 /// Lets somebody in who has a place for a handshake, or not.
-async fn open(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted: mpsc::Sender<Peer>) {
+async fn answer(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted: mpsc::Sender<Peer>) {
     let address = incoming.remote_address();
     let received = tokio::select! {
         received = gate.receive(incoming) => received,

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(whole(&archive.inputs).told.len(), 1, "told of once");
         drop(unit);
         sink.close().unwrap();
-        let mut log = inputs::Log::new(std::fs::File::open(&path).unwrap()).unwrap();
+        let mut log = inputs::Log::new(File::open(&path).unwrap()).unwrap();
         let mut cursor = log.found()[0].cursor();
         let entries: Vec<_> = std::iter::from_fn(|| log.next(&mut cursor).unwrap()).collect();
         let cores: Vec<_> = entries.iter().map(|entry| entry.what).collect();

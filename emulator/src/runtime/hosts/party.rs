@@ -198,3 +198,24 @@ async fn stopped(watch: &Watch) {
         sleep(ROUND).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Pack;
+    use crate::spec::Overrides;
+    use crate::wire::{PREFIX, decode};
+
+    #[test]
+    fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {
+        let file = Hosts { identities: ".".into(), hosts: Vec::new() };
+        let load = |trace: usize| {
+            let files = Pack { folders: Vec::new(), files: [("t.tr".into(), vec![7; trace])].into() };
+            load(&file, Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
+        };
+        let order = decode::<Order>(&load(1000).unwrap()[PREFIX..]).unwrap();
+        assert!(matches!(order, Order::Load { bundle, .. } if bundle.files.files.len() == 1));
+        let refused = load(LARGEST_FRAME).unwrap_err();
+        assert!(matches!(refused, HostsError::Large { mib: 65, limit: 64 }), "{refused}");
+    }
+}
