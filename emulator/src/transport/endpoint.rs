@@ -2,8 +2,7 @@
 //!
 //! Both sides show certificates of the run's authority (TLS 1.3). Whoever connects first proves that its address
 //! is its own (QUIC retry), so that strangers cost no memory; after that nobody has more than a share of the handshakes
-//! and of the connections (see [`admission`](super::admission)), each handshake has its time, and what is refused
-//! is counted.
+//! and of the connections (see `admission`), each handshake has its time, and what is refused is counted.
 
 use std::collections::BTreeSet;
 use std::io;
