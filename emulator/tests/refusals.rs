@@ -15,6 +15,8 @@ const SYNTHETIC: &str = "[workload.synthetic]\njobs = 60\ntasks = 2\ninterarriva
 const DEMAND: &str = "{ exponential = { mean = \"100ms\" } }";
 const LINKS: &str = "one_way = \"1ms\"";
 
+const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
+
 fn fault(text: &str) -> String {
     format!("{LINKS}\n[[network.fault]]\n{text}")
 }
@@ -29,6 +31,15 @@ fn nothing_is_left_behind() {
     let islands = "title = \"t\"\n[[shape.graph.switch]]\nname = \"a\"\nnodes = 2\n\
                    [[shape.graph.switch]]\nname = \"b\"\nnodes = 2\n";
     fs::write(here.join("islands.toml"), islands).unwrap();
+    fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
+    let region =
+        |name: &str| format!("[[shape.regions.region]]\nname = \"{name}\"\nracks = 1\nnodes_per_rack = 2\n");
+    let slow = "[[link.between]]\nregions = [\"a\", \"b\"]\nlink = { one_way = \"200000d\" }\n";
+    fs::write(
+        here.join("slow.toml"),
+        format!("title = \"s\"\n[link]\nrack = {{ one_way = \"1ms\" }}\nfabric = {{ one_way = \"1ms\" }}\n{slow}{}{}", region("a"), region("b")),
+    )
+    .unwrap();
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
     let (unknown, client, all) = (
@@ -62,6 +73,18 @@ fn nothing_is_left_behind() {
         (SYNTHETIC, &malformed, &[], &["bad.tr:2"]),
         (SYNTHETIC, &cut, &[], &["cut.tr.xz"]),
         ("nodes = 8", "topology = \"islands.toml\"", &[], &["islands.toml:", "no path joins `a` and `b`"]),
+        (
+            "nodes = 8",
+            "topology = \"buffer.toml\"",
+            &["--set", "network={}"],
+            &["buffer.toml:5:10", "link.rack.buffer", "no rate"],
+        ),
+        (
+            "nodes = 8",
+            "topology = \"slow.toml\"",
+            &["--set", "network={}"],
+            &["slow.toml:7:20", "link.between[0].link.one_way", "a year"],
+        ),
         ("random.makespan_s", "rndom.makespan_s", &[], &["unknown policy `rndom`", "did you mean `random`?"]),
         (DEMAND, "{ exponential = { mean = \"0.1\" } }", &[], &["x.toml:13:", "service.demand"]),
         ("seed = 3", "seed = 3", &["--runtime", "hosts"], &["--hosts FILE", "--spawn N"]),
@@ -177,10 +200,9 @@ const IMPOSSIBLE: &[(&str, &[&str])] = &[
 fn what_cannot_be_is_refused() {
     let folder = folder();
     let here = folder.path();
-    let star = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
-    fs::write(here.join("speed.toml"), format!("speed = 1e9\n{star}")).unwrap();
-    fs::write(here.join("cores.toml"), format!("cores = 0\n{star}")).unwrap();
-    fs::write(here.join("none.toml"), star.replace("nodes = 3", "nodes = 0")).unwrap();
+    fs::write(here.join("speed.toml"), format!("speed = 1e9\n{STAR}")).unwrap();
+    fs::write(here.join("cores.toml"), format!("cores = 0\n{STAR}")).unwrap();
+    fs::write(here.join("none.toml"), STAR.replace("nodes = 3", "nodes = 0")).unwrap();
     let mut wrong = Vec::new();
     for (set, words) in IMPOSSIBLE {
         let output = common::binary::volary(here, &["plan", "e.toml", "--set", set]);
