@@ -289,7 +289,7 @@ mod tests {
             self.write_str(text)
         }
         fn write_str(&self, text: &str) -> io::Result<()> {
-            self.0.lock().unwrap().push_str(text);
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
             Ok(())
         }
         fn clear_line(&self) -> io::Result<()> {

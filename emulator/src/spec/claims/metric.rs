@@ -55,10 +55,10 @@ impl Metric {
             return Err(ParseError {
                 at: self.span.clone(),
                 message: format!("`{}` is not a number", self.path.join(".")),
-                help: match value {
-                    Value::Object(map) => format!("add one of {}", listed(map.keys().map(String::as_str))),
-                    _ => "compare numbers of the results, such as response_s.p50".into(),
-                },
+                help: value.as_object().map_or_else(
+                    || "compare numbers of the results, such as response_s.p50".into(),
+                    |map| format!("add one of {}", listed(map.keys().map(String::as_str))),
+                ),
             });
         }
         self.at.iter().try_for_each(|(key, text)| self.known(key, text, axes))
