@@ -206,7 +206,9 @@ fn record_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.json"))
 }
 
-fn failure_path(root: &Path, id: &str) -> PathBuf {
+/// Where a cell that could not finish is kept.
+#[must_use]
+pub fn failure_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.failed.json"))
 }
 
