@@ -31,15 +31,6 @@ fn nothing_is_left_behind() {
     let islands = "title = \"t\"\n[[shape.graph.switch]]\nname = \"a\"\nnodes = 2\n\
                    [[shape.graph.switch]]\nname = \"b\"\nnodes = 2\n";
     fs::write(here.join("islands.toml"), islands).unwrap();
-    fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
-    let region =
-        |name: &str| format!("[[shape.regions.region]]\nname = \"{name}\"\nracks = 1\nnodes_per_rack = 2\n");
-    let slow = "[[link.between]]\nregions = [\"a\", \"b\"]\nlink = { one_way = \"200000d\" }\n";
-    fs::write(
-        here.join("slow.toml"),
-        format!("title = \"s\"\n[link]\nrack = {{ one_way = \"1ms\" }}\nfabric = {{ one_way = \"1ms\" }}\n{slow}{}{}", region("a"), region("b")),
-    )
-    .unwrap();
     let trace = |name: &str| format!("[workload.trace]\nfile = \"{name}\"");
     let (missing, malformed, cut) = (trace("nowhere.tr"), trace("bad.tr"), trace("cut.tr.xz"));
     let (unknown, client, all) = (
@@ -73,18 +64,6 @@ fn nothing_is_left_behind() {
         (SYNTHETIC, &malformed, &[], &["bad.tr:2"]),
         (SYNTHETIC, &cut, &[], &["cut.tr.xz"]),
         ("nodes = 8", "topology = \"islands.toml\"", &[], &["islands.toml:", "no path joins `a` and `b`"]),
-        (
-            "nodes = 8",
-            "topology = \"buffer.toml\"",
-            &["--set", "network={}"],
-            &["buffer.toml:5:10", "link.rack.buffer", "no rate"],
-        ),
-        (
-            "nodes = 8",
-            "topology = \"slow.toml\"",
-            &["--set", "network={}"],
-            &["slow.toml:7:20", "link.between[0].link.one_way", "a year"],
-        ),
         ("random.makespan_s", "rndom.makespan_s", &[], &["unknown policy `rndom`", "did you mean `random`?"]),
         (DEMAND, "{ exponential = { mean = \"0.1\" } }", &[], &["x.toml:13:", "service.demand"]),
         ("seed = 3", "seed = 3", &["--runtime", "hosts"], &["--hosts FILE", "--spawn N"]),
@@ -107,6 +86,31 @@ fn nothing_is_left_behind() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with a topology's links is shown where they are.
+#[test]
+fn mistakes_of_a_topology_are_shown_in_it() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
+    let region =
+        |name: &str| format!("[[shape.regions.region]]\nname = \"{name}\"\nracks = 1\nnodes_per_rack = 2\n");
+    let slow = "[[link.between]]\nregions = [\"a\", \"b\"]\nlink = { one_way = \"200000d\" }\n";
+    fs::write(
+        here.join("slow.toml"),
+        format!("title = \"s\"\n[link]\nrack = {{ one_way = \"1ms\" }}\nfabric = {{ one_way = \"1ms\" }}\n{slow}{}{}", region("a"), region("b")),
+    )
+    .unwrap();
+    for (name, words) in [
+        ("buffer.toml", ["buffer.toml:5:10", "link.rack.buffer", "no rate"]),
+        ("slow.toml", ["slow.toml:7:20", "link.between[0].link.one_way", "a year"]),
+    ] {
+        let text = EXPERIMENT.replace("nodes = 8", &format!("topology = \"{name}\"")).replace(LINKS, "");
+        fs::write(here.join("x.toml"), text).unwrap();
+        let (_, err) = expect(here, &["run", "x.toml"], 2);
+        assert!(words.iter().all(|word| err.contains(word)), "{words:?}\n{err}");
+    }
 }
 
 /// Values of the right type that cannot be: a `--set`, and words the message must hold. Each has a remedy and
