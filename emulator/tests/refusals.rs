@@ -96,12 +96,9 @@ fn mistakes_of_a_topology_are_shown_in_it() {
     fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
     let region =
         |name: &str| format!("[[shape.regions.region]]\nname = \"{name}\"\nracks = 1\nnodes_per_rack = 2\n");
+    let links = "title = \"s\"\n[link]\nrack = { one_way = \"1ms\" }\nfabric = { one_way = \"1ms\" }\n";
     let slow = "[[link.between]]\nregions = [\"a\", \"b\"]\nlink = { one_way = \"200000d\" }\n";
-    fs::write(
-        here.join("slow.toml"),
-        format!("title = \"s\"\n[link]\nrack = {{ one_way = \"1ms\" }}\nfabric = {{ one_way = \"1ms\" }}\n{slow}{}{}", region("a"), region("b")),
-    )
-    .unwrap();
+    fs::write(here.join("slow.toml"), [links, slow, &region("a"), &region("b")].concat()).unwrap();
     for (name, words) in [
         ("buffer.toml", ["buffer.toml:5:10", "link.rack.buffer", "no rate"]),
         ("slow.toml", ["slow.toml:7:20", "link.between[0].link.one_way", "a year"]),
