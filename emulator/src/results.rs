@@ -5,6 +5,7 @@
 //! statistics; task waits come from a histogram of three significant digits.
 
 mod findings;
+mod placements;
 mod staleness;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fidelity::Certificate;
 pub use findings::Findings;
+pub use placements::{Placements, Stage};
 pub use staleness::{Spread, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
@@ -94,6 +96,9 @@ pub struct Summary {
     pub utilization: f64,
     /// Messages sent.
     pub messages: Messages,
+    /// When tasks got their nodes, for policies that say so: `murmuration` and `kubernetes`.
+    #[serde(default)]
+    pub placements: Option<Placements>,
     /// How stale the caches of schedulers were, for policies that keep some.
     pub staleness: Option<Staleness>,
     /// Asked against achieved, for real-time runs.

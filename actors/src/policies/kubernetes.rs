@@ -11,7 +11,7 @@ use self::pending::{Pending, Pod};
 use super::{Policy, Seat};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Row};
 use crate::roles::client::Central;
 use crate::roles::jobs::{Completion, JobTable, Open};
@@ -151,6 +151,7 @@ impl Scheduler {
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
                 self.nodes.take(node, task);
+                fx.note(Note::Bound { copy: pod.copy });
                 let repeated = self.jobs.get_mut(task.job).is_some_and(|o| o.is_repeated(pod.copy.attempt));
                 fx.send_as(repeated, fx.layout().node(node), Launch::Row(Row::single(pod.copy)));
             }

@@ -13,10 +13,11 @@ use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_actors::roles::jobs::Bits;
 
+use super::placements::Binder;
 use super::staleness::Tracker;
 use crate::results::{
-    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Staleness, StalenessRow,
-    TaskCounts, percentile,
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Placements, Staleness,
+    StalenessRow, TaskCounts, percentile,
 };
 use crate::workload::Workload;
 
@@ -85,6 +86,8 @@ pub struct Recorder<'a> {
     timeline: Vec<CopyRow>,
     /// What is folded of caches.
     pub caches: Tracker<'a>,
+    /// What is folded of placements.
+    placements: Binder<'a>,
     progress: Time,
 }
 
@@ -119,6 +122,7 @@ impl<'a> Recorder<'a> {
             sample: Vec::new(),
             timeline: Vec::new(),
             caches: Tracker::new(layout, workload, limits.staleness),
+            placements: Binder::new(workload),
             progress: Time::ZERO,
         }
     }
@@ -145,7 +149,11 @@ impl<'a> Recorder<'a> {
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { copy, node, believed } => self.caches.placed(now, who, copy, node, believed),
+            Note::Placed { copy, node, believed } => {
+                self.placements.bound(now, copy);
+                self.caches.placed(now, who, copy, node, believed);
+            }
+            Note::Bound { copy } => self.placements.bound(now, copy),
             Note::Learnt { node, change } => self.caches.learnt(now, who, node, change),
             Note::Believes { node, work, at } => self.caches.believes(now, who, node, work, at),
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
@@ -201,6 +209,7 @@ impl<'a> Recorder<'a> {
                 self.copies.finished += 1;
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
+                self.placements.finished(copy, start, now);
                 let wait = start.since(self.workload.job(copy.task.job).arrival);
                 // Grows with what it is given; u64 microseconds hold any wait.
                 let _ = self.waits.record(wait.0 / 1000);
@@ -332,6 +341,7 @@ impl<'a> Recorder<'a> {
         let rows = self.job_rows();
         let (notes, utilization) = (self.notes(), self.utilization(makespan));
         let (staleness, looks) = self.caches.close(end);
+        let placements = self.placements.close(self.first_arrival.unwrap_or(Time::ZERO));
         Books {
             jobs: self.counts,
             tasks: self.tasks,
@@ -341,6 +351,7 @@ impl<'a> Recorder<'a> {
             slowdown: slowdown(&rows),
             makespan,
             utilization,
+            placements,
             staleness,
             looks,
             notes,
@@ -414,6 +425,8 @@ pub struct Books {
     pub makespan: f64,
     /// Busy share of the cores.
     pub utilization: f64,
+    /// When tasks got their nodes, of policies that say so.
+    pub placements: Option<Placements>,
     /// How stale caches were, if there were some.
     pub staleness: Option<Staleness>,
     /// Looks at them.

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::{Metric, ParseError};
 use crate::fidelity::Certificate;
 use crate::results::{
-    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Staleness, Summary, TaskCounts,
+    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
+    TaskCounts,
 };
 use crate::spec::error::{listed, nearest};
 
@@ -122,6 +123,7 @@ fn template() -> Value {
         makespan_s: 0.0,
         utilization: 0.0,
         messages: Messages::default(),
+        placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(Certificate::default()),
         engine: Engine::default(),
