@@ -287,8 +287,7 @@ fn caches_are_as_stale_in_real_time() {
     let experiment = common::parse(&file);
     let world = common::worlds(&experiment).next().unwrap();
     let virtually = measure("virtual", &world, &experiment.run, &Watch::default()).unwrap().summary;
-    let really =
-        local::measure("local", &world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
+    let really = local::measure("local", world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
     assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
     let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
     let lateness = really.fidelity.unwrap().lateness;
