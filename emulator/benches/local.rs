@@ -157,22 +157,16 @@ fn mailboxes(arbiters: usize) -> f64 {
 
 // Shards.
 
-/// A node that sends a message on to a random node: of another shard, if there are several.
+/// A node that sends a message on to its neighbour: of another shard, if there are several.
 struct Thrower {
     nodes: u32,
-    shards: u16,
 }
 
 impl Machine for Thrower {
     fn step(&mut self, _: Input, fx: &mut Effects<'_>) {
         let mine = fx.me().0 - fx.layout().node(0).0;
         // Neighbours alternate between the shards.
-        let hop = if self.shards > 1 {
-            1 + 2 * fx.rng().below(self.nodes / 2)
-        } else {
-            1 + fx.rng().below(self.nodes - 1)
-        };
-        let to = fx.layout().node((mine + hop) % self.nodes);
+        let to = fx.layout().node((mine + 1) % self.nodes);
         fx.send(to, Probe::Claim { job: JobId(0), group: 0, repair: false });
     }
 }
@@ -290,7 +284,7 @@ async fn inhabit(
     let mut shard = Shard::new(game.parts(me as u16), Watcher::default());
     let nodes = game.layout.nodes();
     for node in (0..nodes).map(|n| game.layout.node(n)).filter(|n| game.homes[n.index()] == me as u16) {
-        shard.install(node, Box::new(Thrower { nodes, shards: game.trays.len() as u16 }));
+        shard.install(node, Box::new(Thrower { nodes }));
     }
     let Ok((mailboxes, ticks)) = start.await else { return };
     let mut office = Office { me, game: Arc::clone(&game), mailboxes };

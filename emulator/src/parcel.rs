@@ -7,7 +7,7 @@ use volary_actors::message::Message;
 
 /// A message that crosses from one shard to another, stamped by its sender: the receiver holds it until `due`
 /// on the common clock, so that the emulated delay replaces the real path's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parcel {
     /// When it was sent.
     pub sent: Time,

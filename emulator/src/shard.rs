@@ -129,6 +129,9 @@ impl<'a, O: Observer> Shard<'a, O> {
             observer,
             parts,
         };
+        if actors >= ahead::LARGE {
+            shard.queue.look_ahead();
+        }
         for actor in 0..actors {
             let rng = Rng::new(shard.parts.seed, actor, 0);
             shard.residents.push(Resident { machine: None, rng, epoch: 0, count: 0 });

@@ -7,9 +7,14 @@ use std::thread;
 use quinn::{ClientConfig, Endpoint, RecvStream, SendStream, ServerConfig};
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use volary::parcel::Parcel;
+use volary::wire;
+use volary_actors::base::{ActorId, Time};
+use volary_actors::message::Message;
 
-use super::runtime;
+use super::{LATE, batch, runtime, stamp};
 
 fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
@@ -32,6 +37,25 @@ async fn connect(address: SocketAddr, certificate: CertificateDer<'static>) -> (
     (endpoint, connection)
 }
 
+/// A parcel as one would declare it for the codec.
+#[derive(Serialize, Deserialize)]
+struct Plain {
+    sent: Time,
+    due: Time,
+    from: ActorId,
+    count: u32,
+    to: ActorId,
+    msg: Message,
+    returned: bool,
+}
+
+impl From<&Parcel> for Plain {
+    fn from(parcel: &Parcel) -> Self {
+        let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
+        Self { sent, due, from, count, to, msg, returned }
+    }
+}
+
 /// Both ends in one thread.
 pub(super) struct Pair {
     send: SendStream,
@@ -50,6 +74,38 @@ impl Pair {
         let mut receive = came.accept_uni().await.unwrap();
         receive.read_exact(&mut [0]).await.unwrap();
         Self { send, receive, _keep: (server, client, called, came) }
+    }
+
+    /// What one writes by hand: encodes each message of so many batches with the codec and reads them back.
+    pub(super) async fn converse(&mut self, batches: usize) {
+        let send = async {
+            let (mut batch, mut bytes) = (batch(), Vec::new());
+            for i in 0..batches {
+                stamp(&mut batch, LATE + 1000 * i as u64);
+                bytes.clear();
+                for parcel in &batch {
+                    wire::append(&Plain::from(parcel), &mut bytes).unwrap();
+                }
+                self.send.write_all(&(bytes.len() as u32).to_le_bytes()).await.unwrap();
+                self.send.write_all(&bytes).await.unwrap();
+            }
+        };
+        let receive = async {
+            let mut bytes = Vec::new();
+            for _ in 0..batches {
+                let mut length = [0; 4];
+                self.receive.read_exact(&mut length).await.unwrap();
+                bytes.resize(u32::from_le_bytes(length) as usize, 0);
+                self.receive.read_exact(&mut bytes).await.unwrap();
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    let (plain, used) = wire::take::<Plain>(rest).unwrap();
+                    std::hint::black_box(plain);
+                    rest = &rest[used..];
+                }
+            }
+        };
+        tokio::join!(send, receive);
     }
 
     /// Writes the payload so many times and reads it.

@@ -1,7 +1,8 @@
 //! The transport beside bare QUIC that carries the same bytes, in the same run.
 //!
 //! `cargo bench --bench transport [-- throughput | latency]`. Throughput is messages per CPU-second with both ends in
-//! one thread: stamp, encode, batch, send, receive, decode, against writes of the same bytes that nobody decodes.
+//! one thread: stamp, encode, batch, send, receive, decode, against writes of the same bytes that nobody decodes, and
+//! against the program one would write by hand, which encodes and decodes the same messages a batch at a time.
 //! Latency is a round trip of one message between two threads, against a stream echo. What is compared takes turns;
 //! medians of five.
 
@@ -100,6 +101,7 @@ fn throughput() {
                 rate(cpu(ours.pump(BATCHES)).await),
                 rate(cpu(bare.pump(&payload, BATCHES)).await),
                 rate(cpu(bare.pump(&coalesced, BATCHES / 64)).await),
+                rate(cpu(bare.converse(BATCHES)).await),
             ];
             if round > 0 {
                 rates.push(seen); // the first warms up congestion windows and path MTU
@@ -114,6 +116,7 @@ fn throughput() {
         println!("  links                             {:6.2}", of(0));
         println!("  bare QUIC, a write per batch      {:6.2}   ratio {:.2}", of(1), ratio(1));
         println!("  bare QUIC, a write per 64 batches {:6.2}   ratio {:.2}", of(2), ratio(2));
+        println!("  QUIC and the codec, by hand       {:6.2}   ratio {:.2}", of(3), ratio(3));
     });
 }
 

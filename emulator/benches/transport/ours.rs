@@ -88,7 +88,7 @@ impl Pair {
             let mut batch = batch();
             for i in 0..batches {
                 stamp(&mut batch, LATE + 1000 * i as u64);
-                self.from.link.room(QUEUE / 2).await.unwrap();
+                self.from.link.room(QUEUE / 16).await.unwrap();
                 self.from.link.send(&batch, Class::Stream).unwrap();
             }
         };

@@ -70,7 +70,7 @@ pub struct Queue<T> {
     occupied: u64,
     /// Slots of events that were found to come next and not yet foreseen.
     soon: Vec<u32>,
-    /// Events due until then have been in `soon`, unless they were pushed later.
+    /// Events due until then have been in `soon`, unless they were pushed later; all time where nobody looks.
     known: u64,
     slab: Slab<T>,
 }
@@ -95,10 +95,15 @@ impl<T> Queue<T> {
             fresh: BinaryHeap::new(),
             buckets: Box::new(std::array::from_fn(|_| Bucket::default())),
             occupied: 0,
-            soon: Vec::with_capacity(SOON),
-            known: 0,
+            soon: Vec::new(),
+            known: u64::MAX,
             slab: Slab::new(),
         }
+    }
+
+    /// From now on what comes next can be [foreseen](Self::foresee), at a small cost.
+    pub const fn look_ahead(&mut self) {
+        self.known = 0;
     }
 
     /// Number of pending events.

@@ -186,6 +186,7 @@ fn slots_are_used_again() {
 #[test]
 fn what_was_popped_is_not_foreseen() {
     let mut queue = Queue::new();
+    queue.look_ahead();
     (0..4).for_each(|count| queue.push(key(5, 0, count), count));
     assert_eq!([queue.pop(), queue.pop()].map(|event| event.unwrap().1), [0, 1]);
     queue.foresee(|value| assert!(*value > 1, "{value} has gone"));

@@ -12,7 +12,7 @@ use super::{Observer, Parts, Shard};
 use crate::prefetch::prefetch;
 
 /// Actors from which on they do not fit into the cache, and it pays to look ahead.
-const LARGE: usize = 20_000;
+pub(super) const LARGE: u32 = 20_000;
 
 /// Effects of one step from which on it pays to look at their links first.
 const MANY: usize = 4;
@@ -21,9 +21,6 @@ impl<O: Observer> Shard<'_, O> {
     /// Fetches what the events that the queue foresees will touch.
     #[inline]
     pub(super) fn look_ahead(&mut self) {
-        if self.residents.len() < LARGE {
-            return;
-        }
         let Self { parts, queue, residents, ahead, .. } = self;
         queue.foresee(|event| {
             ahead.push(event.to);
@@ -50,7 +47,7 @@ impl<O: Observer> Shard<'_, O> {
     /// Looks at the links that the messages among `effects` will take, if there are many.
     #[inline]
     pub(super) fn look_at_links(&self, me: ActorId, effects: &[Effect]) {
-        if effects.len() < MANY || self.residents.len() < LARGE {
+        if effects.len() < MANY || self.residents.len() < LARGE as usize {
             return;
         }
         let Parts { layout, fabric, .. } = &self.parts;

@@ -10,6 +10,14 @@ use crate::wire::{self, PREFIX};
 /// Bytes asked of a stream at once.
 const READ: usize = 64 << 10;
 
+/// What is known of the next frame.
+enum Announced {
+    /// All of its so many bytes have come.
+    Whole(usize),
+    /// So many of it or of its length have not.
+    Missing(usize),
+}
+
 /// Cuts a stream into frames. Its buffer grows with what arrives, not with what a prefix announces.
 #[derive(Debug)]
 pub(super) struct FrameReader {
@@ -35,28 +43,40 @@ impl FrameReader {
     /// The next frame without its length; `None` where the stream ends between frames. May be cancelled:
     /// nothing is lost.
     pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, End> {
-        let bytes = loop {
-            let missing = match self.buffer[self.filled.clone()].first_chunk::<PREFIX>() {
-                None => PREFIX - self.filled.len(),
-                Some(prefix) => {
-                    let bytes = wire::length(*prefix, self.limit)?;
-                    match (PREFIX + bytes).checked_sub(self.filled.len()) {
-                        None | Some(0) => break bytes,
-                        Some(missing) => missing,
-                    }
-                }
-            };
-            if !self.read(missing).await? {
-                return if self.filled.is_empty() {
-                    Ok(None)
-                } else {
-                    Err(wire::WireError::Truncated.into())
-                };
+        loop {
+            match self.announced()? {
+                Announced::Whole(bytes) => return Ok(Some(self.take(bytes))),
+                Announced::Missing(bytes) if self.read(bytes).await? => {}
+                Announced::Missing(_) if self.filled.is_empty() => return Ok(None),
+                Announced::Missing(_) => return Err(wire::WireError::Truncated.into()),
             }
+        }
+    }
+
+    /// The next frame, if all of it has come already.
+    pub(super) fn ready(&mut self) -> Result<Option<&[u8]>, End> {
+        match self.announced()? {
+            Announced::Whole(bytes) => Ok(Some(self.take(bytes))),
+            Announced::Missing(_) => Ok(None),
+        }
+    }
+
+    fn announced(&self) -> Result<Announced, End> {
+        let come = self.filled.len();
+        let Some(prefix) = self.buffer[self.filled.clone()].first_chunk() else {
+            return Ok(Announced::Missing(PREFIX - come));
         };
+        let bytes = wire::length(*prefix, self.limit)?;
+        Ok(match (PREFIX + bytes).checked_sub(come) {
+            None | Some(0) => Announced::Whole(bytes),
+            Some(missing) => Announced::Missing(missing),
+        })
+    }
+
+    fn take(&mut self, bytes: usize) -> &[u8] {
         let start = self.filled.start + PREFIX;
         self.filled.start = start + bytes;
-        Ok(Some(&self.buffer[start..start + bytes]))
+        &self.buffer[start..start + bytes]
     }
 
     /// Reads once, with space for what is `missing` but for no more than twice what is there; false at the end.

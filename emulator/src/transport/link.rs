@@ -347,13 +347,13 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
         let mut frames = FrameReader::new(stream, PARCEL_FRAME);
         let mut expected = 0;
         loop {
-            let delivered = match frames.next().await {
-                Ok(Some(frame)) => self.batch(frame, &mut expected),
-                Ok(None) => Err(End::Stream),
-                Err(end) => Err(end),
-            };
-            match delivered {
-                Ok(parcels) => self.deliver(parcels).await,
+            let mut parcels = Vec::new();
+            let read = self.batches(&mut frames, &mut expected, &mut parcels).await;
+            if !parcels.is_empty() {
+                self.deliver(parcels).await;
+            }
+            match read {
+                Ok(()) => {}
                 // A closed connection says more than the stream it closes.
                 Err(End::Stream) => {
                     break self.shared.connection.quic.close_reason().map_or(End::Stream, End::from);
@@ -363,13 +363,29 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
         }
     }
 
-    fn batch(&self, frame: &[u8], expected: &mut u64) -> Result<Vec<Parcel>, End> {
+    /// Waits for a batch, and reads it and those that have come with it.
+    async fn batches(
+        &self,
+        frames: &mut FrameReader,
+        expected: &mut u64,
+        parcels: &mut Vec<Parcel>,
+    ) -> Result<(), End> {
+        let first = frames.next().await?.ok_or(End::Stream)?;
+        self.batch(first, expected, parcels)?;
+        while let Some(frame) = frames.ready()? {
+            self.batch(frame, expected, parcels)?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, frame: &[u8], expected: &mut u64, parcels: &mut Vec<Parcel>) -> Result<(), End> {
         let batch = Batch::open(frame)?;
         if batch.sequence != *expected {
             return Err(WireError::Sequence { found: batch.sequence, expected: *expected }.into());
         }
         *expected += 1;
-        Ok(self.parcels(batch)?)
+        parcels.reserve(batch.about());
+        Ok(batch.read(&self.check, parcels)?)
     }
 
     async fn datagrams(self) -> End {
@@ -381,7 +397,8 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
             };
             let counts = &self.shared.counts;
             let read = Batch::open(&datagram).and_then(|batch| {
-                let parcels = self.parcels(batch)?;
+                let mut parcels = Vec::with_capacity(batch.about());
+                batch.read(&self.check, &mut parcels)?;
                 let seen = sequence.see(batch.sequence, parcels.len() as u64);
                 Ok((seen == Seen::New).then_some(parcels))
             });
@@ -392,12 +409,6 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
                 Err(error) => break error.into(),
             }
         }
-    }
-
-    fn parcels(&self, batch: Batch<'_>) -> Result<Vec<Parcel>, WireError> {
-        let mut parcels = Vec::with_capacity(batch.about());
-        batch.read(&self.check, &mut parcels)?;
-        Ok(parcels)
     }
 
     async fn deliver(&self, parcels: Vec<Parcel>) {

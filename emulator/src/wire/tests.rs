@@ -166,9 +166,11 @@ fn the_layout_is_pinned() {
     };
     encode_batch_frame(5, &[parcel], &mut bytes).unwrap();
     let expected = [
-        &[25, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
-        &[251, 44, 1, 251, 45, 1, 7, 8, 9],            // sent, due, from, count, to
-        &[3, 0, 1, 0, 2, 0, 1],                        // probe, reserve, job, group, count, repair; returned
+        &[59, 0, 0, 0, 1, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
+        &[44, 1, 0, 0, 0, 0, 0, 0, 45, 1, 0, 0, 0, 0, 0, 0], // sent, due
+        &[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 1],      // from, count, to, returned
+        &[3, 0, 0, 0, 0, 0, 0, 0],                     // probe, reserve
+        &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0],      // job, group, count, repair
     ];
     assert_eq!(bytes, expected.concat());
 }
