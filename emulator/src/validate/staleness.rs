@@ -56,7 +56,9 @@ fn tolerance(reference: &Summary, stale: &Staleness, runs: &[&Summary]) -> Optio
     // News of one job comes and goes together, at all schedulers.
     let tasks = reference.tasks.submitted as f64 / reference.jobs.submitted as f64;
     let looks = reference.makespan_s / stale.every_s;
-    let chance = PATIENCE / (looks * stale.in_flight.mean / tasks).sqrt();
+    // What was lost is seen at every look, and which it was decides.
+    let lost = if reference.messages.dropped > 0 { reference.messages.dropped as f64 } else { f64::INFINITY };
+    let chance = PATIENCE / (looks * stale.in_flight.mean / tasks).min(lost).sqrt();
     // News that stays longer is older, and there is more of it.
     let allowed = BAR + (1.0 + late).powi(2) - 1.0 + chance;
     (allowed < 1.0).then_some(allowed)
@@ -74,6 +76,7 @@ mod tests {
         let mut run = measured("a", &[], 1, 1.0, 400).summary;
         let spread = |mean| Spread { mean, ..Spread::default() };
         run.makespan_s = 86_400.0;
+        run.messages.dropped = 0;
         run.tasks.submitted = 10 * run.jobs.submitted;
         run.staleness = Some(Staleness {
             age_s: spread(age),
@@ -104,6 +107,9 @@ mod tests {
         assert_eq!(off(-1.01 * allowed)[..2], [Some(false), Some(true)]);
         let short = Summary { makespan_s: 10.0, ..run(0.01) };
         assert_eq!(judged(&short, &real(0.02)), [None; 4], "ten looks say nothing");
+        let mut lossy = run(0.01);
+        lossy.messages.dropped = 20;
+        assert_eq!(judged(&lossy, &real(0.02)), [None; 4], "nor do twenty that were lost");
         assert!(compared(&measured("a", &[], 1, 1.0, 400).summary, &[]).is_empty());
     }
 }
