@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use volary::parcel::Parcel;
 use volary::transport::connection::Streams;
@@ -64,7 +65,7 @@ pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
 /// What a host of this name says first.
 pub fn hello(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    wire::encode(&(env!("CARGO_PKG_VERSION"), Role::Host, name), 1000, &mut bytes).unwrap();
+    wire::encode(&(volary::transport::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
     bytes
 }
 
@@ -110,8 +111,45 @@ impl Net {
     }
 
     pub fn connector(&self, name: &str) -> Transport {
-        Transport::connector(&self.identity(name), anywhere(), &Options::default()).unwrap()
+        self.connector_at(name, [127, 0, 0, 1])
     }
+
+    /// One that speaks from an address of its own: all of 127.0.0.0/8 is this machine.
+    pub fn connector_at(&self, name: &str, address: [u8; 4]) -> Transport {
+        Transport::connector(&self.identity(name), (address, 0).into(), &Options::default()).unwrap()
+    }
+}
+
+/// Carries datagrams between a client and a server. The rule says of each how late it is, from whether it goes to the
+/// client and how many did before; none: it is lost.
+pub async fn relay(
+    server: SocketAddr,
+    rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
+) -> SocketAddr {
+    let socket = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut client, mut back, mut bytes) = (server, 0, vec![0; 1 << 16]);
+        while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
+            let to_client = from == server;
+            let to = if to_client { client } else { server };
+            let late = rule(to_client, back);
+            if to_client {
+                back += 1;
+            } else {
+                client = from;
+            }
+            let (socket, datagram) = (Arc::clone(&socket), bytes[..length].to_vec());
+            if let Some(late) = late {
+                tokio::spawn(async move {
+                    tokio::time::sleep(late).await;
+                    // What cannot be sent is lost.
+                    let _ = socket.send_to(&datagram, to).await;
+                });
+            }
+        }
+    });
+    address
 }
 
 fn anywhere() -> SocketAddr {
