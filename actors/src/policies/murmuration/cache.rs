@@ -89,6 +89,10 @@ impl Cache {
     pub(super) fn withdraw(&mut self, node: u32, job: JobId, fx: &mut Effects<'_>) {
         let estimate = signed(fx.catalog().job_estimate(job));
         self.learn(node, -estimate, fx.now(), fx);
+    }
+
+    /// A task came back from a node that it never reached.
+    pub(super) fn came_back(&mut self, node: u32) {
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
     }
 

@@ -237,6 +237,7 @@ impl Scheduler {
         }
         let Some(row) = returned(to, msg, fx) else { return };
         let Role::Node(node) = fx.layout().role(to) else { return };
+        self.desk.cache.came_back(node);
         let here = |tasks: &mut Tasks| {
             tasks.nodes.get(row.base as usize) == Some(&node) && !tasks.open.is_done(row.base)
         };
