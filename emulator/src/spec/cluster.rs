@@ -80,8 +80,8 @@ impl Cluster {
                 (runs(topology.cores()), Some(file.1), None)
             }
             None => {
-                let (nodes, room) = room::nodes(document, section, service)?;
-                (nodes, None, room)
+                let named = room::nodes(document, section, service)?;
+                (named.runs, None, named.room)
             }
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));

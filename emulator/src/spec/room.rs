@@ -89,13 +89,20 @@ impl Needs {
     }
 }
 
-/// The nodes that `[cluster]` names, in runs of equal ones: how many, and how many tasks each runs at once; and
-/// what they have, if tasks reserve something of it.
+/// The nodes that `[cluster]` names.
+pub(super) struct Named {
+    /// In runs of equal ones: how many, and how many tasks each runs at once.
+    pub runs: Vec<(u32, u32)>,
+    /// What they have, if tasks reserve something of it.
+    pub room: Option<Room>,
+}
+
+/// Reads the nodes of `[cluster]`, of which there is no topology.
 pub(super) fn nodes(
     document: &Document,
     section: &ClusterSection,
     service: &Service,
-) -> Result<(Vec<(u32, u32)>, Option<Room>), SpecError> {
+) -> Result<Named, SpecError> {
     let task = Needs::of(service);
     check_cpu(document, &["service", "cpu"], task.cpu)?;
     let (mut runs, mut has) = (Vec::new(), Vec::new());
@@ -117,7 +124,7 @@ pub(super) fn nodes(
         has.extend(fit.map(|_| (kind.nodes, node)));
     }
     let room = (!has.is_empty()).then_some(Room { task, nodes: has });
-    Ok((runs, room))
+    Ok(Named { runs, room })
 }
 
 /// The kinds of nodes with the places where they are written: one, of equal nodes, where none is named.
