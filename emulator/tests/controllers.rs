@@ -28,23 +28,7 @@ use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 
 /// Two units that end when their time has come.
-const EXPERIMENT: &str = r#"title = "controllers"
-seed = 5
-[cluster]
-nodes = 4
-[workload.synthetic]
-jobs = 50
-tasks = 2
-interarrival = "100ms"
-[service]
-demand = "50ms"
-[run]
-until = "1s"
-[[policy]]
-sparrow = {}
-[[policy]]
-random = {}
-"#;
+const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
 /// The folder of a run, and agents that listen in it: what they say is the test's.
 struct Stage {
@@ -54,8 +38,7 @@ struct Stage {
 
 impl Stage {
     fn new(names: &[&str]) -> Self {
-        let net = Net::new();
-        fs::write(net.folder("e.toml"), EXPERIMENT).unwrap();
+        let net = Net::with(UNITS);
         let doors: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
         let address = |(door, _): &(Transport, Accepted)| door.address().unwrap();
         let stage = Self { net, doors };
@@ -81,6 +64,10 @@ impl Stage {
 
     fn out(&self) -> PathBuf {
         self.net.folder("r")
+    }
+
+    fn manifest(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.out().join("manifest.json")).unwrap()).unwrap()
     }
 }
 
@@ -281,8 +268,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
-    let manifest: Value =
-        serde_json::from_slice(&fs::read(stage.out().join("manifest.json")).unwrap()).unwrap();
+    let manifest = stage.manifest();
     let cell = &manifest["cells"][0];
     let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
@@ -294,4 +280,24 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
         serde_json::json!([{ "cell": cell, "why": "the peer closed: the power is off", "expected": false }]);
     assert_eq!(manifest["hosts"][1]["lost"], lost);
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
+}
+
+/// One that is lost before a unit begins is named in the manifest as well.
+#[tokio::test]
+async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
+    let mut stage = Stage::new(&["h1"]);
+    let run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    assert!(matches!(host.hear().await, Order::Load { .. }));
+    host.say(Word::Loaded).await;
+    assert!(matches!(host.hear().await, Order::Prepare(_)));
+    host.connection.close(Close::Failed, "the power is off");
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
+    let lost = &stage.manifest()["hosts"][0]["lost"];
+    assert_eq!(
+        (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
+        (stage.manifest()["cells"][0].as_str(), 1)
+    );
 }

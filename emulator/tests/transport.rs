@@ -8,7 +8,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::net::{Guest, Hostile, Net, Rig, batch, frame, parcel, relay, within};
+use common::hostile::{Guest, Hostile, hello};
+use common::net::{Net, Rig, batch, frame, parcel, relay, within};
 use volary::transport::connection::Close;
 use volary::transport::link::{SendError, What};
 use volary::transport::{Control, End, Options, Role, Transport};
@@ -121,7 +122,7 @@ async fn a_wrong_hello_is_refused() {
     let mut rig = Rig::new(Options { patience: Duration::from_secs(3), ..Options::default() }).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     let folder = rig.net.folder("h3");
-    let mut other_version = common::net::hello("h3");
+    let mut other_version = hello("h3");
     other_version[wire::PREFIX] = 99;
     let mut other_engine = Vec::new();
     wire::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
@@ -135,7 +136,7 @@ async fn a_wrong_hello_is_refused() {
         (other_version, "a frame of protocol 99, but this volary speaks 2: install the same version"),
         (other_engine, "runs volary 0.0.0-elsewhere"),
         (other_messages, &both),
-        (common::net::hello("h2"), "h3 says it is h2"),
+        (hello("h2"), "h3 says it is h2"),
         (vec![255; 64], "where 1024 are the most"),
         (frame(&[VERSION, 200, 3, 4]), "ends early"),
         (Vec::new(), ""), // says nothing at all

@@ -3,6 +3,7 @@
 
 pub mod binary;
 pub mod cluster;
+pub mod hostile;
 pub mod net;
 
 use std::path::Path;

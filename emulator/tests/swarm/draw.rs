@@ -36,7 +36,7 @@ const POLICIES: [&str; 32] = [
     "kubernetes = { retry = \"tail\", attempt = \"20ms\" }",
     "kubernetes = { retry = \"events\", attempt = \"0s\" }",
     "yaq-d = { heartbeat = \"500ms\" }",
-    "yaq-d = { heartbeat = \"2s\", together = true, jitter = true, nodes = 0.5 }",
+    "yaq-d = { heartbeat = \"2s\", together = true, jitter = true, remembers = false, nodes = 0.5 }",
     "yaq-c = {}",
     "yaq-c = { srpt = false }",
     "eagle = { retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",

@@ -14,7 +14,7 @@ use super::ran::{Last, Ran};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError};
 use crate::fidelity::gauge::Gauge;
-use crate::record::hosts::{HostRecord, Lost};
+use crate::record::hosts::HostRecord;
 use crate::record::inputs;
 use crate::results::Measured;
 use crate::runtime::closing::{Closing, Real, Tally};
@@ -30,8 +30,6 @@ use crate::transport::Hosts;
 pub struct Controller {
     party: Party,
     runtime: Runtime,
-    /// Hosts that were lost in the latest unit, by shard.
-    lost: Vec<(usize, Lost)>,
     _spawned: Option<Spawned>,
 }
 
@@ -63,7 +61,7 @@ impl Controller {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
         let party = runtime.block_on(Party::gather(&file, bundle, watch))?;
-        Ok(Self { party, runtime, lost: Vec::new(), _spawned: spawned })
+        Ok(Self { party, runtime, _spawned: spawned })
     }
 
     /// The hosts, in order of shards.
@@ -72,13 +70,11 @@ impl Controller {
         &self.party.members
     }
 
-    /// What each host holds in a cell, and which were lost in it if it is the latest.
+    /// What each host holds in a cell, and which were lost in it.
     #[must_use]
     pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, cell);
-        for (host, lost) in self.lost.iter().filter(|(_, lost)| lost.cell == cell) {
-            records[*host].lost.push(lost.clone());
-        }
+        self.party.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
         records
     }
 
@@ -108,10 +104,9 @@ impl Controller {
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        self.lost.clear();
         let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
-        let Ran { mut keeper, over, last, broken, lost, .. } = ran;
-        self.lost = lost;
+        let Ran { mut keeper, over, last, broken, .. } = ran;
+        let lost: Vec<_> = self.party.lost_in(&self.party.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
         if over == Over::Interrupted {
@@ -124,7 +119,7 @@ impl Controller {
             gauge.merge(&account.reading);
         });
         // What an expected loss took with it had crashed before.
-        for (host, _) in self.lost.iter().filter(|(_, lost)| !lost.expected) {
+        for (host, _) in lost.iter().filter(|(_, lost)| !lost.expected) {
             keeper.lose(cores(world, self.members(), *host as u16));
         }
         let (books, now) = keeper.close();
@@ -143,8 +138,7 @@ impl Controller {
             real: Some(Real { gauge: &gauge, hosts }),
         };
         let mut measured = closing.measured(books, now)?;
-        let lost = self.lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name));
-        measured.notes.extend(lost);
+        measured.notes.extend(lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name)));
         match broken {
             Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use super::HostsError;
 use super::archive::Archive;
 use super::protocol::{Member, Order, WORD_FRAME, Word};
+use crate::record::hosts::Lost;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::control::{Incoming, Outgoing};
 use crate::transport::{Connection, Control, End, Transport};
@@ -20,8 +21,8 @@ pub(super) struct Host {
     orders: mpsc::Sender<Order>,
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
-    /// Why it is gone, if it is.
-    pub(super) lost: Option<String>,
+    /// That it is gone, if it is.
+    pub(super) lost: Option<Lost>,
 }
 
 /// What came from a host.

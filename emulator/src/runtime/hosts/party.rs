@@ -12,6 +12,7 @@ use super::archive::Archive;
 use super::line::{Heard, Host};
 use super::protocol::{Member, Order, Word};
 use super::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
+use crate::record::hosts::Lost;
 use crate::runtime::UnitError;
 use crate::runtime::pool::Watch;
 use crate::runtime::real::ticks::Ticks;
@@ -38,6 +39,8 @@ pub(super) struct Party {
     pub(super) archive: Archive,
     /// Tells units of this controller from those of any other.
     pub(super) run: u64,
+    /// The latest cell's id.
+    pub(super) cell: String,
 }
 
 impl Party {
@@ -61,7 +64,8 @@ impl Party {
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
         let (members, hosts) = (Vec::new(), Vec::new());
         let (archive, ticks) = (Archive::default(), Ticks::new());
-        Ok(Self { transport, members, hosts, heard, ticks, archive, run: run_number() })
+        let (run, cell) = (run_number(), String::new());
+        Ok(Self { transport, members, hosts, heard, ticks, archive, run, cell })
     }
 
     async fn take(
@@ -115,8 +119,9 @@ impl Party {
                     return not(i, why);
                 }
                 Ok(Some((i, Heard::Gone(why)))) => {
-                    self.hosts[i].lost = Some(why.clone());
-                    return not(i, format!("is gone: {why}"));
+                    let unsaid = not(i, format!("is gone: {why}"));
+                    self.lose(i, &why, false);
+                    return unsaid;
                 }
                 // Left over from a unit that was called off.
                 Ok(Some((_, Heard::Word(_)))) => {}
@@ -130,6 +135,18 @@ impl Party {
         for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
             host.tell(order.clone()).await;
         }
+    }
+
+    /// A host is gone, for this unit and all later ones.
+    pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
+        let lost = Lost { cell: self.cell.clone(), why: why.to_owned(), expected };
+        self.hosts[host].lost.get_or_insert(lost);
+    }
+
+    /// Hosts that were lost in a cell, by shard.
+    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
+        let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
+        lost.filter(move |(_, lost)| lost.cell == cell)
     }
 
     /// The round trip to the furthest of the hosts that are there.

@@ -12,7 +12,6 @@ use super::party::{Party, ROUND};
 use super::protocol::{Account, Assignment, Order, Word};
 use super::sense::{FAR, believable, possible};
 use crate::parcel::Observation;
-use crate::record::hosts::Lost;
 use crate::record::inputs;
 use crate::runtime::UnitError;
 use crate::runtime::pool::Watch;
@@ -32,8 +31,6 @@ const WAITING: usize = 16_000_000;
 /// A unit on its way, and when it is over.
 pub(super) struct Ran<'a> {
     world: &'a World,
-    /// Its cell's id.
-    id: String,
     pub(super) keeper: Keeper<'a>,
     pub(super) over: Over,
     /// The last words of the hosts, by shard.
@@ -42,8 +39,6 @@ pub(super) struct Ran<'a> {
     pub(super) broken: Option<String>,
     /// The host that is said to be why, if only others said so.
     accused: Option<usize>,
-    /// Hosts that were lost, by shard.
-    pub(super) lost: Vec<(usize, Lost)>,
     /// From when on nothing on a host is to live, by shard.
     doomed: Vec<Option<Time>>,
     begun: Instant,
@@ -118,20 +113,20 @@ impl Party {
         watch: &Watch,
     ) -> Result<Ran<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
-            let why = self.hosts[i].lost.as_deref().unwrap_or_default();
+            let why = self.hosts[i].lost.as_ref().map_or("", |lost| &lost.why);
             let name = &self.members[i].name;
             return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
         }
         let heals_at = world.faults()?.heals_at();
         let doomed = doomed(world, &self.members)?;
         self.run += 1;
-        let id = world.point().id_under(world.seed(), run);
+        self.cell = world.point().id_under(world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {
             let assignment = Assignment {
                 run: self.run,
                 point: point as u32,
                 seed: world.seed(),
-                id: id.clone(),
+                id: self.cell.clone(),
                 members: self.members.clone(),
                 me: me as u16,
             };
@@ -147,13 +142,11 @@ impl Party {
         self.archive.begin(log, self.hosts.len());
         let mut ran = Ran {
             world,
-            id,
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
             accused: None,
-            lost: Vec::new(),
             doomed,
             begun: Instant::now(),
             speed: run.speed,
@@ -210,7 +203,7 @@ impl Party {
                 },
                 Heard::Word(_) => continue,
                 Heard::Gone(why) => {
-                    if self.lose(ran, i, &why) {
+                    if self.does_without(ran, i, &why) {
                         progress[i] = Time::MAX;
                         continue;
                     }
@@ -256,27 +249,24 @@ impl Party {
                 Some((i, Heard::Gone(why))) => (i, why),
                 None => (slowest, "no last word".to_owned()),
             };
-            if !self.lose(ran, host, &why) {
+            if !self.does_without(ran, host, &why) {
                 let name = &self.members[host].name;
                 ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
             }
         }
     }
 
-    /// A host is lost, for this unit and all later ones. Says whether the run can do without it: nothing on it was to
-    /// live any more, or it is known.
-    fn lose(&mut self, ran: &mut Ran<'_>, host: usize, why: &str) -> bool {
+    /// A host is gone. Says whether the run can do without it: nothing on it was to live any more, or it is known.
+    fn does_without(&mut self, ran: &mut Ran<'_>, host: usize, why: &str) -> bool {
         if self.hosts[host].lost.is_some() {
             return true; // both halves of its line tell
         }
         let expected = ran.is_dead(host);
-        let lost = Lost { cell: ran.id.clone(), why: why.to_owned(), expected };
-        if expected {
+        self.lose(host, why, expected);
+        if expected && let Some(lost) = &self.hosts[host].lost {
             tracing::warn!("{}; the run goes on", lost.note(&self.members[host].name));
             ran.keeper.end(host);
         }
-        ran.lost.push((host, lost));
-        self.hosts[host].lost = Some(why.to_owned());
         expected
     }
 }
