@@ -115,6 +115,22 @@ impl Cluster {
         Ok((nodes, fit.map_or(cores, |fit| cores.min(fit))))
     }
 
+    /// What `[network]` and the links of a topology make together and cannot be, in the file that the key is of.
+    pub(super) fn refused(
+        files: &Files,
+        document: &Document,
+        section: &ClusterSection,
+        error: &volary_netem::Error,
+    ) -> SpecError {
+        if section.topology.is_none() || error.key().starts_with("network") {
+            return explain::netem(document, error);
+        }
+        match Self::read_topology(files, document, section) {
+            Ok((topology, _)) => explain::netem(&topology, error),
+            Err(unreadable) => unreadable,
+        }
+    }
+
     /// The topology file with its document; relative to the file that names it.
     fn read_topology(
         files: &Files,

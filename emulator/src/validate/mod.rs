@@ -174,8 +174,6 @@ fn runs(
 ) -> Result<Vec<(PathBuf, Study)>, Error> {
     let times = if runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
     let run = |repetition| {
-        watch.bar.reset();
-        watch.bar.set_length(0);
         let out = plan.out.join(format!("{runtime}-{repetition}"));
         let options = RunOptions {
             out: out.clone(),
