@@ -6,6 +6,7 @@
 
 mod claims;
 mod findings;
+mod placements;
 mod staleness;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::fidelity::Certificate;
 pub use claims::{ClaimResult, ClaimsLine, Verdict};
 pub use findings::Findings;
+pub use placements::{Placements, Stage};
 pub use staleness::{Spread, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
@@ -96,6 +98,9 @@ pub struct Summary {
     pub utilization: f64,
     /// Messages sent.
     pub messages: Messages,
+    /// When tasks got their nodes, for policies that say so: `murmuration` and `kubernetes`.
+    #[serde(default)]
+    pub placements: Option<Placements>,
     /// How stale the caches of schedulers were, for policies that keep some.
     pub staleness: Option<Staleness>,
     /// Asked against achieved, for real-time runs.

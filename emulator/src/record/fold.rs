@@ -17,6 +17,7 @@ use volary_actors::roles::jobs::Bits;
 
 pub use close::Books;
 
+use super::placements::Binder;
 use super::staleness::Tracker;
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::workload::Workload;
@@ -86,6 +87,8 @@ pub struct Recorder<'a> {
     timeline: Vec<CopyRow>,
     /// What is folded of caches.
     pub caches: Tracker<'a>,
+    /// What is folded of placements.
+    placements: Binder<'a>,
     progress: Time,
 }
 
@@ -120,6 +123,7 @@ impl<'a> Recorder<'a> {
             sample: Vec::new(),
             timeline: Vec::new(),
             caches: Tracker::new(layout, workload, limits.staleness),
+            placements: Binder::new(workload),
             progress: Time::ZERO,
         }
     }
@@ -146,7 +150,11 @@ impl<'a> Recorder<'a> {
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { copy, node, believed } => self.caches.placed(now, who, copy, node, believed),
+            Note::Placed { copy, node, believed } => {
+                self.placements.bound(now, copy);
+                self.caches.placed(now, who, copy, node, believed);
+            }
+            Note::Bound { copy } => self.placements.bound(now, copy),
             Note::Learnt { node, change } => self.caches.learnt(now, who, node, change),
             Note::Believes { node, work, at } => self.caches.believes(now, who, node, work, at),
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
@@ -202,6 +210,7 @@ impl<'a> Recorder<'a> {
                 self.copies.finished += 1;
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
+                self.placements.finished(copy, start, now);
                 let wait = start.since(self.workload.job(copy.task.job).arrival);
                 // Grows with what it is given; u64 microseconds hold any wait.
                 let _ = self.waits.record(wait.0 / 1000);

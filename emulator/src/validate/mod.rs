@@ -3,11 +3,13 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`against`] | one policy in one runtime against the reference |
+//! | [`staleness`] | the same of caches |
 //! | [`cause`] | what explains a divergence, as far as the certificate tells |
 //! | [`text`] | tables for people |
 
 pub mod against;
 pub mod cause;
+pub mod staleness;
 pub mod text;
 
 use std::path::{Path, PathBuf};

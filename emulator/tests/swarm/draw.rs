@@ -24,7 +24,7 @@ const POLICIES: [&str; 32] = [
     "peacock = { interval = \"500ms\" }",
     "peacock = { form = \"threshold\" }",
     "murmuration = {}",
-    "murmuration = { batch = false, update_delay = \"300ms\", ask_timeout = \"100ms\" }",
+    "murmuration = { batch = false, update_delay = \"300ms\", ask_timeout = \"100ms\", answer_delay = \"200ms\" }",
     "murmuration = { order = \"srjf\", decision_per_job = \"20ms\", decision_per_task = \"5ms\" }",
     "murmuration = { wait = \"clock\", copy = \"naive\", forget_dead = false }",
     "murmuration = { spread = \"datagrams\", repair = \"2s\" }",

@@ -6,8 +6,8 @@ use volary_actors::catalog::Catalog;
 
 use super::{Job, Recorder};
 use crate::results::{
-    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Staleness, StalenessRow,
-    TaskCounts, percentile,
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Placements, Staleness,
+    StalenessRow, TaskCounts, percentile,
 };
 
 /// Closed books.
@@ -31,6 +31,8 @@ pub struct Books {
     pub utilization: f64,
     /// How stale caches were, if there were some.
     pub staleness: Option<Staleness>,
+    /// When tasks got their nodes, of policies that say so.
+    pub placements: Option<Placements>,
     /// Looks at them.
     pub looks: Vec<StalenessRow>,
     /// What a reader should know.
@@ -95,6 +97,7 @@ impl Recorder<'_> {
         let rows = self.job_rows();
         let (notes, utilization) = (self.notes(), self.utilization(makespan));
         let (staleness, looks) = self.caches.close(end);
+        let placements = self.placements.close(self.first_arrival.unwrap_or(Time::ZERO));
         Books {
             jobs: self.counts,
             tasks: self.tasks,
@@ -104,6 +107,7 @@ impl Recorder<'_> {
             slowdown: slowdown(&rows),
             makespan,
             utilization,
+            placements,
             staleness,
             looks,
             notes,

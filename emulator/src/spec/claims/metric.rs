@@ -9,7 +9,8 @@ use volary_actors::message::KINDS;
 use super::{Metric, ParseError};
 use crate::fidelity::{Certificate, Compared};
 use crate::results::{
-    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Staleness, Summary, TaskCounts,
+    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
+    TaskCounts,
 };
 use crate::spec::error::{listed, nearest};
 
@@ -138,6 +139,7 @@ fn template() -> Value {
             by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
             ..Messages::default()
         },
+        placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
         engine: Engine::default(),
