@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Law;
+
+use crate::guard::guard;
 
 /// Environment variable that lists folders with traces, separated by colons.
 const FOLDERS: &str = "VOLARY_TRACES";
@@ -141,7 +143,7 @@ impl Files {
     /// The name of a file that cannot be read any more or whose name is not UTF-8, or with which the pack would
     /// exceed [`LARGEST_PACK`].
     pub fn pack(&self) -> Result<Pack, (PathBuf, io::Error)> {
-        let held = self.0.held.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = guard(&self.0.held).clone();
         let mut pack = Pack { folders: self.0.folders.clone(), files: BTreeMap::new() };
         let mut room = LARGEST_PACK;
         for (name, held) in held {
@@ -176,11 +178,11 @@ impl Files {
     }
 
     fn known(&self, name: &Path) -> Option<Held> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        guard(&self.0.held).get(name).cloned()
     }
 
     fn remember(&self, name: &Path, held: Held) {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), held);
+        guard(&self.0.held).insert(name.to_owned(), held);
     }
 }
 

@@ -29,6 +29,7 @@ pub mod compare;
 pub mod cores;
 pub mod fidelity;
 pub mod files;
+mod guard;
 pub mod number;
 pub mod parcel;
 mod prefetch;

@@ -81,8 +81,8 @@ pub enum Loss {
 }
 
 /// A two-state Markov chain that steps once per message of a link (Gilbert 1960, Elliott 1963). It starts in
-/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages. Repetitions of a
-/// stream message go on from the state that lost it, so that more of a stream's transmissions are lost than that.
+/// its stationary law. Mean loss is (r·good_loss + p·bad_loss) / (p + r); bad spells last 1/r messages. Repetitions
+/// of a stream message go on from the state that lost it, so that more of a stream's transmissions are lost than that.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GilbertElliott {

@@ -25,10 +25,10 @@ pub struct ClaimResult {
     pub says: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and `right`, or `along` a swept
-    /// key, and whether it `holds`; with several seeds also the `half_width` of the 95 % interval of the
-    /// difference, paired by seed, and whether that is `within_noise`; `degraded` where a run that it looks at did
-    /// not do what was asked.
+    /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
+    /// `right`, or `along` a swept key, and whether it `holds`; with several seeds also the `half_width` of the 95 %
+    /// interval of the difference, paired by seed, and whether that is `within_noise`; `degraded` where a run that
+    /// it looks at did not do what was asked.
     pub measured: Findings,
 }
 

@@ -3,8 +3,8 @@
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,6 +13,7 @@ use volary_actors::catalog::Catalog;
 use super::hosts::controller::Controller;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
+use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::record::hosts::HostRecord;
 use crate::record::inputs::Sink;
@@ -128,10 +129,8 @@ pub(super) fn run(
         }
     });
     watch.bar.finish_and_clear();
-    match crew.trouble.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(crew.failures.into_inner().unwrap_or_else(PoisonError::into_inner)),
-    }
+    let trouble = guard(&crew.trouble).take();
+    trouble.map_or_else(|| Ok(std::mem::take(&mut *guard(&crew.failures))), Err)
 }
 
 impl Crew<'_> {
@@ -148,7 +147,7 @@ impl Crew<'_> {
 
     /// Nothing can be kept any more: everyone stops.
     fn give_up(&self, error: rundir::Error) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *guard(&self.trouble) = Some(error);
         self.watch.stop.store(true, Ordering::Relaxed);
     }
 
@@ -188,7 +187,7 @@ impl Crew<'_> {
 
     /// Tells that a run begins. The bar's length is all jobs of all runs, as far as those that have begun tell.
     fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) {
-        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut begun = guard(&self.begun);
         *begun = (begun.0 + 1, begun.1 + jobs);
         let (number, jobs_so_far) = *begun;
         self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
@@ -215,7 +214,7 @@ impl Crew<'_> {
         let Some(controller) = self.controller else {
             return Err(UnitError::Refused("no hosts were given".to_owned()));
         };
-        work(&mut controller.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut guard(controller))
     }
 
     fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), rundir::Error> {
@@ -229,7 +228,7 @@ impl Crew<'_> {
             summary,
         };
         self.folder.fail(&failure)?;
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+        guard(&self.failures).push(failure);
         Ok(())
     }
 }
@@ -298,7 +297,7 @@ mod tests {
             self.write_str(text)
         }
         fn write_str(&self, text: &str) -> io::Result<()> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+            guard(&self.0).push_str(text);
             Ok(())
         }
         fn clear_line(&self) -> io::Result<()> {

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::error::WorkloadError;
 use super::trace::Trace;
 use crate::files::Files;
+use crate::guard::guard;
 
 /// What was parsed: a file, and how many of its jobs.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -61,7 +62,7 @@ impl Traces {
     pub fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
         let key = Key { file: self.find(file)?, jobs };
         // Held while parsing, so that cells that start together do not all parse the same file.
-        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parsed = guard(&self.parsed);
         if let Some(trace) = parsed.get(&key) {
             return Ok(Arc::clone(trace));
         }

@@ -136,8 +136,8 @@ impl Cluster {
         }
     }
 
-    /// Waits until a run has come so far, in emulated seconds, on the shards of these numbers: what they were told until
-    /// then is in its log of inputs.
+    /// Waits until a run has come so far, in emulated seconds, on the shards of these numbers: what they were told
+    /// until then is in its log of inputs.
     pub fn reached(&self, out: &str, shards: &[u16], at_s: u64) {
         let late = Instant::now() + PATIENCE;
         while !shards

@@ -10,8 +10,8 @@
 //! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; what
 //! follows belongs to it. Every other section is one shard of one cell: its first frame is its [`Header`], the
 //! others hold their own number, from zero, as a u32, and [`Entry`]s. Sections are interleaved as shards fill their
-//! frames, and a frame needs no other to be read, so what a killed run leaves is readable up to its last whole frame. Shards on other machines send their
-//! frames here while they run, so what a lost host leaves is readable likewise.
+//! frames, and a frame needs no other to be read, so what a killed run leaves is readable up to its last whole frame.
+//! Shards on other machines send their frames here while they run, so what a lost host leaves is readable likewise.
 //!
 //! | module | what it holds |
 //! |---|---|

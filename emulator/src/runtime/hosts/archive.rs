@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use crate::guard::guard;
 use crate::record::inputs::{self, Relay};
 
 /// Bytes after which a log begins anew.
@@ -55,34 +56,34 @@ impl Archive {
     /// Adds a host.
     pub(super) fn add(&self, host: &str) {
         let log = Log { host: host.to_owned(), state: State::Waiting(String::new()) };
-        whole(&self.logs).push(log);
+        guard(&self.logs).push(log);
     }
 
     /// Keeps logs in a folder from now on, and what they have said so far.
     pub(super) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        whole(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
+        guard(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
     }
 
     /// Lines of a host's log. The disk may take its time, and the network does not wait for it.
     pub(super) fn log(&self, host: usize, text: &str) {
-        tokio::task::block_in_place(|| whole(&self.logs).get_mut(host).map(|log| log.write(text)));
+        tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(text)));
     }
 
     /// A unit begins whose inputs are logged, if they are.
     pub(super) fn begin(&self, log: Option<&inputs::Unit>, hosts: usize) {
         let relay = |log: &inputs::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
-        whole(&self.inputs).relays = log.map(relay).unwrap_or_default();
+        guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
     /// It is over: what still comes of it comes too late, and the log can be closed.
     pub(super) fn end(&self) {
-        whole(&self.inputs).relays.clear();
+        guard(&self.inputs).relays.clear();
     }
 
     /// A frame of a host's inputs. While the disk is behind, the host waits, and no other one does.
     pub(super) fn inputs(&self, host: usize, frame: Vec<u8>) {
-        let relay = whole(&self.inputs).relays.get(host).cloned();
+        let relay = guard(&self.inputs).relays.get(host).cloned();
         let lost = match relay {
             None => "while no unit that logs them is run",
             Some(relay) if tokio::task::block_in_place(|| relay.put(frame)) => return,
@@ -93,19 +94,14 @@ impl Archive {
 
     /// Tells of frames that are not kept, once a host: it may go on as fast as it can.
     fn warn(&self, host: usize, why: &str) {
-        if whole(&self.inputs).told.insert(host) {
+        if guard(&self.inputs).told.insert(host) {
             let name = |logs: &Vec<Log>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
-            let name = tokio::task::block_in_place(|| name(&whole(&self.logs)));
+            let name = tokio::task::block_in_place(|| name(&guard(&self.logs)));
             tracing::warn!(
                 "host {name} sends inputs {why}: they are not kept, and the log of its run has a gap"
             );
         }
     }
-}
-
-/// What is kept under a lock here is whole at any time, so a panic elsewhere spoils nothing.
-fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Log {
@@ -201,7 +197,7 @@ mod tests {
         frames.iter().for_each(|frame| archive.inputs(0, frame.clone()));
         archive.end();
         archive.inputs(0, frames[2].clone());
-        assert_eq!(whole(&archive.inputs).told.len(), 1, "told of once");
+        assert_eq!(guard(&archive.inputs).told.len(), 1, "told of once");
         drop(unit);
         sink.close().unwrap();
         let mut log = inputs::Log::new(File::open(&path).unwrap()).unwrap();

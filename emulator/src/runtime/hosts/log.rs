@@ -2,10 +2,12 @@
 
 use std::io;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::Notify;
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::guard::guard;
 
 /// Bytes that may wait to be sent. What does not fit is left out and counted: a log must not fill an agent's memory.
 const WAITING: usize = 64 << 10;
@@ -56,8 +58,7 @@ impl RunLog {
     }
 
     fn lines(&self) -> MutexGuard<'_, Lines> {
-        // A line is there or it is not, so a panic elsewhere spoils nothing.
-        self.0.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        guard(&self.0.lines)
     }
 }
 

@@ -44,7 +44,8 @@ pub(super) struct Party {
 }
 
 impl Party {
-    /// Takes the hosts of a file and has them plan an experiment. If that fails, those that were taken are free at once.
+    /// Takes the hosts of a file and has them plan an experiment. If that fails, those that were taken are free at
+    /// once.
     pub(super) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
         let (hear, heard) = mpsc::channel(HEARD);
         let mut party = Self::new(file, heard)?;

@@ -1,10 +1,11 @@
 //! Where shards of one process put parcels for each other.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use volary_actors::base::Time;
 
+use crate::guard::guard;
 use crate::parcel::Parcel;
 
 /// Parcels for one shard. Whoever puts some in learns whether the shard must be woken for them: not if it is
@@ -21,7 +22,7 @@ pub struct Tray {
 
 impl Tray {
     fn parcels(&self) -> MutexGuard<'_, Vec<Parcel>> {
-        self.parcels.lock().unwrap_or_else(PoisonError::into_inner)
+        guard(&self.parcels)
     }
 
     /// Takes parcels in; says whether their shard must be woken for them.

@@ -96,7 +96,7 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let of_log = |source| Error::Log { path: path.to_owned(), source };
     let file = File::open(&name).map_err(|source| of_log(inputs::Error::Io { doing: "open", source }))?;
     let log = Log::new(file).map_err(of_log)?;
-    let records = rundir::load_records(path)?;
+    let records = rundir::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
     let (cells, state) = (manifest.cells, manifest.state);
