@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{anchor, cell_title, fidelity, staleness, table};
+use super::{anchor, cell_title, fidelity, placements, staleness, table};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::Unit;
@@ -50,6 +50,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     out.push_str("<details class=\"more\"><summary>Books</summary>");
     out.push_str(&table::books(group, view.policies));
     out.push_str("</details>");
+    out.push_str(&placements::section(group));
     out.push_str(&staleness::section(group, view));
     out.push_str(&fidelity::section(group, view.policies));
     out.push_str(&notes(group));

@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `overview` | verdicts, warnings, the sweep at a glance |
 //! | `cell` | one point of the sweep |
-//! | `table`, `fidelity` | the tables of a cell |
+//! | `table`, `placements`, `staleness`, `fidelity` | the tables of a cell |
 //! | `style` | style sheet and the few lines of script |
 
 mod cell;
 mod fidelity;
 mod overview;
+mod placements;
 mod staleness;
 mod style;
 mod table;

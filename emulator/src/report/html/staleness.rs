@@ -1,13 +1,14 @@
 //! How stale the caches of schedulers were: a table, and three pictures over time.
 
 use super::cell::View;
+use super::table::spreads;
 use crate::chart::line::{Axis, Plot, Series};
 use crate::chart::scale::{Spread as Scale, Unit};
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::{CellRecord, Look};
 use crate::report::study::CellGroup;
-use crate::results::{Spread, Staleness};
+use crate::results::Staleness;
 
 /// The section of a cell; empty if no policy keeps caches.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
@@ -56,11 +57,7 @@ fn plot(
 
 fn table(run: &CellRecord, staleness: &Staleness) -> String {
     let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
-    let row = |what: &str, spread: &Spread, text: fn(f64) -> String| {
-        let cells = [spread.mean, spread.p50, spread.p90, spread.p99, spread.max];
-        let cells: String = cells.iter().map(|&value| format!("<td>{}</td>", text(value))).collect();
-        format!("<tr><th>{what}</th>{cells}</tr>")
-    };
+    let row = |what: &str, spread, text: fn(f64) -> String| (what.to_owned(), spread, text);
     let rows = [
         row("age", &staleness.age_s, number::seconds),
         row("error", &staleness.error_s, number::seconds),
@@ -68,9 +65,5 @@ fn table(run: &CellRecord, staleness: &Staleness) -> String {
         row("regret", &staleness.regret_s, number::seconds),
         row("in flight", &staleness.in_flight, number::short),
     ];
-    format!(
-        "<h3>{name}</h3><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p99</th><th>max</th></tr></thead>\
-         <tbody>{}</tbody></table>",
-        rows.concat()
-    )
+    spreads(&name, &rows)
 }

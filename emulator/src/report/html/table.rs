@@ -5,7 +5,7 @@ use crate::chart::theme;
 use crate::number;
 use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::{messages_per_task, wasted_share};
-use crate::results::Summary;
+use crate::results::{Spread, Summary};
 use crate::stats::Interval;
 
 /// A column: heading, what it means, the number, how it reads, and whether the least is marked as best.
@@ -199,6 +199,20 @@ pub(super) fn books(group: &CellGroup, policies: &[&str]) -> String {
     }
     out.push_str("</tbody></table></div>");
     out
+}
+
+/// Spreads below each other, under a heading: what each is of, and how its numbers read.
+pub(super) fn spreads(heading: &str, rows: &[(String, &Spread, fn(f64) -> String)]) -> String {
+    let rows = rows.iter().map(|(what, spread, text)| {
+        let cells = [spread.mean, spread.p50, spread.p90, spread.p99, spread.max];
+        let cells: String = cells.iter().map(|&value| format!("<td>{}</td>", text(value))).collect();
+        format!("<tr><th>{what}</th>{cells}</tr>")
+    });
+    format!(
+        "<h3>{heading}</h3><table><thead><tr><th></th><th>mean</th><th>p50</th><th>p90</th><th>p99</th><th>max</th></tr></thead>\
+         <tbody>{}</tbody></table>",
+        rows.collect::<String>()
+    )
 }
 
 /// Whether nothing was lost silently.

@@ -8,7 +8,7 @@ use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
 use crate::record::hosts::Held;
 use crate::record::manifest::Failure;
-use crate::results::{ClaimResult, Verdict};
+use crate::results::{ClaimResult, Placements, Verdict};
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -90,6 +90,7 @@ fn all_text_is_escaped() {
     measured.notes = vec![evil.into()];
     measured.summary.messages.by_kind.insert(evil.into(), 7);
     measured.summary.staleness = Some(crate::results::Staleness::default());
+    measured.summary.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
     let record = CellRecord::new("x", &measured);
     let mut manifest = manifest(&["x", "y"]);
@@ -134,6 +135,20 @@ fn what_went_wrong_is_said_first() {
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
+    assert_balanced(&page);
+}
+
+#[test]
+fn placements_are_shown_where_there_are_some() {
+    let mut study = study(&[0.5], 1, 100);
+    assert!(!html(&study).contains("When tasks got their nodes"));
+    let mut placements = Placements { count: 1_000, peak_per_s: 77, last_s: 9.0, ..Placements::default() };
+    placements.scheduled_s.tail.p99 = 3.25;
+    study.cells[0].policies[2].runs[0].summary.placements = Some(placements);
+    let page = html(&study);
+    assert_eq!(page.matches("When tasks got their nodes").count(), 1);
+    assert!(page.contains("1\u{202f}000 placements, at most 77 in a second; the last after 9.00\u{202f}s"));
+    assert!(page.contains("<th>last task scheduled</th>") && page.contains("<td>3.25\u{202f}s</td>"));
     assert_balanced(&page);
 }
 
