@@ -65,6 +65,7 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
     fs::write(here.join("p.toml"), PROFILE).unwrap();
     let kind = EXPERIMENT.replace("random.makespan_s", "random.messages.by_kind.foo");
     fs::write(here.join("kind.toml"), kind).unwrap();
+    fs::create_dir(here.join("empty")).unwrap();
     for (args, words) in [
         (
             &["run", "bad.toml"][..],
@@ -89,9 +90,10 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         (&["trace", "describe", "."], &[". is a folder", "name a trace in it"]),
         (&["run", "kind.toml"], &["kind.toml:26:35", "unknown message kind `foo`"]),
         (&["run", "e.toml", "--resume", "--out", "typo"], &["no run in typo", "leave out --resume"]),
+        (&["run", "e.toml", "--resume", "--out", "empty"], &["no run in empty", "leave out --resume"]),
         (
             &["agent", "--listen", "localhost:1", "--identity", "x"],
-            &["`localhost:1` is no address: write IP:"],
+            &["`localhost:1` is no address: write IP:PORT, such as 10.77.0.2:4433"],
         ),
         (&["schema", "nothing"], &["experiment"]),
         (&["certs", "c"], &["--host"]),

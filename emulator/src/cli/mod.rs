@@ -20,7 +20,7 @@ mod trace;
 mod validate;
 
 use std::io::{self, IsTerminal, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -152,11 +152,7 @@ impl FleetArgs {
 
 /// Where an agent listens: certificates and hosts files have addresses, since a name may stand for several.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        let named = text.to_socket_addrs().ok().and_then(|mut all| all.find(SocketAddr::is_ipv4));
-        let such = named.map_or_else(|| "10.77.0.2:4433".to_owned(), |address| address.to_string());
-        format!("`{text}` is no address: write IP:PORT, such as {such}")
-    })
+    text.parse().map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 10.77.0.2:4433"))
 }
 
 fn repeat(text: &str) -> Result<Repeat, String> {

@@ -51,7 +51,9 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.prepare()?;
     let out = match &options.out {
-        Some(out) if options.resume && !out.exists() => anyhow::bail!(nothing_to_resume(out)),
+        Some(out) if options.resume && !out.join(rundir::MANIFEST).exists() => {
+            anyhow::bail!(nothing_to_resume(out))
+        }
         Some(out) => out.clone(),
         None => {
             let (runs, name) = (Path::new("runs"), &experiment.name);

@@ -3,6 +3,8 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,8 +13,11 @@ use super::error::{damaged, io};
 use super::{Error, MANIFEST};
 use crate::record::manifest::{Manifest, State};
 
-/// Room that the manifest of a run that is under way leaves for how it ends.
+/// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
 const ROOM: usize = 64;
+/// How often a lock is tried, and how far apart: whoever reads a run holds it for a moment, to see whether it is free.
+const TRIES: u32 = 20;
+const APART: Duration = Duration::from_millis(5);
 
 /// Locks the folder, making it if needed. The lock ends with the process, however it ends.
 pub(super) fn lock(root: &Path) -> Result<File, Error> {
@@ -20,7 +25,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     let path = root.join(".lock");
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("create", &path))?;
-    match file.try_lock() {
+    match try_lock(&file) {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut pid = String::new();
@@ -33,6 +38,17 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     let written = file.set_len(0).and_then(|()| file.rewind());
     written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
     Ok(file)
+}
+
+/// Takes a lock that somebody may just be looking at.
+fn try_lock(file: &File) -> Result<(), TryLockError> {
+    for _ in 1..TRIES {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => thread::sleep(APART),
+            taken => return taken,
+        }
+    }
+    file.try_lock()
 }
 
 /// Whether a process owns the folder. Where that cannot be known, nobody does.

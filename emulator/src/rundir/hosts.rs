@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::disk::write_manifest;
 use super::error::io as failed;
-use super::{Error, LOGS, RunDir, guard};
+use super::{Error, LOGS, RunDir};
+use crate::guard::guard;
 use crate::record::hosts::{self, HostRecord};
 use crate::record::manifest::Manifest;
 use crate::results::Summary;
@@ -25,18 +25,17 @@ impl RunDir {
     /// # Errors
     /// The manifest cannot be written.
     pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
-        let mut manifest = guard(&self.manifest);
-        hosts::add(manifest.hosts.get_or_insert_default(), hosts);
-        write_manifest(&self.root, &manifest)
+        self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
     /// Notes how wrong clocks can have been in a cell that was run on hosts.
     pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
-        let mut manifest = guard(&self.manifest);
-        let (Some(_), Some(certificate)) = (&manifest.hosts, &summary.fidelity) else { return Ok(()) };
+        let on_hosts = guard(&self.manifest).hosts.is_some();
+        let Some(certificate) = summary.fidelity.as_ref().filter(|_| on_hosts) else { return Ok(()) };
         let bounds = certificate.hosts.iter().map(|host| host.clock.bound_s);
-        manifest.clock_error_s = bounds.chain(manifest.clock_error_s).reduce(f64::max);
-        write_manifest(&self.root, &manifest)
+        self.note(|manifest| {
+            manifest.clock_error_s = bounds.chain(manifest.clock_error_s).reduce(f64::max);
+        })
     }
 }
 

@@ -20,8 +20,8 @@ use crate::results::{ClaimResult, ClaimsLine, CopyRow, JobRow, SCHEMA, Summary};
 /// The folder holds no run, or a file in it is damaged.
 pub fn load(root: &Path) -> Result<Study, Error> {
     let manifest = load_manifest(root)?;
-    let records = load_records(root)?;
-    let failures = load_failures(root)?;
+    let records = load_records(root, &manifest)?;
+    let failures = load_failures(root, &manifest)?;
     let claims = load_claims(root)?;
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
@@ -45,12 +45,11 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
+/// The finished cells of a run directory, in its manifest's order; cells of earlier plans are left out.
 ///
 /// # Errors
-/// The folder holds no run, or a cell is damaged.
-pub fn load_records(root: &Path) -> Result<Vec<CellRecord>, Error> {
-    let manifest = load_manifest(root)?;
+/// A cell is damaged.
+pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
     let mut seen = BTreeSet::new();
     let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
     ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| load_record(&path)).collect()
@@ -59,9 +58,8 @@ pub fn load_records(root: &Path) -> Result<Vec<CellRecord>, Error> {
 /// The summary lines of a run directory; lines that are not summaries (claims) are left out.
 ///
 /// # Errors
-/// The folder holds no run, or a line is damaged.
+/// There is no summary, or a line of it is damaged.
 pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
-    load_manifest(root)?;
     let (path, text) = summary_text(root)?;
     let lines = text.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
     lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
@@ -70,9 +68,8 @@ pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
 /// The claims of a run directory that has finished; none if it has none.
 ///
 /// # Errors
-/// The folder holds no run, or the line is damaged.
+/// There is no summary, or the line is damaged.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
-    load_manifest(root)?;
     let (path, text) = summary_text(root)?;
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
     let claims: ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
@@ -88,12 +85,11 @@ fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {
     Ok((path, text))
 }
 
-/// The failures of a run directory's cells, in the manifest's order.
+/// The failures of a run directory's cells, in its manifest's order.
 ///
 /// # Errors
-/// The folder holds no run, or a log is damaged.
-pub fn load_failures(root: &Path) -> Result<Vec<Failure>, Error> {
-    let manifest = load_manifest(root)?;
+/// A log is damaged.
+pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, Error> {
     let paths = manifest.cells.iter().map(|id| failure_path(root, id)).filter(|path| path.exists());
     paths.map(|path| read(&path)).collect()
 }

@@ -51,19 +51,19 @@ pub enum MergeError {
 pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     let (first, rest) = folders.split_first().ok_or(MergeError::Nothing)?;
     let mut manifest = load_manifest(first)?;
-    let mut records = load_records(first)?;
-    let mut failures = load_failures(first)?;
+    let mut records = load_records(first, &manifest)?;
+    let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
     for folder in rest {
         let other = load_manifest(folder)?;
         alike("experiment", first, &manifest.experiment, folder, &other.experiment)?;
         alike("runtime", first, &manifest.runtime, folder, &other.runtime)?;
-        absorb(&mut manifest, other);
-        for record in load_records(folder)? {
+        for record in load_records(folder, &other)? {
             add_record(&mut records, record, folder)?;
         }
-        failures.extend(load_failures(folder)?);
+        failures.extend(load_failures(folder, &other)?);
         claims = combine(claims, load_claims(folder)?);
+        absorb(&mut manifest, other);
     }
     failures.retain(|failure| records.iter().all(|record| record.id != failure.id));
     failures.sort_by(|a, b| a.id.cmp(&b.id));

@@ -14,8 +14,10 @@
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
-//! Every file but `summary.jsonl` and `inputs.log` appears under a temporary name and is renamed, so whatever is there is
-//! whole; `inputs.log` is whole up to its last frame. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
+//! A file appears under a temporary name and is renamed, so whatever is there is whole, with these exceptions:
+//! `summary.jsonl` grows by lines while the run lasts, `inputs.log` is whole up to its last frame, the files in `logs/`
+//! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` where the disk has no room for a
+//! second one. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;
@@ -37,10 +39,11 @@ pub use place::{fresh, latest};
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use self::disk::{append, lock, read, remove, replace, write, write_json};
 use self::error::{damaged, io};
+use crate::guard::guard;
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::record::parquet;
@@ -62,6 +65,7 @@ const LOGS: &str = "logs";
 #[derive(Debug)]
 pub struct RunDir {
     root: PathBuf,
+    /// As it was last written.
     manifest: Mutex<Manifest>,
     /// Held open and locked for as long as the run lasts; its writes are the running summary.
     summary: Mutex<File>,
@@ -143,13 +147,23 @@ impl RunDir {
     /// # Errors
     /// The manifest cannot be written.
     pub fn expect<I: IntoIterator<Item = String>>(&self, ids: I) -> Result<(), Error> {
-        let mut manifest = guard(&self.manifest);
-        for id in ids {
-            if !manifest.cells.contains(&id) {
-                manifest.cells.push(id);
+        self.note(|manifest| {
+            for id in ids {
+                if !manifest.cells.contains(&id) {
+                    manifest.cells.push(id);
+                }
             }
-        }
-        disk::write_manifest(&self.root, &manifest)
+        })
+    }
+
+    /// Changes the manifest, if it can be written.
+    fn note(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), Error> {
+        let mut kept = guard(&self.manifest);
+        let mut manifest = kept.clone();
+        change(&mut manifest);
+        disk::write_manifest(&self.root, &manifest)?;
+        *kept = manifest;
+        Ok(())
     }
 
     /// Keeps a finished cell. What it had left behind when it failed before is removed.
@@ -190,11 +204,10 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
     pub fn finish(&self, state: State, claims: &[ClaimResult]) -> Result<Study, Error> {
-        let mut manifest = guard(&self.manifest).clone();
-        manifest.state = state;
-        manifest.ended = Some(utc_now());
-        disk::write_manifest(&self.root, &manifest)?;
-        *guard(&self.manifest) = manifest;
+        self.note(|manifest| {
+            manifest.state = state;
+            manifest.ended = Some(utc_now());
+        })?;
         let mut study = load(&self.root)?;
         study.claims = claims.to_vec();
         write_outputs(&self.root, &study)?;
@@ -234,11 +247,6 @@ fn lines(ids: &[String], summary: impl Fn(&str) -> Option<Summary>) -> Result<St
         text.push('\n');
     }
     Ok(text)
-}
-
-/// A panic of another thread while it held the lock leaves the data whole: every change is one assignment.
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

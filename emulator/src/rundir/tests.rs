@@ -104,19 +104,35 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
-/// Where there is no room for a second manifest, the first says how the run ended.
+/// Where there is no room for a second manifest, the last one that was written says how the run ended.
 #[test]
 fn the_end_is_noted_on_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
     let partial = folder.path().join(format!("{MANIFEST}.partial"));
     fs::create_dir(&partial).unwrap();
-    assert!(run.expect(["b".to_owned()]).is_err(), "nothing else is written over");
+    let many = (0..100).map(|i| format!("a cell that came later, {i}"));
+    assert!(run.expect(many).is_err(), "nothing else is written over");
     run.finish(State::Failed, &[]).unwrap();
     drop(run);
     let manifest = load_manifest(folder.path()).unwrap();
-    assert_eq!((manifest.state, manifest.cells.len()), (State::Failed, 2));
+    assert_eq!((manifest.state, manifest.cells.len()), (State::Failed, 1));
     assert!(manifest.ended.is_some());
+}
+
+/// Whoever reads a run holds its lock for a moment, which is not to keep a run from beginning.
+#[test]
+fn a_reader_keeps_nobody_out() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(RunDir::create(folder.path(), manifest(&["a"])).unwrap());
+    let lock = File::open(folder.path().join(".lock")).unwrap();
+    lock.try_lock_shared().unwrap();
+    std::thread::scope(|threads| {
+        let opened = threads.spawn(|| RunDir::open(folder.path(), manifest(&["a"])).map(drop));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        drop(lock);
+        opened.join().unwrap().unwrap();
+    });
 }
 
 #[test]
@@ -131,7 +147,8 @@ fn failures_keep_their_log_until_they_succeed() {
     let study = run.finish(State::Failed, &[]).unwrap();
     assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
-    assert!(load_failures(folder.path()).unwrap().is_empty());
+    let manifest = load_manifest(folder.path()).unwrap();
+    assert!(load_failures(folder.path(), &manifest).unwrap().is_empty());
 }
 
 #[test]

@@ -103,12 +103,16 @@ fn indented(out: &mut String, indent: &str, text: &str) {
 /// Numbers of a line of results that `wanted` accepts by their path.
 fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool) -> Vec<Entry> {
     let mut all = entries(schema, &|_| Vec::new());
-    all.iter_mut().filter(|entry| entry.kind == OPEN).for_each(|entry| entry.key.push_str(".KIND"));
     let number = |entry: &Entry| {
-        let key = entry.key.replace("KIND", KINDS[0].0);
-        entry.kind != TABLE && wanted(&key.split('.').collect::<Vec<_>>())
+        let mut path: Vec<&str> = entry.key.split('.').collect();
+        if path == claims::BY_KIND {
+            path.push(KINDS[0].0); // any of them
+        }
+        entry.kind != TABLE && wanted(&path)
     };
     all.retain(number);
+    let by_kind = claims::BY_KIND.join(".");
+    all.iter_mut().filter(|entry| entry.key == by_kind).for_each(|entry| entry.key.push_str(".KIND"));
     // All of them are always there.
     all.iter_mut().for_each(|entry| entry.needed = false);
     all

@@ -1,7 +1,7 @@
 //! What explains a divergence, as far as the certificates tell.
 
 use super::ENOUGH;
-use super::against::{Against, Divergence};
+use super::against::{Against, Divergence, Placement};
 use crate::fidelity::Certificate;
 use crate::number;
 use crate::report::table::messages_per_task;
@@ -9,6 +9,8 @@ use crate::results::Summary;
 
 /// The part of a difference from which on something explains it.
 const MOST: f64 = 0.5;
+/// The share of moved jobs from which on their moves may be what makes the difference.
+const MOVED: f64 = 0.05;
 
 /// The likely cause, in words: the first that explains most of it.
 pub(super) fn cause(
@@ -24,7 +26,7 @@ pub(super) fn cause(
     let causes = [
         runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
         clocks(apart, seconds, runs, &certificates),
-        other_servers(apart, divergence.spread, found),
+        other_servers(apart, divergence.spread, found, degraded(&certificates)),
         degraded(&certificates),
         few_jobs(&divergence.metric, reference),
     ];
@@ -68,20 +70,28 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
 }
 
 /// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first
-/// chooses otherwise. How much that makes, only runs of the same world tell.
-fn other_servers(apart: f64, spread: Option<f64>, found: &Against) -> Option<String> {
-    let placement = found.placement.filter(|placement| placement.moved > 0)?;
+/// chooses otherwise. How much that makes, only runs of the same world tell; whether the run was `degraded` besides
+/// is said as well, since it may have made the order.
+fn other_servers(
+    apart: f64,
+    spread: Option<f64>,
+    found: &Against,
+    degraded: Option<String>,
+) -> Option<String> {
+    let notable = |placement: &Placement| placement.moved as f64 >= MOVED * placement.jobs as f64;
+    let placement = found.placement.filter(|placement| placement.moved > 0 && notable(placement))?;
     let (moved, jobs) = (number::count(placement.moved), number::count(placement.jobs));
     let moved = format!("{moved} of {jobs} sampled jobs on other servers");
-    match spread {
-        None => Some(format!(
+    let noise = match spread {
+        None => format!(
             "may be ordering noise: {moved}; --repeat {ENOUGH} or more says what runs differ by themselves"
-        )),
+        ),
         Some(spread) if apart.abs() <= spread => {
-            Some(format!("ordering noise: {moved}, and runs differ as much by themselves"))
+            format!("ordering noise: {moved}, and runs differ as much by themselves")
         }
-        Some(_) => None,
-    }
+        Some(_) => return None,
+    };
+    Some(degraded.map_or_else(|| noise.clone(), |degraded| format!("{noise}; {degraded}")))
 }
 
 /// A quantile far out rests on few jobs.

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use volary_actors::message::KINDS;
 
 use super::{Check, Claim, Form, Metric, Side};
-use crate::fidelity::Standing;
 use crate::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 use crate::stats::Interval;
 
@@ -21,7 +20,15 @@ pub fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<Cla
 /// Results by label, cell and seed.
 struct Table<'a> {
     cells: &'a [Cell],
-    numbers: BTreeMap<&'a str, BTreeMap<usize, BTreeMap<u64, Value>>>,
+    lines: BTreeMap<&'a str, BTreeMap<usize, BTreeMap<u64, Line>>>,
+}
+
+/// One cell, policy and seed.
+struct Line {
+    /// The numbers that can be compared.
+    numbers: Value,
+    /// Whether the run did not do what was asked.
+    degraded: bool,
 }
 
 /// One comparison in one cell.
@@ -65,25 +72,26 @@ impl Noise {
 
 impl<'a> Table<'a> {
     fn new(cells: &'a [Cell], summaries: &'a [Summary]) -> Self {
-        let mut numbers: BTreeMap<&str, BTreeMap<usize, BTreeMap<u64, Value>>> = BTreeMap::new();
+        let mut lines: BTreeMap<&str, BTreeMap<usize, BTreeMap<u64, Line>>> = BTreeMap::new();
         for summary in summaries {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
-            let mut value = serde_json::to_value(summary).unwrap_or_default();
+            let mut numbers = serde_json::to_value(summary).unwrap_or_default();
             if summary.jobs.unfinished + summary.jobs.failed > 0 {
                 // Only finished jobs have times: a policy that strands its slow jobs must not win by it.
                 for censored in ["response_s", "slowdown", "wait_s", "makespan_s"] {
-                    value[censored] = Value::Null;
+                    numbers[censored] = Value::Null;
                 }
             }
             // Results list the kinds that were sent.
-            if let Some(by_kind) = value["messages"]["by_kind"].as_object_mut() {
+            if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
                 for (kind, _) in KINDS {
                     by_kind.entry(kind).or_insert(json!(0));
                 }
             }
-            numbers.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, value);
+            let line = Line { numbers, degraded: summary.is_degraded() };
+            lines.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, line);
         }
-        Self { cells, numbers }
+        Self { cells, lines }
     }
 
     fn judge(&self, claim: &Claim) -> ClaimResult {
@@ -233,21 +241,18 @@ impl<'a> Table<'a> {
     /// Whether a run that the check looks at did not do what was asked.
     fn degraded(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> bool {
         let lines = check.metrics().into_iter().filter_map(|metric| self.lines(metric, cell)).flatten();
-        let degraded = json!(Standing::Degraded);
-        lines
-            .filter(|(seed, _)| seeds.contains(seed))
-            .any(|(_, line)| line["fidelity"]["verdict"] == degraded)
+        lines.filter(|(seed, _)| seeds.contains(seed)).any(|(_, line)| line.degraded)
     }
 
-    fn lines(&self, metric: &Metric, cell: &Cell) -> Option<&BTreeMap<u64, Value>> {
+    fn lines(&self, metric: &Metric, cell: &Cell) -> Option<&BTreeMap<u64, Line>> {
         let place = metric.place(cell, self.cells)?;
         let index = self.cells.iter().position(|other| other == place)?;
-        self.numbers.get(metric.label.as_str())?.get(&index)
+        self.lines.get(metric.label.as_str())?.get(&index)
     }
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
-        let number = |line: &Value| number(line, &metric.path);
+        let number = |line: &Line| number(&line.numbers, &metric.path);
         let values: Option<Vec<f64>> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect();
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)

@@ -14,6 +14,9 @@ use crate::results::{
 };
 use crate::spec::error::{listed, nearest};
 
+/// Where messages are counted by kind.
+pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
+
 impl Metric {
     /// Checks every name.
     pub(super) fn resolve(
@@ -44,7 +47,7 @@ impl Metric {
                 // Names of message kinds have dots of their own.
                 (None, Some(kind)) => (kind, &rest[rest.len()..]),
                 (None, None) => {
-                    let kinds = map.contains_key(KINDS[0].0);
+                    let kinds = self.path[..self.path.len() - rest.len()] == BY_KIND;
                     let (what, name) = if kinds { ("message kind", &whole) } else { ("number", part) };
                     let known = map.keys().map(String::as_str);
                     return Err(unknown(what, name, at(offset, name.len()), known));

@@ -18,6 +18,7 @@ mod metric;
 mod parse;
 
 pub use judge::judge;
+pub use metric::BY_KIND;
 pub use parse::ParseError;
 
 use std::fmt;

@@ -143,13 +143,36 @@ fn ordering_noise_is_not_blamed_on_lateness() {
         metric(&compared(runs), "response_s.p50").cause.clone().unwrap_or_default()
     };
     let little = cause(&[&late(0.5, 1e-6)]);
-    assert!(little.starts_with("may be ordering noise: "), "{little}");
+    assert!(
+        little.starts_with("may be ordering noise: ") && little.contains("the run is degraded: "),
+        "{little}"
+    );
     let much = cause(&[&late(0.02, 0.01)]);
     assert!(much.starts_with("lateness: "), "{much}");
     let apart = cause(&[&late(0.0, 1e-6), &late(0.9, 1e-6), &late(0.3, 1e-6)]);
     assert!(apart.starts_with("ordering noise: "), "{apart}");
     let alike = cause(&[&late(0.50, 1e-6), &late(0.51, 1e-6), &late(0.52, 1e-6)]);
     assert!(alike.starts_with("the run is degraded: "), "{alike}");
+}
+
+/// One job that moved does not move a median.
+#[test]
+fn a_few_moved_jobs_explain_nothing() {
+    let cause = |degraded: bool| {
+        let found = compared(&[&|run: &mut Measured| {
+            slower(0.5)(run);
+            run.copies.iter_mut().find(|row| row.end_kind == CopyEnd::First).unwrap().core += 1;
+            if degraded {
+                run.summary.fidelity = Some(fixture::degraded());
+                run.summary.fidelity.as_mut().unwrap().lateness.deliveries.mean_s = 0.0;
+                run.summary.fidelity.as_mut().unwrap().lateness.work.mean_s = 0.0;
+            }
+        }]);
+        assert_eq!(found.placement.unwrap().moved, 1, "{found:?}");
+        metric(&found, "response_s.p50").cause.clone().unwrap()
+    };
+    assert_eq!(cause(false), "not explained by the certificate");
+    assert!(cause(true).starts_with("the run is degraded: "), "{}", cause(true));
 }
 
 #[test]
