@@ -21,7 +21,7 @@ mod speak;
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Score, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
@@ -334,6 +334,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             Effect::Arm { timer, after } => self.arm(me, timer, after),
             Effect::Run { copy, left } => self.run(me, copy, left),
             Effect::Halt { copy } => self.halt(me, copy),
+            Effect::Gauge { copy } => self.gauge(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),
         }
     }
@@ -360,6 +361,12 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));
+    }
+
+    fn gauge(&mut self, me: ActorId, copy: CopyId) {
+        let left = self.parts.cores.left(self.parts.layout.core_index(me), self.now);
+        let score = Score::of(self.parts.workload.work(copy), left);
+        self.lane.push_front((me, Input::Gauged { copy, score }));
     }
 
     fn push(&mut self, due: Time, source: ActorId, event: Event) {

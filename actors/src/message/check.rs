@@ -79,10 +79,10 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Span, Time};
+    use crate::base::{Score, Span, Time};
     use crate::message::{
-        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Ring, Share, Stamp,
-        Steal, Visitor,
+        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Progress, Ring,
+        Share, Stamp, Steal, Visitor,
     };
     use crate::scripts::Jobs;
 
@@ -229,6 +229,18 @@ mod tests {
         let world = World::new();
         let beat = Heartbeat::Wait { wait: Span(u64::MAX), passing: Span(1), at: Time(u64::MAX) };
         world.only(&world.nodes(), &world.schedulers(), beat);
+    }
+
+    #[test]
+    fn progress_is_told_upwards_and_ends_at_all() {
+        let world = World::new();
+        let report = |task, score| {
+            let copy = JOB.task(task).copy(u32::MAX);
+            Progress::Report { copy, score: Score(score), at: Time(u64::MAX) }
+        };
+        world.only(&world.nodes(), &world.schedulers(), report(3, Score::ALL.0));
+        world.only(&[], &[], report(3, Score::ALL.0 + 1));
+        world.only(&[], &[], report(4, 0));
     }
 
     #[test]

@@ -10,13 +10,19 @@
 )]
 
 mod central_queue;
+mod dolly;
 mod eagle;
 mod full_repetition;
 mod gang;
+mod hadoop2;
 mod hawk;
+mod hedged;
 mod kubernetes;
+mod late;
 mod latin_square;
+mod mantri;
 mod murmuration;
+mod naive;
 mod peacock;
 mod random;
 mod round_robin;
@@ -25,15 +31,21 @@ mod yaq_c;
 mod yaq_d;
 
 pub use central_queue::CentralQueue;
+pub use dolly::Dolly;
 pub use eagle::Eagle;
 pub use full_repetition::{FullRepetition, Preempt};
 pub use gang::Gang;
+pub use hadoop2::Hadoop2;
 pub use hawk::Hawk;
+pub use hedged::Hedged;
 pub use kubernetes::{Kubernetes, Retry};
+pub use late::Late;
 pub use latin_square::LatinSquare;
+pub use mantri::Mantri;
 pub use murmuration::{
     Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,
 };
+pub use naive::Naive;
 pub use peacock::{Form as PeacockForm, Peacock};
 pub use random::Random;
 pub use round_robin::RoundRobin;
@@ -181,6 +193,12 @@ registry! {
     "kubernetes" => Kubernetes(Kubernetes),
     "yaq-d" => YaqD(YaqD),
     "yaq-c" => YaqC(YaqC),
+    "naive" => Naive(Naive),
+    "late" => Late(Late),
+    "hadoop2" => Hadoop2(Hadoop2),
+    "mantri" => Mantri(Mantri),
+    "dolly" => Dolly(Dolly),
+    "hedged" => Hedged(Hedged),
 }
 
 /// Refuses more than one scheduler, for policies that keep all state in one place.

@@ -189,7 +189,11 @@ impl Machine for Redundant {
                 self.members.up(actor, fx.layout());
                 self.relaunch(None, |_, server| server.is_none(), fx);
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

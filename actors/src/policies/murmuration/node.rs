@@ -177,7 +177,7 @@ impl Machine for Node {
                 self.forget(actor, fx);
             }
             Input::Up { actor } => self.teller.up(actor, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
         }
     }
 }
