@@ -232,7 +232,14 @@ impl<'a> Chaos<'a> {
         let any = [0, 1, 2, self.dice.below(1 << 20), u32::MAX][self.below(5)];
         let copy = task.copy(any);
         let turn = self.below(2) as u16;
-        let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
+        let row = Row {
+            job,
+            base: group,
+            len: 1 + self.below(3) as u16,
+            turn,
+            width: 1 + self.below(2) as u16,
+            attempt: any,
+        };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
         match self.below(36) {

@@ -44,7 +44,9 @@ impl Envelope<'_> {
     }
 
     pub(crate) fn has_row(&self, row: &Row) -> bool {
-        row.turn < row.len && self.has_range(row.job, row.base, u32::from(row.len))
+        row.turn < row.len
+            && (1..=row.len).contains(&row.width)
+            && self.has_range(row.job, row.base, u32::from(row.len))
     }
 
     pub(crate) fn has_tasks(&self, tasks: Tasks) -> bool {
@@ -122,7 +124,7 @@ mod tests {
     const NONE: JobId = JobId(1000);
 
     fn row(base: u32, len: u16, turn: u16) -> Row {
-        Row { job: JOB, base, len, turn, attempt: u32::MAX }
+        Row { job: JOB, base, len, turn, width: len, attempt: u32::MAX }
     }
 
     #[test]
@@ -146,6 +148,9 @@ mod tests {
             world.only(&[], &[], Probe::Grant { row: bad, group: 0 });
         }
         world.only(&[], &[], Launch::Row(Row { job: NONE, ..row(0, 1, 0) }));
+        for width in [0, 3, u16::MAX] {
+            world.only(&[], &[], Launch::Row(Row { width, ..row(0, 2, 0) }));
+        }
         for (job, base, len) in [(JOB, 0, 0), (JOB, 3, 2), (JOB, u32::MAX, u32::MAX), (NONE, 0, 1)] {
             world.only(&[], &[], Launch::Drop(Tasks { job, base, len, below: 1 }));
         }

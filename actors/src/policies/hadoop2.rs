@@ -206,7 +206,7 @@ mod tests {
         let allowed = |tasks, running| rule.allowed(running, &Table::new(tasks).view());
         assert_eq!([allowed(50, 40), allowed(2000, 40), allowed(500, 150)], [10.0, 20.0, 15.0]);
         let copied = (0..10).fold(table(30), |table, task| table.running(task, 0, 0.1).backup(task, 90, 0.1));
-        assert_eq!(look(&copied.clone().running(20, 0, 0.1)), NOBODY);
+        assert_eq!(look(&copied.running(20, 0, 0.1)), NOBODY);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use hawk::Hawk;
 pub use hedged::Hedged;
 pub use kubernetes::{Kubernetes, Retry};
 pub use late::Late;
-pub use latin_square::LatinSquare;
+pub use latin_square::{Binding, LatinSquare};
 pub use mantri::Mantri;
 pub use murmuration::{
     Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,

@@ -114,7 +114,7 @@ mod tests {
     fn one_backup_a_task_and_none_without_a_core() {
         let mut rule = Behind { running: Span::from_secs(60), by: 0.2, scan: Span::from_secs(3) };
         let table = Table::new(2).finished(1, 30).at(100).running(1, 0, 0.1);
-        assert_eq!(table.clone().look(&mut rule), [1]);
+        assert_eq!(table.look(&mut rule), [1]);
         assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
         assert_eq!(table.backup(1, 90, 0.0).look(&mut rule), NOBODY);
     }

@@ -419,7 +419,7 @@ mod tests {
     }
 
     fn row(turn: u16) -> Row {
-        Row { job: JOB, base: 0, len: 3, turn, attempt: u32::from(turn) }
+        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn) }
     }
 
     fn one(index: u32) -> Tasks {

@@ -4,9 +4,9 @@
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{
-    Dolly, Eagle, FullRepetition, Hadoop2, Hawk, Hedged, Kubernetes, Late, LatinSquare, Mantri, Murmuration,
-    MurmurationOrder, MurmurationSpread, MurmurationWait, Naive, Peacock, PeacockForm, PolicySpec, Retry,
-    Sparrow, SparrowForm, YaqC, YaqD,
+    Binding, Dolly, Eagle, FullRepetition, Hadoop2, Hawk, Hedged, Kubernetes, Late, LatinSquare, Mantri,
+    Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait, Naive, Peacock, PeacockForm,
+    PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
 };
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
@@ -58,8 +58,20 @@ impl Catalog for Load {
 pub fn policies() -> Vec<PolicySpec> {
     let mut all = PolicySpec::defaults();
     all.extend([
-        PolicySpec::LatinSquare(LatinSquare { order: 5, preemption: true }),
-        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false }),
+        PolicySpec::LatinSquare(LatinSquare { order: 5, ..LatinSquare::default() }),
+        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false, ..LatinSquare::default() }),
+        PolicySpec::LatinSquare(LatinSquare {
+            order: 5,
+            columns: Some(2),
+            choices: 2,
+            ..LatinSquare::default()
+        }),
+        PolicySpec::LatinSquare(LatinSquare {
+            order: 3,
+            choices: 2,
+            binding: Binding::Late,
+            ..LatinSquare::default()
+        }),
         PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),

@@ -105,11 +105,11 @@ impl<R: Rule> Central<R> {
         let ended = placed.attempts.take(index, |a| a.number == number && a.node == from);
         let completion = placed.open.complete(index);
         if let Some(ended) = ended {
-            let took = fx.now().since(ended.since);
             if placed.next_look.is_some() {
-                placed.took.push(took);
+                placed.took.push(fx.now().since(ended.since));
             }
-            self.rule.took(took);
+            let first = placed.attempts.of(index).map(|other| other.since).fold(ended.since, Time::min);
+            self.rule.took(fx.now().since(first));
             self.rule.progressed(number_of(from, fx), gain(ended.score, Score::ALL));
             self.release(ended);
         }

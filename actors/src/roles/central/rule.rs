@@ -77,7 +77,7 @@ pub trait Rule: Send {
     /// A copy on a node has done so much more of its work, in billionths; less, if it was stopped.
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
-    /// A copy finished a task in that time.
+    /// A task finished so long after the first of its copies was sent that ran until then.
     fn took(&mut self, _time: Span) {}
 }
 
