@@ -7,7 +7,6 @@ mod common;
 use std::fs;
 use std::net::SocketAddr;
 use std::thread;
-use std::time::Duration;
 
 use common::net::{Net, within};
 use common::worlds;
@@ -15,7 +14,7 @@ use tokio::sync::mpsc;
 use volary::parcel::Parcel;
 use volary::runtime::hosts::agent::{Agent, Settings};
 use volary::runtime::hosts::log::RunLog;
-use volary::runtime::hosts::protocol::{Assignment, Member, Order, PURPOSE_FRAME, Purpose, Word};
+use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Order, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
 use volary::transport::link::What;
@@ -73,14 +72,25 @@ impl Stage {
         Self { net, experiment, agent: address }
     }
 
-    /// A controller that the agent serves.
-    async fn controller(&self) -> Controller {
+    /// Somebody with the controller's identity, who has said hello.
+    async fn caller(&self) -> Controller {
         let transport = self.net.connector("controller");
         let peer = within(transport.connect("h1", self.agent)).await.unwrap();
         let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let mut controller = Controller { transport, control, clock: 0 };
+        Controller { transport, connection: peer.connection, control, clock: 0 }
+    }
+
+    /// The order to load the experiment.
+    fn load(&self) -> Order {
         let bundle = Box::new(self.experiment.bundle().unwrap());
-        controller.say(Order::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }).await;
+        Order::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }
+    }
+
+    /// A controller that the agent serves.
+    async fn controller(&self) -> Controller {
+        let mut controller = self.caller().await;
+        controller.say(Order::Claim).await;
+        controller.say(self.load()).await;
         assert!(matches!(controller.hear().await, Word::Loaded));
         controller
     }
@@ -105,7 +115,7 @@ impl Stage {
     /// h2 calls the agent for a run.
     async fn call(&self, h2: &Transport, run: u64) -> Connection {
         let peer = within(h2.connect("h1", self.agent)).await.unwrap();
-        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
+        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
         control.send(&Purpose { run }).await.unwrap();
         peer.connection
     }
@@ -141,6 +151,7 @@ impl Stage {
 
 struct Controller {
     transport: Transport,
+    connection: Connection,
     control: Control<Order, Word>,
     /// The agent's clock, which is the common one here.
     clock: i64,
@@ -178,10 +189,13 @@ impl Controller {
         self.prepare(stage.unit(run, &[("h1", stage.agent)])).await;
         assert!(matches!(self.hear().await, Word::Ready { run: ready } if ready == run));
         self.start().await;
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // Until something was seen.
+        while !matches!(&within(self.control.receive()).await.unwrap(), Word::Notes { notes, .. } if !notes.is_empty())
+        {
+        }
         self.say(Order::Stop).await;
         let Word::Account(end) = self.hear().await else { panic!("no last word") };
-        assert!(end.tally.events > 0, "nothing happened in 200 ms");
+        assert!(end.tally.events > 0);
     }
 
     async fn leave(self) {
@@ -221,17 +235,41 @@ async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
 #[tokio::test]
 async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     let stage = Stage::new();
-    let transport = stage.net.connector("controller");
-    let peer = within(transport.connect("h1", stage.agent)).await.unwrap();
-    let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
-    let mut controller = Controller { transport, control, clock: 0 };
-    let mut bundle = Box::new(stage.experiment.bundle().unwrap());
-    bundle.files.files.clear();
-    controller.say(Order::Load { bundle, hosts: vec!["h1".to_owned()] }).await;
+    let mut controller = stage.caller().await;
+    let mut load = stage.load();
+    if let Order::Load { bundle, .. } = &mut load {
+        bundle.files.files.clear();
+    }
+    controller.say(Order::Claim).await;
+    controller.say(load).await;
     let Word::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("e.toml"), "{why}");
     controller.leave().await;
     stage.controller().await.run(&stage, 1).await;
+}
+
+/// Nobody makes an agent take in an experiment that it does not serve.
+#[tokio::test]
+async fn only_who_has_claimed_an_agent_says_more_than_a_word() {
+    let stage = Stage::new();
+    let mut rash = stage.caller().await;
+    rash.say(stage.load()).await;
+    let end = within(rash.connection.ended()).await.to_string();
+    assert!(end.contains("where 64 are the most"), "{end}");
+    let mut first = stage.controller().await;
+    let mut second = stage.caller().await;
+    second.say(Order::Claim).await;
+    let Word::Refused { run: 0, why } = second.hear().await else { panic!("not refused") };
+    assert!(why.contains("busy with a run of the controller"), "{why}");
+    first.run(&stage, 1).await;
+    first.leave().await;
+    // One that claims it and then brings something else is sent away, and the next is served.
+    let mut vague = stage.caller().await;
+    vague.say(Order::Claim).await;
+    vague.say(Order::Stop).await;
+    let end = within(vague.connection.ended()).await.to_string();
+    assert!(end.contains("brings no experiment"), "{end}");
+    stage.controller().await.run(&stage, 2).await;
 }
 
 #[tokio::test]

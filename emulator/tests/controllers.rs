@@ -5,20 +5,27 @@
 mod common;
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::binary::{lines, text};
-use common::net::{Net, PATIENT, within};
+use common::net::{Net, PATIENT, relay, within};
+use common::worlds;
+use serde_json::Value;
 use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
+use volary::parcel::{Observation, Seen};
 use volary::runtime::closing::Tally;
 use volary::runtime::hosts::protocol::{Account, Order, Word};
+use volary::spec::{Experiment, Overrides};
+use volary::transport::connection::Close;
 use volary::transport::endpoint::Accepted;
 use volary::transport::{Connection, Control, Options, Transport};
 use volary::wire::LARGEST_FRAME;
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{CopyId, JobId, Span, Time};
+use volary_actors::machine::Note;
 
 /// Two units that end when their time has come.
 const EXPERIMENT: &str = r#"title = "controllers"
@@ -50,11 +57,16 @@ impl Stage {
         let net = Net::new();
         fs::write(net.folder("e.toml"), EXPERIMENT).unwrap();
         let doors: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
-        let host = |(name, (door, _)): (&&str, &(Transport, Accepted))| {
-            format!("[[host]]\nname = \"{name}\"\naddress = \"{}\"\n", door.address().unwrap())
-        };
-        fs::write(net.folder("lab.toml"), names.iter().zip(&doors).map(host).collect::<String>()).unwrap();
-        Self { net, doors }
+        let address = |(door, _): &(Transport, Accepted)| door.address().unwrap();
+        let stage = Self { net, doors };
+        stage.hosts(names.iter().zip(stage.doors.iter().map(address)));
+        stage
+    }
+
+    /// Writes the hosts file.
+    fn hosts<'a>(&self, hosts: impl Iterator<Item = (&'a &'a str, SocketAddr)>) {
+        let host = |(name, address)| format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n");
+        fs::write(self.net.folder("lab.toml"), hosts.map(host).collect::<String>()).unwrap();
     }
 
     /// `volary run` in the background.
@@ -70,6 +82,10 @@ impl Stage {
     fn out(&self) -> PathBuf {
         self.net.folder("r")
     }
+
+    fn manifest(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.out().join("manifest.json")).unwrap()).unwrap()
+    }
 }
 
 /// An agent that a controller has taken.
@@ -82,7 +98,9 @@ impl Agent {
     async fn taken(accepted: &mut Accepted) -> Self {
         let peer = within(accepted.next()).await.unwrap();
         let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        Self { connection: peer.connection, control }
+        let mut agent = Self { connection: peer.connection, control };
+        assert!(matches!(agent.hear().await, Order::Claim));
+        agent
     }
 
     async fn say(&mut self, word: Word) {
@@ -98,8 +116,8 @@ impl Agent {
         }
     }
 
-    /// Until a unit has begun; gives its number.
-    async fn begun(&mut self) -> u64 {
+    /// Until a unit can begin; gives its number.
+    async fn ready(&mut self) -> u64 {
         let mut order = self.hear().await;
         if matches!(order, Order::Load { .. }) {
             self.say(Word::Loaded).await;
@@ -107,14 +125,33 @@ impl Agent {
         }
         let Order::Prepare(unit) = order else { panic!("no unit to prepare") };
         self.say(Word::Ready { run: unit.run }).await;
-        assert!(matches!(self.hear().await, Order::Start { .. }));
         unit.run
+    }
+
+    /// Until a unit has begun; gives its number.
+    async fn begun(&mut self) -> u64 {
+        let run = self.ready().await;
+        assert!(matches!(self.hear().await, Order::Start { .. }));
+        run
+    }
+
+    /// What the controller's clock shows.
+    async fn time(&mut self) -> i64 {
+        self.say(Word::Ping { sent: 0 }).await;
+        loop {
+            if let Order::Pong { here, .. } = within(self.control.receive()).await.unwrap() {
+                return here;
+            }
+        }
     }
 
     /// Nothing was seen, and nothing will be before the unit's end.
     async fn report(&mut self) {
-        let mark = Time::ZERO + Span::from_secs(2);
-        self.say(Word::Notes { notes: Vec::new(), mark, progress: mark }).await;
+        self.saw(Vec::new(), Time::ZERO + Span::from_secs(2)).await;
+    }
+
+    async fn saw(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.say(Word::Notes { notes, mark, progress: mark }).await;
     }
 
     async fn stopped(&mut self) {
@@ -201,4 +238,83 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
+}
+
+/// However far a host is, it hears of the start before it.
+#[tokio::test]
+async fn a_far_host_is_told_in_time_to_start() {
+    let mut stage = Stage::new(&["h1"]);
+    let far = relay(stage.doors[0].0.address().unwrap(), |_, _| Some(Duration::from_millis(150))).await;
+    stage.hosts([(&"h1", far)].into_iter());
+    let mut run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    host.ready().await;
+    let Order::Start { at } = host.hear().await else { panic!("no start") };
+    // Asked when the order has come, and answered later.
+    let now = host.time().await;
+    assert!(at > now, "the start was {} ms ago", (now - at) / 1_000_000);
+    run.kill().unwrap();
+    run.wait().unwrap();
+}
+
+/// What ran on a host that is lost is lost, what ran elsewhere was cut off, and the user is told where all this is.
+#[tokio::test]
+async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
+    let mut stage = Stage::new(&["h1", "h2"]);
+    let experiment = Experiment::load(&stage.net.folder("e.toml"), &Overrides::default()).unwrap();
+    let world = worlds(&experiment).next().unwrap();
+    let run = stage.run();
+    let [(_, first), (_, second)] = &mut stage.doors[..] else { panic!("two doors") };
+    let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
+    tokio::join!(h1.begun(), h2.begun());
+    // Half of the nodes are on each host. A job has arrived, and each host runs a copy of it.
+    let seen = |at, what| Observation { at: Time(at), what };
+    let layout = world.layout();
+    let arrived = Seen::Note(layout.client(0), Note::Arrived { job: JobId(0) });
+    let started = |task, node| {
+        let copy = CopyId { task: JobId(0).task(task), attempt: 0 };
+        Seen::Note(layout.worker(node, 0), Note::Started { copy, resumed: false })
+    };
+    h1.saw(vec![seen(1, arrived), seen(2, started(0, 0))], Time(10)).await;
+    h2.saw(vec![seen(2, started(1, 3))], Time(10)).await;
+    // Both reports have been heard when what follows them is answered.
+    tokio::join!(h1.time(), h2.time());
+    h2.connection.close(Close::Failed, "the power is off");
+    h1.stopped().await;
+    h1.end().await;
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
+    let manifest = stage.manifest();
+    let cell = &manifest["cells"][0];
+    let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
+    assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
+    let failed: Value = serde_json::from_slice(&fs::read(stage.out().join(file)).unwrap()).unwrap();
+    let copies = &failed["summary"]["copies"];
+    let counts = ["started", "preempted", "lost"].map(|count| copies[count].as_u64().unwrap());
+    assert_eq!(counts, [2, 1, 1], "{failed}");
+    let lost =
+        serde_json::json!([{ "cell": cell, "why": "the peer closed: the power is off", "expected": false }]);
+    assert_eq!(manifest["hosts"][1]["lost"], lost);
+    assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
+}
+
+/// One that is lost before a unit begins is named in the manifest as well.
+#[tokio::test]
+async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
+    let mut stage = Stage::new(&["h1"]);
+    let run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    assert!(matches!(host.hear().await, Order::Load { .. }));
+    host.say(Word::Loaded).await;
+    assert!(matches!(host.hear().await, Order::Prepare(_)));
+    host.connection.close(Close::Failed, "the power is off");
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
+    let lost = &stage.manifest()["hosts"][0]["lost"];
+    assert_eq!(
+        (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
+        (stage.manifest()["cells"][0].as_str(), 1)
+    );
 }

@@ -5,166 +5,13 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::binary::{self, expect, lines, text};
+use common::binary::{expect, lines};
+use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish};
 use serde_json::Value;
-use tempfile::TempDir;
-
-/// A run of some emulated seconds, small enough for any machine.
-const EXPERIMENT: &str = r#"title = "hosts"
-seed = 5
-[cluster]
-nodes = 12
-schedulers = 3
-[workload.synthetic]
-jobs = 80
-tasks = 4
-interarrival = { exponential = { mean = "50ms" } }
-[service]
-demand = { exponential = { mean = "100ms" } }
-[network]
-one_way = "10ms"
-loss = 0.02
-duplicate = 0.02
-[[policy]]
-sparrow = {}
-[[policy]]
-peacock = {}
-"#;
-
-/// One that goes on until somebody ends it.
-const LONG: &str = r#"title = "long"
-seed = 5
-[cluster]
-nodes = 12
-[workload.synthetic]
-jobs = 20_000
-tasks = 2
-interarrival = "50ms"
-[service]
-demand = "50ms"
-[network]
-one_way = "5ms"
-[[policy]]
-random = {}
-[run.record]
-inputs = true
-"#;
-
-/// Guards against a test that hangs; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Hosts on loopback, with a folder for everything.
-struct Cluster {
-    folder: TempDir,
-    agents: Vec<Child>,
-}
-
-impl Cluster {
-    /// Three agents; `extra` are further arguments of the second.
-    fn start(extra: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
-        fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
-        fs::write(path.join("long.toml"), LONG).unwrap();
-        let hosts = ["--host", "h1=127.0.0.1:1", "--host", "h2=127.0.0.2:2", "--host", "h3=127.0.0.3:3"];
-        expect(path, &[&["certs", "ids"], &hosts[..]].concat(), 0);
-        let mut cluster = Self { folder, agents: Vec::new() };
-        let mut file = String::new();
-        for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
-            let extra = if i == 1 { extra } else { &[] };
-            let address = cluster.agent(name, &format!("127.0.0.{}:0", i + 1), extra);
-            file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
-        }
-        fs::write(cluster.path().join("ids/hosts.toml"), file).unwrap();
-        cluster
-    }
-
-    /// Starts an agent; returns where it listens.
-    fn agent(&mut self, name: &str, listen: &str, extra: &[&str]) -> String {
-        let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["agent", "--listen", listen, "--identity"])
-            .arg(self.path().join("ids").join(name))
-            .args(if extra.contains(&"--lease") { &[][..] } else { &["--lease", "4s"] })
-            .args(extra)
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        self.agents.push(child);
-        line.trim().rsplit(' ').next().unwrap().to_owned()
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// `volary run` in the background.
-    fn run(&self, file: &str, out: &str) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["run", file, "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", out])
-            .current_dir(self.path())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    }
-
-    /// What each host says of itself.
-    fn states(&self) -> Vec<String> {
-        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
-        let states: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
-        states
-            .iter()
-            .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
-            .collect()
-    }
-
-    /// Waits until hosts say so.
-    fn until(&self, done: impl Fn(&[String]) -> bool) {
-        let late = Instant::now() + PATIENCE;
-        while !done(&self.states()) {
-            assert!(Instant::now() < late, "hosts stay {:?}", self.states());
-            std::thread::sleep(Duration::from_millis(200));
-        }
-    }
-
-    /// Waits until a host has logged these words.
-    fn logged(&self, out: &str, host: &str, words: &str) {
-        let file = self.path().join(out).join("logs").join(format!("{host}.log"));
-        let late = Instant::now() + PATIENCE;
-        while !fs::read_to_string(&file).is_ok_and(|log| log.contains(words)) {
-            assert!(Instant::now() < late, "{host} does not log {words}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        for agent in &mut self.agents {
-            let _ = agent.kill();
-            let _ = agent.wait();
-        }
-    }
-}
-
-/// Ends a run that should end by itself; returns its status and what it said.
-fn finish(mut run: Child) -> (Option<i32>, String) {
-    let late = Instant::now() + PATIENCE;
-    while run.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < late, "the run does not end");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let output = run.wait_with_output().unwrap();
-    (output.status.code(), text(&output.stderr))
-}
 
 #[test]
 fn the_same_experiment_on_hosts_and_in_virtual_time() {
@@ -189,9 +36,9 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
     }
     assert!(cluster.states().iter().all(|state| state == "idle"), "{:?}", cluster.states());
     assert_hosts_are_recorded(&cluster, "there", 2);
-    assert!(manifest(&cluster, "here")["hosts"].is_null());
+    assert!(cluster.manifest("here")["hosts"].is_null());
     for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
-        let log = log(&cluster, "there", name);
+        let log = cluster.log("there", name);
         assert!(log.contains("controller (127.0.0.1:") && log.contains("takes over"), "{log}");
         assert_eq!(
             log.matches(&format!("seed 5, shard {i} of 3: 4 nodes and 1 schedulers")).count(),
@@ -200,11 +47,6 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
         );
         assert_eq!(log.matches("over after").count(), 2, "{log}");
     }
-}
-
-/// What a host logged during a run, as the run directory has it.
-fn log(cluster: &Cluster, out: &str, host: &str) -> String {
-    fs::read_to_string(cluster.path().join(out).join("logs").join(format!("{host}.log"))).unwrap()
 }
 
 #[test]
@@ -251,13 +93,9 @@ fn who_is_turned_away_is_shown() {
     assert_eq!(state()[1]["turned_away"]["handshake"], 0, "nobody came to the others");
 }
 
-fn manifest(cluster: &Cluster, out: &str) -> Value {
-    serde_json::from_slice(&fs::read(cluster.path().join(out).join("manifest.json")).unwrap()).unwrap()
-}
-
 /// The manifest names the hosts, what each held in every cell, and how far their clocks can be trusted.
 fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
-    let manifest = manifest(cluster, out);
+    let manifest = cluster.manifest(out);
     let hosts = manifest["hosts"].as_array().unwrap();
     let file = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
     for (i, (host, (name, nodes))) in
@@ -291,8 +129,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let mut cluster = Cluster::start(&[]);
     let run = cluster.run("long.toml", "r");
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
-    cluster.logged("r", "h2", "shard 1 of 3");
-    std::thread::sleep(Duration::from_secs(2));
+    cluster.reached("r", &[0, 1, 2], 1);
     cluster.agents[1].kill().unwrap();
     let (status, said) = finish(run);
     assert_eq!(status, Some(3), "{said}");
@@ -304,9 +141,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     assert!(failed["summary"]["jobs"]["submitted"].as_u64().unwrap() > 0, "{failed}");
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
     // What it said and what it was told until then is there.
-    assert!(
-        log(&cluster, "r", "h2").contains("shard 1 of 3") && log(&cluster, "r", "h3").contains("over after")
-    );
+    assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
     let (replayed, _) = expect(cluster.path(), &["replay", "r"], 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
     assert!(replayed.contains("the log of shard 1 of 3, host h2, ends early, at "), "{replayed}");
@@ -318,23 +153,30 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     assert_eq!(status, Some(0), "{said}");
 }
 
+/// The lease of an agent that says nothing of it.
+const DEFAULT_LEASE: Duration = Duration::from_secs(10);
+
 /// The controller has no limit of its own: a host that was not heard for longer than the default lease is not lost.
 #[test]
 fn a_lease_is_as_long_as_its_agent_says() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
-    fs::write(path.join("e.toml"), EXPERIMENT.replace("jobs = 80", "jobs = 300")).unwrap();
+    let longer = EXPERIMENT.replace("jobs = 80", "jobs = 300") + "[run.record]\ninputs = true\n";
+    fs::write(path.join("e.toml"), longer).unwrap();
     expect(&path, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
     let address = cluster.agent("h1", "127.0.0.1:0", &["--lease", "60s"]);
     fs::write(path.join("ids/hosts.toml"), format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n"))
         .unwrap();
-    let run = cluster.run("e.toml", "r");
-    cluster.until(|states| states[0].starts_with("runs for"));
-    std::thread::sleep(Duration::from_secs(1));
+    let mut run = cluster.run("e.toml", "r");
+    cluster.reached("r", &[0], 1);
     let agent = cluster.agents[0].id().to_string();
     let signal = |name: &str| assert!(Command::new("kill").args([name, &agent]).status().unwrap().success());
     signal("-STOP");
-    std::thread::sleep(Duration::from_secs(12));
+    let silent = Instant::now();
+    while silent.elapsed() < DEFAULT_LEASE + Duration::from_secs(2) {
+        assert!(run.try_wait().unwrap().is_none(), "it is given up too early");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     signal("-CONT");
     let (status, said) = finish(run);
     assert_eq!(status, Some(0), "{said}");
@@ -357,13 +199,20 @@ fn a_host_that_was_to_die_may() {
     fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
     let run = cluster.run("faulty.toml", "r");
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
-    cluster.logged("r", "h3", "shard 2 of 3");
-    std::thread::sleep(Duration::from_secs(3));
+    // The others have gone beyond the crash, which they cannot without it.
+    cluster.reached("r", &[0, 1], 2);
     cluster.agents[2].kill().unwrap();
     let (status, said) = finish(run);
     assert_eq!(status, Some(0), "{said}");
     let summary = lines(&fs::read_to_string(cluster.path().join("r/summary.jsonl")).unwrap());
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
+    // Nothing went wrong, and the user is told all the same.
+    let words = "host h3 was lost, after all that it held had crashed for good";
+    assert!(said.contains(words), "{said}");
+    let hosts = &cluster.manifest("r")["hosts"];
+    let [lost] = &hosts[2]["lost"].as_array().unwrap()[..] else { panic!("{hosts}") };
+    assert_eq!((&lost["cell"], &lost["expected"]), (&hosts[2]["held"][0]["cells"][0], &true.into()));
+    assert!(hosts[0].get("lost").is_none() && hosts[1].get("lost").is_none(), "{hosts}");
 }
 
 #[test]

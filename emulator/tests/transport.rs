@@ -8,12 +8,15 @@ mod common;
 
 use std::time::Duration;
 
-use common::net::{Guest, Hostile, Net, Rig, batch, frame, parcel, within};
+use common::hostile::{Guest, Hostile, hello};
+use common::net::{Net, Rig, batch, frame, parcel, relay, within};
 use volary::transport::connection::Close;
 use volary::transport::link::{SendError, What};
 use volary::transport::{Control, End, Options, Role, Transport};
 use volary::wire::{self, WireError};
 use volary_actors::base::Class;
+
+const VERSION: u8 = wire::PROTOCOL as u8;
 
 #[tokio::test]
 async fn parcels_and_frames_cross() {
@@ -119,16 +122,23 @@ async fn a_wrong_hello_is_refused() {
     let mut rig = Rig::new(Options { patience: Duration::from_secs(3), ..Options::default() }).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     let folder = rig.net.folder("h3");
-    let mut other_version = common::net::hello("h3");
+    let mut other_version = hello("h3");
     other_version[wire::PREFIX] = 99;
     let mut other_engine = Vec::new();
     wire::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
+    // The same version with a message more.
+    let other_build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
+    let mut other_messages = Vec::new();
+    wire::encode(&(&other_build, Role::Host, "h3"), 1000, &mut other_messages).unwrap();
+    let both =
+        format!("runs volary {other_build} and this is volary {}: install", volary::transport::engine());
     for (words, reason) in [
-        (other_version, "install the same version"),
+        (other_version, "a frame of protocol 99, but this volary speaks 2: install the same version"),
         (other_engine, "runs volary 0.0.0-elsewhere"),
-        (common::net::hello("h2"), "h3 says it is h2"),
+        (other_messages, &both),
+        (hello("h2"), "h3 says it is h2"),
         (vec![255; 64], "where 1024 are the most"),
-        (frame(&[1, 200, 3, 4]), "ends early"),
+        (frame(&[VERSION, 200, 3, 4]), "ends early"),
         (Vec::new(), ""), // says nothing at all
     ] {
         let before = rig.server.refusals();
@@ -161,7 +171,7 @@ async fn broken_frames_end_their_link_only() {
     for (bytes, want) in [
         // A version, a number, a stamp, and no message that there is.
         (
-            frame(&[&[1][..], &[0; 8 + 29], &[255; 8]].concat()),
+            frame(&[&[VERSION][..], &[0; 8 + 29], &[255; 8]].concat()),
             (|e| matches!(e, WireError::Garbage(_))) as Want,
         ),
         (oversize, |e| matches!(e, WireError::Oversize { limit: wire::PARCEL_FRAME, .. })),
@@ -184,7 +194,7 @@ async fn broken_frames_end_their_link_only() {
     for sequence in [0, 0, 5] {
         hostile.datagram(&batch(sequence, &[parcel(1)])[wire::PREFIX..]);
     }
-    hostile.datagram(b"\x01 and then nothing sensible");
+    hostile.datagram(&[&[VERSION][..], b" and then nothing sensible"].concat());
     assert!(protocol(&hostile.end_of_link().await, |e| matches!(
         e,
         WireError::Garbage(_) | WireError::Truncated
@@ -219,8 +229,8 @@ async fn broken_control_frames_end_their_connection_only() {
     let mut rig = Rig::new(Options::default()).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     for (bytes, words) in [
-        (frame(&[1, 250]), "ends early"),
-        (frame(&[1, 3, 1, 1, 1, 1]), "1 bytes after the end"),
+        (frame(&[VERSION, 250]), "ends early"),
+        (frame(&[VERSION, 3, 1, 1, 1, 1]), "1 bytes after the end"),
         (((8 << 20) + 1_u32).to_le_bytes().to_vec(), "8388609 bytes where 8388608 are the most"),
     ] {
         let mut hostile = Guest::joins(&mut rig).await;
@@ -267,31 +277,66 @@ async fn a_slow_reader_is_seen_and_nothing_is_lost() {
     rig.exchange(100).await;
 }
 
-/// Thousands knock at once, without a certificate or with one: bounded numbers get in, and the good link goes on.
+/// Ten thousand knock at once from one address, without a certificate or with one: few get in, the good link goes
+/// on, and the controller is let in from elsewhere meanwhile.
 #[tokio::test]
 async fn a_crowd_at_the_door_does_not_disturb() {
-    let options = Options { connections: 24, handshakes: 8, ..Options::default() };
+    let options =
+        Options { connections: 24, per_name: 3, handshakes: 8, per_source: 4, ..Options::default() };
     let mut rig = Rig::new(options).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     let folder = rig.net.folder("h3");
     let (stranger, member) = (Hostile::new(&folder, None), Hostile::new(&folder, Some(&folder)));
-    let crowd = 3000;
-    let knocks: Vec<_> = (0..crowd)
-        .map(|i| if i % 8 == 0 { member.knock(rig.address()) } else { stranger.knock(rig.address()) })
-        .collect();
-    let mut knocks: tokio::task::JoinSet<_> = knocks.into_iter().collect();
-    for _ in 0..20 {
+    let address = rig.address();
+    let crowd = tokio::spawn(async move {
+        let mut inside = Vec::new();
+        for _ in 0..10 {
+            let knock = |i| if i % 8 == 0 { member.knock(address) } else { stranger.knock(address) };
+            let knocks: tokio::task::JoinSet<_> = (0..1000).map(knock).collect();
+            inside.extend(knocks.join_all().await.into_iter().flatten());
+        }
+        inside
+    });
+    let elsewhere = rig.net.connector_at("controller", [127, 0, 0, 2]);
+    let mut members = Vec::new();
+    while !crowd.is_finished() {
         rig.exchange(500).await;
+        let _here = elsewhere.connect("h1", address).await.expect("the controller gets in");
+        loop {
+            let peer = within(rig.accepted.next()).await.unwrap();
+            if peer.who.role == Role::Controller {
+                break;
+            }
+            members.push(peer);
+        }
     }
-    let mut inside = Vec::new();
-    while let Some(knock) = within(knocks.join_next()).await {
-        inside.extend(knock.unwrap());
-        assert!(inside.len() <= 24);
-    }
+    assert!((1..=3).contains(&members.len()), "{} of one name", members.len());
+    drop(crowd.await.unwrap());
     rig.exchange(500).await;
     let refusals = rig.server.refusals();
     assert!(refusals.full > 0 && refusals.handshake > 0, "{refusals:?}");
     assert!(refusals.recent.len() <= 16);
+}
+
+/// Handshakes that are begun and left alone hold places: nobody else's, and not for long.
+#[tokio::test]
+async fn half_open_handshakes_keep_nobody_out() {
+    let patience = Duration::from_secs(600);
+    let mut rig = Rig::new(Options { handshakes: 8, per_source: 4, patience, ..Options::default() }).await;
+    let folder = rig.net.folder("h3");
+    let mut knocks = tokio::task::JoinSet::new();
+    for _ in 0..12 {
+        // It learns how to prove its address, and hears nothing more.
+        let deaf =
+            relay(rig.address(), |to_client, before| (!to_client || before == 0).then_some(Duration::ZERO));
+        knocks.spawn(Hostile::new(&folder, None).knock(deaf.await));
+    }
+    rig.refused_since(&rig.server.refusals(), |now| now.full).await;
+    let elsewhere = rig.net.connector_at("controller", [127, 0, 0, 2]);
+    within(elsewhere.connect("h1", rig.address())).await.expect("their source is full, and no other");
+    let beside = rig.net.connector("controller");
+    within(beside.connect("h1", rig.address())).await.expect("they have had their turn");
+    rig.exchange(100).await;
 }
 
 /// A machine that stops is noticed by its silence.

@@ -32,6 +32,9 @@ pub struct YaqD {
     pub silent: bool,
     /// Adds up to one period, drawn anew for each heartbeat, to what schedulers believe, as in the simulators.
     pub jitter: bool,
+    /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
+    /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
+    pub remembers: bool,
     /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
     pub nodes: f64,
     /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: which of them run
@@ -48,6 +51,7 @@ impl Default for YaqD {
             together: false,
             silent: false,
             jitter: false,
+            remembers: true,
             nodes: 1.0,
             srpt: true,
             bypass: 5.0,
@@ -143,6 +147,22 @@ mod tests {
         scheduler.hear(b, beat(30, 3));
         scheduler.hear(a, beat(0, 2));
         assert_eq!(placed(&mut scheduler, JobId(1)), [2; 5]);
+    }
+
+    /// Two jobs of one task before the next heartbeat: both go to the idle node if the first is forgotten.
+    #[test]
+    fn a_scheduler_that_forgets_starts_each_job_from_the_heartbeats() {
+        for (remembers, second) in [(true, 1), (false, 0)] {
+            let layout = Layout::new(1, 0, [1, 1]);
+            let (me, config) = (layout.scheduler(0), YaqD { remembers, ..YaqD::default() });
+            let machine = config.scheduler(seat(&layout, me, 0));
+            let mut scheduler = Bench::new(layout, me, 1, machine);
+            let wait = Span::from_millis(500);
+            let late = Heartbeat::Wait { wait, passing: Span::ZERO, at: Time(1) };
+            scheduler.hear(scheduler.layout.node(1), late);
+            assert_eq!(placed(&mut scheduler, JOB), [0], "0 s against half of one");
+            assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s, or again none, against half of one");
+        }
     }
 
     #[test]

@@ -130,7 +130,11 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
         State::Failed => {
             for failure in &outcome.failures {
                 let why = failure.log.lines().next().unwrap_or("no log");
-                tracing::error!("{} with seed {} failed: {why}", failure.policy, failure.seed);
+                let kept = rundir::failure_path(&run.out, &failure.id);
+                let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
+                    format!("; what was measured until then is in {}", kept.display())
+                });
+                tracing::error!("{} with seed {} failed: {why}{kept}", failure.policy, failure.seed);
             }
             return ExitCode::from(3);
         }

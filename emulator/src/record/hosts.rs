@@ -16,6 +16,29 @@ pub struct HostRecord {
     pub weight: f64,
     /// What it held; cells in which that was the same share an entry.
     pub held: Vec<Held>,
+    /// Cells in which it was lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Lost>,
+}
+
+/// That a host was lost while a cell was run.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Lost {
+    /// Id of the cell.
+    pub cell: String,
+    /// What is known of why.
+    pub why: String,
+    /// Whether all that the host held had crashed for good by then, as the experiment says: such a run goes on.
+    pub expected: bool,
+}
+
+impl Lost {
+    /// It in words, of a host of that name.
+    #[must_use]
+    pub fn note(&self, host: &str) -> String {
+        let when = if self.expected { ", after all that it held had crashed for good" } else { "" };
+        format!("host {host} was lost{when}: {}", self.why)
+    }
 }
 
 /// What a host held of the emulated cluster.
@@ -59,6 +82,7 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     for host in known.iter_mut() {
         host.held.iter_mut().for_each(|held| held.cells.retain(|cell| !again(cell)));
         host.held.retain(|held| !held.cells.is_empty());
+        host.lost.retain(|lost| !again(&lost.cell));
     }
     for host in more {
         let same = known.iter_mut().find(|old| (&old.name, old.address) == (&host.name, host.address));
@@ -67,6 +91,7 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
             continue;
         };
         old.weight = host.weight;
+        old.lost.extend(host.lost.iter().cloned());
         for held in &host.held {
             let alike = |old: &&mut Held| {
                 (old.shard, &old.nodes, &old.schedulers) == (held.shard, &held.nodes, &held.schedulers)
@@ -93,7 +118,13 @@ mod tests {
     fn host(name: &str, shard: u16, nodes: &str, cells: &[&str]) -> HostRecord {
         let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
         let held = vec![Held { shard, nodes: nodes.to_owned(), schedulers: "0".to_owned(), cells }];
-        HostRecord { name: name.to_owned(), address: ([127, 0, 0, 1], 4433).into(), weight: 1.0, held }
+        HostRecord {
+            name: name.to_owned(),
+            address: ([127, 0, 0, 1], 4433).into(),
+            weight: 1.0,
+            held,
+            lost: Vec::new(),
+        }
     }
 
     #[test]
@@ -113,5 +144,22 @@ mod tests {
         assert_eq!([0, 1].map(|shard| of_shard(&known, "a", shard)), [Some("h1"), Some("h2")]);
         assert_eq!([0, 1].map(|shard| of_shard(&known, "b", shard)), [Some("h2"), Some("h3")]);
         assert_eq!(of_shard(&known, "c", 0), None);
+    }
+
+    #[test]
+    fn a_loss_is_of_the_cell_as_it_ran_last() {
+        let lost = |cell: &str| Lost {
+            cell: cell.to_owned(),
+            why: "the peer fell silent".to_owned(),
+            expected: false,
+        };
+        let mut known = vec![host("h1", 0, "0-9", &["a"])];
+        // Once before a cell, and once more after it.
+        add(&mut known, &[HostRecord { lost: vec![lost("a")], ..host("h1", 0, "0-9", &["a"]) }]);
+        add(&mut known, &[HostRecord { lost: vec![lost("b")], ..host("h1", 0, "0-9", &["b"]) }]);
+        assert_eq!((known.len(), &known[0].lost[..]), (1, &[lost("a"), lost("b")][..]));
+        add(&mut known, &[host("h2", 0, "0-9", &["a"])]);
+        assert_eq!(known[0].lost, [lost("b")], "it was run again, on another host");
+        assert_eq!(lost("a").note("h1"), "host h1 was lost: the peer fell silent");
     }
 }

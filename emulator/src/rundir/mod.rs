@@ -19,6 +19,7 @@
 //! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
 
 mod differ;
+mod disk;
 mod hosts;
 mod load;
 mod merge;
@@ -35,10 +36,9 @@ use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use self::disk::{append, read, remove, replace, write, write_json};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
 use crate::record::{parquet, perfetto};
@@ -312,7 +312,9 @@ fn record_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.json"))
 }
 
-fn failure_path(root: &Path, id: &str) -> PathBuf {
+/// Where a cell that could not finish is kept.
+#[must_use]
+pub fn failure_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.failed.json"))
 }
 
@@ -359,48 +361,6 @@ fn lock(root: &Path) -> Result<File, Error> {
     let written = file.set_len(0).and_then(|()| file.rewind());
     written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
     Ok(file)
-}
-
-/// Appends all of it or nothing.
-fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    let end = file.metadata()?.len();
-    file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
-}
-
-/// Writes a file beside `path` and renames it to `path` if `fill` succeeds.
-fn replace<T, E>(path: &Path, fill: impl FnOnce(File) -> Result<T, E>) -> io::Result<Result<T, E>> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let filled = fill(File::create(&partial)?);
-    if filled.is_ok() {
-        fs::rename(&partial, path)?
-    } else {
-        fs::remove_file(&partial)?
-    }
-    Ok(filled)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace(path, |mut file| file.write_all(bytes)).map_err(io("create", path))?.map_err(io("write", path))
-}
-
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    let mut text = serde_json::to_string(value).map_err(damaged(path))?;
-    text.push('\n');
-    write(path, text.as_bytes())
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read_to_string(path).map_err(io("read", path))?;
-    serde_json::from_str(&text).map_err(damaged(path))
-}
-
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io("remove", path)(error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
 }
 
 fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -34,7 +34,7 @@ use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
 use crate::rundir::{self, RunDir};
 use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
 use crate::stats::enough;
-use hosts::fleet::Session;
+use hosts::controller::Controller;
 use hosts::{Fleet, HostsError, nothing_held};
 pub use pool::Watch;
 
@@ -128,8 +128,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut units = experiment.units(options.shard);
     let mut manifest = manifest(experiment, options, &units);
     // Before the folder: a run that cannot begin leaves none.
-    let session = session(experiment, options, watch)?;
-    manifest.hosts = session.as_ref().map(|session| nothing_held(session.members()));
+    let controller = controller(experiment, options, watch)?;
+    manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
         false => RunDir::create(&options.out, manifest),
@@ -140,18 +140,18 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         let runs = plural(units.len() as u64, "run");
         tracing::warn!("kept {kept} of {runs}, running {}", units.len() - kept);
     }
-    if let Some(session) = &session {
-        folder.keep_logs(|logs| session.keep_logs_in(logs))?;
+    if let Some(controller) = &controller {
+        folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
     }
-    let session = session.map(Mutex::new);
+    let controller = controller.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
     let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
     let mut todo = units.clone();
     while !todo.is_empty() {
-        let session = session.as_ref();
-        let ran = pool::run(experiment, &todo, options, &folder, session, log.as_ref(), watch);
+        let controller = controller.as_ref();
+        let ran = pool::run(experiment, &todo, options, &folder, controller, log.as_ref(), watch);
         failures.extend(ran.inspect_err(|_| {
             // Most likely the disk is full: what was kept before is closed if it can be.
             let _ = folder.finish(State::Failed, &[]);
@@ -164,7 +164,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         units.extend(todo.iter().cloned());
     }
     // The hosts are free, and have no part in the log any more.
-    drop(session);
+    drop(controller);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
@@ -178,12 +178,12 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
 }
 
 /// Takes the hosts, if the experiment is to run on some.
-fn session(
+fn controller(
     experiment: &Experiment,
     options: &RunOptions,
     watch: &Watch,
-) -> Result<Option<Session>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Session::open(fleet, experiment, watch));
+) -> Result<Option<Controller>, RunError> {
+    let fleet = options.fleet.as_ref().map(|fleet| Controller::open(fleet, experiment, watch));
     Ok(fleet.transpose()?)
 }
 

@@ -10,11 +10,11 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
-use super::hosts::fleet::Session;
-use super::hosts::held;
+use super::hosts::controller::Controller;
 use super::world::World;
 use super::{RunOptions, UnitError, local, virtual_time};
 use crate::number::{plural, seconds};
+use crate::record::hosts::HostRecord;
 use crate::record::inputs::Sink;
 use crate::record::manifest::Failure;
 use crate::results::{Cell, Measured, Summary, cell_name};
@@ -64,7 +64,7 @@ struct Crew<'a> {
     /// Threads that one run in real time may have.
     threads: usize,
     /// The hosts, if there are.
-    session: Option<&'a Mutex<Session>>,
+    controller: Option<&'a Mutex<Controller>>,
     experiment: &'a Experiment,
     folder: &'a RunDir,
     /// Where inputs are logged, if they are.
@@ -85,7 +85,7 @@ pub(super) fn run(
     units: &[Unit],
     options: &RunOptions,
     folder: &RunDir,
-    session: Option<&Mutex<Session>>,
+    controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
     watch: &Watch,
 ) -> Result<Vec<Failure>, rundir::Error> {
@@ -101,7 +101,7 @@ pub(super) fn run(
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let crew = Crew {
         threads,
-        session,
+        controller,
         experiment,
         folder,
         log,
@@ -158,11 +158,13 @@ impl Crew<'_> {
                     virtual_time::measure_logged(name, &world, run, &log, self.watch)
                 }
                 (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
-                (RuntimeKind::Hosts, log) => self.on_hosts(|session| {
-                    if let Err(error) = self.folder.held(&held(session.members(), &world, &unit.id)) {
-                        self.give_up(error);
-                    }
-                    session.measure(name, &world, unit.point, run, log.as_ref(), self.watch)
+                (RuntimeKind::Hosts, log) => self.on_hosts(|controller| {
+                    self.note_hosts(&controller.held(&world, &unit.id));
+                    let measured =
+                        controller.measure(name, &world, unit.point, run, log.as_ref(), self.watch);
+                    // Some may have been lost.
+                    self.note_hosts(&controller.held(&world, &unit.id));
+                    measured
                 }),
             }
         });
@@ -188,15 +190,22 @@ impl Crew<'_> {
         tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
     }
 
+    /// Notes in the manifest what hosts hold and which were lost.
+    fn note_hosts(&self, hosts: &[HostRecord]) {
+        if let Err(error) = self.folder.held(hosts) {
+            self.give_up(error);
+        }
+    }
+
     /// Does something with the hosts, one at a time.
     fn on_hosts(
         &self,
-        work: impl FnOnce(&mut Session) -> Result<Measured, UnitError>,
+        work: impl FnOnce(&mut Controller) -> Result<Measured, UnitError>,
     ) -> Result<Measured, UnitError> {
-        let Some(session) = self.session else {
+        let Some(controller) = self.controller else {
             return Err(UnitError::Refused("no hosts were given".to_owned()));
         };
-        work(&mut session.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut controller.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), rundir::Error> {

@@ -2,10 +2,13 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::{ConnectionError, ReadError, SendStream, TransportErrorCode, VarInt, WriteError};
 use thiserror::Error;
 
+use super::admission::Seat;
 use super::frames::FrameReader;
 use super::identity::Role;
 use super::plain::plain;
@@ -47,6 +50,8 @@ pub struct Connection {
     pub(super) quic: quinn::Connection,
     /// Where it is counted if its peer breaks the protocol.
     refusals: Blotter,
+    /// Its place among the connections of its peer's name, if the peer called.
+    _seat: Option<Arc<Seat>>,
 }
 
 /// What a closing side tells the other, beside words.
@@ -64,6 +69,8 @@ pub enum Close {
     Failed = 5,
     /// What was to be said took too long.
     Late = 6,
+    /// There are too many.
+    Full = 7,
 }
 
 /// Why a connection ended.
@@ -78,6 +85,9 @@ pub enum End {
     /// The peer closed it, and says why.
     #[error("the peer closed: {0}")]
     Peer(String),
+    /// The peer has no time for more handshakes just now.
+    #[error("too many connect to it at once")]
+    Full,
     /// Nothing was heard for the idle time.
     #[error("the peer fell silent")]
     Silent,
@@ -94,7 +104,17 @@ pub enum End {
 
 impl Connection {
     pub(super) const fn new(quic: quinn::Connection, refusals: Blotter) -> Self {
-        Self { quic, refusals }
+        Self { quic, refusals, _seat: None }
+    }
+
+    pub(super) fn seated(self, seat: Seat) -> Self {
+        Self { _seat: Some(Arc::new(seat)), ..self }
+    }
+
+    /// How long a question and its answer take on this path, as far as it is known.
+    #[must_use]
+    pub fn round_trip(&self) -> Duration {
+        self.quic.rtt()
     }
 
     /// Ends it; the peer reads `words`.
@@ -133,6 +153,11 @@ impl From<ConnectionError> for End {
                 code if code == Close::Done as u64 => Self::Done,
                 _ => Self::Peer(plain(&String::from_utf8_lossy(&close.reason))),
             },
+            ConnectionError::ConnectionClosed(close)
+                if close.error_code == TransportErrorCode::CONNECTION_REFUSED =>
+            {
+                Self::Full
+            }
             ConnectionError::ConnectionClosed(ref close) => Self::Broken(explain(close.error_code, &error)),
             ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
             ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {

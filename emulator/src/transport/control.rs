@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use bytes::Bytes;
 use quinn::SendStream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -82,6 +83,12 @@ impl<S: Serialize> Outgoing<S> {
         self.buffer.clear();
         self.buffer.shrink_to(wire::PARCEL_FRAME);
         Ok(sent?)
+    }
+
+    /// Sends a frame that is encoded already, and may go to others as well: it is not copied. Otherwise as
+    /// [`send`](Self::send).
+    pub async fn pass(&mut self, frame: Bytes) -> Result<(), End> {
+        Ok(self.stream.write_chunk(frame).await?)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The socket: connects to hosts by name, accepts who is on the list, refuses everybody else.
 //!
 //! Both sides show certificates of the run's authority (TLS 1.3). Whoever connects first proves that its address
-//! is its own (QUIC retry), so that strangers cost no memory; after that the number of handshakes and of
-//! connections is bounded, each handshake has its time, and what is refused is counted.
+//! is its own (QUIC retry), so that strangers cost no memory; after that nobody has more than a share of the handshakes
+//! and of the connections (see `admission`), each handshake has its time, and what is refused is counted.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use quinn::{Incoming, TokioRuntime, VarInt};
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::admission::{Admission, Knock};
 use super::connection::{Close, Connection, End, Peer, Who};
 use super::hello::{Hello, HelloError};
 use super::identity::{CONTROLLER, Identity, Subject};
@@ -26,10 +27,14 @@ use super::tls::{self, TlsError};
 /// Limits and times of a socket.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The most connections at once.
+    /// The most connections of hosts at once; the controller's come on top.
     pub connections: usize,
+    /// The most connections of one name at once.
+    pub per_name: usize,
     /// The most handshakes at once.
     pub handshakes: usize,
+    /// The most handshakes with one source at once: an IPv4 address, or a /64 of IPv6.
+    pub per_source: usize,
     /// How long a handshake may take, and then the hellos.
     pub patience: Duration,
     /// A peer that is not heard for this long is gone.
@@ -48,7 +53,9 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             connections: 1024,
+            per_name: 8,
             handshakes: 64,
+            per_source: 32,
             patience: Duration::from_secs(5),
             idle: Duration::from_secs(10),
             keep_alive: Duration::from_secs(2),
@@ -58,6 +65,9 @@ impl Default for Options {
         }
     }
 }
+
+/// How long whoever finds a host full waits before it tries again.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Sizes of a socket's buffers in bytes, as the system gave them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -121,7 +131,7 @@ struct Gate {
     options: Options,
     listed: Mutex<BTreeSet<String>>,
     refusals: Blotter,
-    handshakes: Arc<Semaphore>,
+    admission: Admission,
 }
 
 impl Transport {
@@ -163,19 +173,26 @@ impl Transport {
             options: options.clone(),
             listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
             refusals: Blotter::default(),
-            handshakes: Arc::new(Semaphore::new(options.handshakes)),
+            admission: Admission::new(options),
         };
         Ok(Self { quic, gate: Arc::new(gate), buffers, doorman: None })
     }
 
-    /// Connects to the host of that name, and to nobody else who may be at that address.
+    /// Connects to the host of that name, and to nobody else who may be at that address. One that is full is asked
+    /// again while there is time.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
         let patience = self.gate.options.patience;
-        timeout(patience, self.gate.call(&self.quic, name, address))
-            .await
-            .map_err(|_| failed(format!("no answer within {patience:?}: does `volary agent` run there?")))?
-            .map_err(|error| failed(error.to_string()))
+        let late = Instant::now() + patience;
+        loop {
+            let called = timeout_at(late, self.gate.call(&self.quic, name, address)).await.map_err(|_| {
+                failed(format!("no answer within {patience:?}: does `volary agent` run there?"))
+            })?;
+            match called {
+                Err(HelloError::End(End::Full)) if Instant::now() + AGAIN < late => sleep(AGAIN).await,
+                called => return called.map_err(|error| failed(error.to_string())),
+            }
+        }
     }
 
     /// Who may connect from now on, beside the controller; connections that are there stay.
@@ -233,21 +250,33 @@ async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<
             continue;
         }
         let address = incoming.remote_address();
-        let room = quic.open_connections() < gate.options.connections;
-        let Some(slot) = Arc::clone(&gate.handshakes).try_acquire_owned().ok().filter(|_| room) else {
-            gate.refusals.note(address, &Refusal::Full);
-            incoming.refuse();
-            continue;
-        };
-        let (gate, accepted) = (Arc::clone(&gate), accepted.clone());
-        tokio::spawn(async move {
-            match gate.receive(incoming).await {
-                // Nobody left to take it means that all is over.
-                Ok(peer) => drop(accepted.send(peer).await),
-                Err(refusal) => gate.refusals.note(address, &refusal),
+        match gate.admission.knock(address.ip(), Instant::now()) {
+            Some(knock) => drop(tokio::spawn(answer(Arc::clone(&gate), incoming, knock, accepted.clone()))),
+            None => {
+                gate.refusals.note(address, &Refusal::Full);
+                incoming.refuse();
             }
-            drop(slot);
-        });
+        }
+    }
+}
+
+/// Lets somebody in who has a place for a handshake, or not.
+async fn answer(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted: mpsc::Sender<Peer>) {
+    let address = incoming.remote_address();
+    let received = tokio::select! {
+        received = gate.receive(incoming) => received,
+        () = knock.called_off() => Err(Refusal::Full),
+    };
+    match received {
+        Ok(peer) => {
+            drop(knock);
+            // Nobody left to take it means that all is over.
+            let _ = accepted.send(peer).await;
+        }
+        Err(refusal) => {
+            gate.refusals.note(address, &refusal);
+            knock.linger().await;
+        }
     }
 }
 
@@ -263,6 +292,11 @@ impl Gate {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
             return Err(Refusal::Unlisted(subject.name));
         }
+        let Some(seat) = self.admission.seat(&subject.name) else {
+            connection.close(Close::Full, &format!("{} has too many connections", subject.name));
+            return Err(Refusal::Full);
+        };
+        let connection = connection.seated(seat);
         let talk = async {
             let (send, receive) = connection.quic.accept_bi().await.map_err(End::from)?;
             let (theirs, mut streams) = Hello::hear(send, receive).await?;

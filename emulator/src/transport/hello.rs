@@ -8,6 +8,8 @@ use std::time::Duration;
 use quinn::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use volary_actors::base::Class;
+use volary_actors::message::KINDS;
 
 use super::connection::{End, Streams};
 use super::frames::FrameReader;
@@ -18,7 +20,7 @@ use crate::wire;
 /// What each side says first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// Version of volary, as text: both sides must run the same machines.
+    /// What the speaker runs, see [`engine`]: both sides must run the same machines.
     #[serde(deserialize_with = "plain::words")]
     pub(super) engine: String,
     /// What the speaker is.
@@ -32,7 +34,9 @@ pub(super) struct Hello {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(super) enum HelloError {
     /// The other side runs another version.
-    #[error("{name} runs volary {theirs} and this is volary {ours}: install the same version on all hosts")]
+    #[error(
+        "{name} runs volary {theirs} and this is volary {ours}: install the same version on all hosts, of one build"
+    )]
     Engine {
         /// Who.
         name: String,
@@ -60,10 +64,23 @@ pub(super) enum HelloError {
 /// A hello is a name and a version.
 const MOST: usize = 1024;
 
+/// The version of this volary with a digest of its messages, as semantic versions write builds: two builds of one version
+/// do not talk if an actor of one could say what those of the other do not know.
+#[must_use]
+pub fn engine() -> String {
+    format!("{}+{:016x}", env!("CARGO_PKG_VERSION"), digest(&KINDS))
+}
+
+/// FNV-1a over names and classes of messages, in their order.
+fn digest(kinds: &[(&str, Class)]) -> u64 {
+    let bytes = kinds.iter().flat_map(|(name, class)| name.bytes().chain([0, *class as u8]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
 impl Hello {
     /// What `subject` says with this version of volary.
     pub(super) fn of(subject: &Subject) -> Self {
-        Self { engine: env!("CARGO_PKG_VERSION").to_owned(), role: subject.role, name: subject.name.clone() }
+        Self { engine: engine(), role: subject.role, name: subject.name.clone() }
     }
 
     /// Whether one can talk to who says this, having shown a certificate for `subject`.
@@ -89,5 +106,25 @@ impl Hello {
         let mut receive = FrameReader::new(receive, MOST);
         let hello = wire::decode(receive.next().await?.ok_or(End::Stream)?)?;
         Ok((hello, Streams { send, receive }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_messages_are_another_build() {
+        use Class::{Datagram, Stream};
+        let ours = [("job.submit", Stream), ("probe.claim", Datagram)];
+        let others: [&[(&str, Class)]; 4] = [
+            &[("job.submit", Stream), ("probe.claim", Stream)],
+            &[("probe.claim", Datagram), ("job.submit", Stream)],
+            &[("job.submit", Stream), ("probe.claims", Datagram)],
+            &ours[..1],
+        ];
+        assert!(others.iter().all(|other| digest(other) != digest(&ours)));
+        // The same on every machine.
+        assert_eq!(digest(&[("a", Stream)]), 0xe5d2_f819_0427_081f);
     }
 }

@@ -5,6 +5,8 @@
 //! | [`identity`], [`issue`] | who a machine is: certificates, loaded and made |
 //! | [`hosts`] | the hosts file: who is where |
 //! | [`endpoint`] | the socket: connects, accepts, refuses |
+//! | `admission` | how many may come in, by source and by name |
+//! | `hello` | the first words on a connection |
 //! | [`refusals`] | who was turned away, and why |
 //! | [`connection`] | one connection: who is at its other end, and why it ended |
 //! | [`control`] | typed frames both ways |
@@ -17,6 +19,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod admission;
 pub mod clock;
 pub mod connection;
 pub mod control;
@@ -35,6 +38,7 @@ mod tls;
 pub use connection::{Connection, End, Peer, Who};
 pub use control::Control;
 pub use endpoint::{Options, Transport};
+pub use hello::engine;
 pub use hosts::{Host, Hosts};
 pub use identity::{Identity, Role};
 pub use link::{Arrival, Link};

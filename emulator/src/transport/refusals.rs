@@ -17,7 +17,7 @@ const RECENT: usize = 16;
 /// Peers that were turned away since the socket was opened.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Refusals {
-    /// Because there were too many connections or handshakes.
+    /// Because there were too many handshakes with its source, or connections of its name.
     pub full: u64,
     /// Because the handshake failed: no certificate, or not one of this run's authority, or expired.
     pub handshake: u64,
@@ -34,7 +34,7 @@ pub struct Refusals {
 /// Why somebody was turned away.
 #[derive(Debug, Error)]
 pub(super) enum Refusal {
-    #[error("too many connections")]
+    #[error("too many at once")]
     Full,
     #[error("{0}")]
     Handshake(End),

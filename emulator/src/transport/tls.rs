@@ -48,7 +48,8 @@ pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::Se
     config
         .transport_config(transport(options)?)
         .migration(false)
-        .max_incoming(options.handshakes)
+        // What came at once and was not looked at yet; most of it will be told to retry.
+        .max_incoming(16 * options.handshakes)
         .incoming_buffer_size(16 << 10)
         .incoming_buffer_size_total(1 << 20);
     Ok(config)

@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
+pub mod cluster;
+pub mod hostile;
 pub mod net;
 
 use std::path::Path;

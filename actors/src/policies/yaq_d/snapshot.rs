@@ -1,7 +1,7 @@
 //! What a scheduler of Yaq-d believes of nodes.
 
 use super::YaqD;
-use crate::base::{ActorId, Span, TaskId, Time};
+use crate::base::{ActorId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::Effects;
 use crate::message::{Heartbeat, Message};
@@ -19,7 +19,9 @@ struct Belief {
     /// When that was sent, and when it came.
     sent: Time,
     came: Time,
-    /// The wait there, with what was placed since.
+    /// The wait there.
+    told: Span,
+    /// The same with what was placed since.
     wait: Span,
     /// How much of it passes by itself.
     passing: Span,
@@ -34,6 +36,10 @@ pub(super) struct Snapshot {
     silent: bool,
     /// The most that is added to what a node says.
     jitter: Option<Span>,
+    remembers: bool,
+    /// The job in hand, and the nodes it was placed on: unless schedulers remember.
+    job: Option<JobId>,
+    placed: Vec<u32>,
 }
 
 impl Snapshot {
@@ -41,7 +47,8 @@ impl Snapshot {
         let nodes = partition(config.nodes, layout);
         let jitter = config.jitter.then_some(config.heartbeat);
         let (beliefs, ranks) = (vec![Belief::default(); nodes as usize], Waits::new(nodes, Vec::new()));
-        let mut snapshot = Self { beliefs, ranks, silent: config.silent, jitter };
+        let (silent, remembers) = (config.silent, config.remembers);
+        let mut snapshot = Self { beliefs, ranks, silent, jitter, remembers, job: None, placed: Vec::new() };
         (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
         snapshot
     }
@@ -61,6 +68,18 @@ impl Snapshot {
         self.ranks.set(node, i64::try_from(rank).unwrap_or(i64::MAX));
     }
 
+    /// Forgets what was placed for the job before this one.
+    fn begin(&mut self, job: JobId, now: Time) {
+        if self.remembers || self.job.replace(job) == Some(job) {
+            return;
+        }
+        while let Some(node) = self.placed.pop() {
+            let belief = &mut self.beliefs[node as usize];
+            belief.wait = belief.told;
+            self.rank(node, now);
+        }
+    }
+
     /// The node with the least wait. Where time passes silently a node ranks by when its wait will be over; one
     /// that takes longer than it said ranks better than it should until it comes first and is looked at again.
     fn pick(&mut self, fx: &mut Effects<'_>) -> Option<u32> {
@@ -77,7 +96,11 @@ impl Snapshot {
 
 impl Place for Snapshot {
     fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+        self.begin(task.job, fx.now());
         let Some(node) = self.pick(fx) else { return members.pick(fx.rng()) };
+        if !self.remembers {
+            self.placed.push(node);
+        }
         let estimate = fx.catalog().job_estimate(task.job).0 / u64::from(fx.layout().cores(node));
         self.beliefs[node as usize].wait += Span(estimate);
         self.rank(node, fx.now());
@@ -108,7 +131,8 @@ impl Place for Snapshot {
         if self.uses(node) && at > self.beliefs[node as usize].sent {
             let jitter = self.jitter.map_or(Span::ZERO, |most| most.scale(fx.rng().unit()));
             let came = fx.now();
-            self.beliefs[node as usize] = Belief { sent: at, came, wait: wait + jitter, passing };
+            let told = wait + jitter;
+            self.beliefs[node as usize] = Belief { sent: at, came, told, wait: told, passing };
             self.rank(node, came);
         }
         true

@@ -100,7 +100,13 @@ fn all_text_is_escaped() {
     manifest.spec = json!({ evil: evil });
     let held = Held { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
     let address = ([127, 0, 0, 1], 4433).into();
-    manifest.hosts = Some(vec![HostRecord { name: evil.into(), address, weight: 1.0, held: vec![held] }]);
+    manifest.hosts = Some(vec![HostRecord {
+        name: evil.into(),
+        address,
+        weight: 1.0,
+        held: vec![held],
+        lost: Vec::new(),
+    }]);
     let cell = [(evil.to_owned(), json!(evil))].into();
     let failure =
         Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };

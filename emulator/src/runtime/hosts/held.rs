@@ -21,12 +21,13 @@ pub(in crate::runtime) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
         address: member.address,
         weight: member.weight,
         held: Vec::new(),
+        lost: Vec::new(),
     };
     members.iter().map(record).collect()
 }
 
 /// What each host holds in a cell.
-pub(in crate::runtime) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
+pub(super) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
     let (homes, layout) = (homes(world, members), world.layout());
     let mut records = nothing_held(members);
     for (shard, record) in (0u16..).zip(&mut records) {
@@ -36,6 +37,13 @@ pub(in crate::runtime) fn held(members: &[Member], world: &World, cell: &str) ->
         record.held = vec![Held { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
     }
     records
+}
+
+/// The cores of a host.
+pub(super) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterator<Item = u32> {
+    let (homes, layout) = (homes(world, members), world.layout());
+    let home = move |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
+    (0..layout.workers()).filter(move |&core| home(core) == host)
 }
 
 /// From when on every actor of a host is down for good, by the experiment's own faults.

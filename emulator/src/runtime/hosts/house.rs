@@ -6,26 +6,25 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::caught::caught;
 use super::log::RunLog;
-use super::protocol::{AgentState, Member, Order, PURPOSE_FRAME, Purpose, Word};
+use super::protocol::{AgentState, FIRST_FRAME, Member, Order, Purpose, WORD_FRAME, Word};
 use super::session::session;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::connection::Close;
 use crate::transport::endpoint::Accepted;
-use crate::transport::{Connection, Control, Peer, Role, Transport};
-use crate::wire::LARGEST_FRAME;
+use crate::transport::{Connection, Control, Peer, Role, Transport, Who};
 
 /// How long an agent that serves one controller waits for it.
 const FORSAKEN: Duration = Duration::from_secs(60);
-/// How long a host may take for its first word: it is a number.
+/// How long whoever said hello may take for its first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
-/// How long a controller may take for its first word: it can hold the traces of an experiment.
-const FIRST_ORDER: Duration = Duration::from_secs(60);
 /// How long whoever was told all there is to say may take to hang up.
 pub(super) const FAREWELL: Duration = Duration::from_secs(5);
 
@@ -95,16 +94,9 @@ impl House {
     /// A controller came: to ask how we are, or to take over.
     async fn attend(self: Rc<Self>, peer: Peer) {
         let Peer { who, connection, streams } = peer;
-        let mut control = Control::<Word, Order>::new(&connection, streams, LARGEST_FRAME);
-        let first = match timeout(FIRST_ORDER, control.receive()).await {
-            Ok(Ok(first)) => first,
-            Ok(Err(why)) => return tracing::warn!("{who}: {why}"),
-            Err(_) => {
-                tracing::warn!("{who} said hello and nothing more");
-                let words = format!("no order within {} s of the hello", FIRST_ORDER.as_secs());
-                return connection.close(Close::Late, &words);
-            }
-        };
+        // Whoever has not claimed this host has little to say.
+        let mut control = Control::<Word, Order>::new(&connection, streams, WORD_FRAME).hearing(FIRST_FRAME);
+        let Some(first) = first(&who, &connection, &mut control).await else { return };
         let refusal = match first {
             Order::Status => {
                 let guest = self.guest.get();
@@ -113,29 +105,30 @@ impl House {
                 let _ = control.send(&Word::State(Box::new(state))).await;
                 return hung_up(&connection).await;
             }
-            Order::Load { bundle, hosts } => match self.enter(who.address) {
+            Order::Claim => match self.enter(who.address) {
                 Ok(_guest) => {
                     self.log.begin();
                     tracing::info!("{who} takes over");
-                    // Before we say that we have loaded: nobody calls us earlier.
-                    self.transport.admit(hosts);
-                    match caught(session(&self, control, *bundle)).await {
-                        Ok(Ok(())) => tracing::info!("{who} is done"),
-                        Ok(Err(why)) => tracing::warn!("{who}: {why}"),
+                    match caught(session(&self, control)).await {
+                        Ok(Ok(())) => return tracing::info!("{who} is done"),
+                        Ok(Err(why)) => {
+                            tracing::warn!("{who}: {why}");
+                            return connection.close(Close::Failed, &why);
+                        }
                         Err(bug) => {
                             tracing::error!("{who}: {bug}");
-                            connection.close(Close::Failed, &bug);
+                            return connection.close(Close::Failed, &bug);
                         }
                     }
-                    return;
                 }
                 Err(other) => format!("busy with a run of the controller at {other}"),
             },
-            Order::Prepare(_)
+            Order::Load { .. }
+            | Order::Prepare(_)
             | Order::Start { .. }
             | Order::Pong { .. }
             | Order::Progress { .. }
-            | Order::Stop => "no experiment was loaded".to_owned(),
+            | Order::Stop => "this host was not claimed".to_owned(),
         };
         let _ = control.send(&Word::Refused { run: 0, why: refusal }).await;
         hung_up(&connection).await;
@@ -144,16 +137,8 @@ impl House {
     /// Another host of a run called.
     async fn link(&self, peer: Peer) {
         let Peer { who, connection, streams } = peer;
-        let mut control = Control::<(), Purpose>::new(&connection, streams, PURPOSE_FRAME);
-        let run = match timeout(FIRST_WORD, control.receive()).await {
-            Ok(Ok(Purpose { run })) => run,
-            Ok(Err(why)) => return tracing::warn!("{who}: {why}"),
-            Err(_) => {
-                tracing::warn!("{who} said hello and nothing more");
-                let words = format!("no word within {} s of the hello", FIRST_WORD.as_secs());
-                return connection.close(Close::Late, &words);
-            }
-        };
+        let mut control = Control::<(), Purpose>::new(&connection, streams, FIRST_FRAME);
+        let Some(Purpose { run }) = first(&who, &connection, &mut control).await else { return };
         if self.guest.get().is_none() || run < self.run.get() {
             tracing::info!("{who} called for a run that is over");
             return connection.close(Close::Failed, "that run is over here");
@@ -184,7 +169,7 @@ impl House {
     pub(super) async fn link_to(&self, run: u64, member: &Member) -> Result<Connection, String> {
         let peer = self.transport.connect(&member.name, member.address).await;
         let peer = peer.map_err(|error| error.to_string())?;
-        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, PURPOSE_FRAME);
+        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
         control.send(&Purpose { run }).await.map_err(|error| error.to_string())?;
         Ok(peer.connection)
     }
@@ -204,6 +189,24 @@ impl House {
             came.await;
         }
     }
+}
+
+/// The first that somebody says. Who says nothing is sent away.
+async fn first<S: Serialize, R: DeserializeOwned>(
+    who: &Who,
+    connection: &Connection,
+    control: &mut Control<S, R>,
+) -> Option<R> {
+    match timeout(FIRST_WORD, control.receive()).await {
+        Ok(Ok(first)) => return Some(first),
+        Ok(Err(why)) => tracing::warn!("{who}: {why}"),
+        Err(_) => {
+            tracing::warn!("{who} said hello and nothing more");
+            let words = format!("no word within {} s of the hello", FIRST_WORD.as_secs());
+            connection.close(Close::Late, &words);
+        }
+    }
+    None
 }
 
 /// Waits until whoever heard the last word has gone; if that takes too long, ends it.

@@ -1,23 +1,28 @@
 //! The controller's line to one host.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::HostsError;
-use super::kept::Kept;
+use super::archive::Archive;
 use super::protocol::{Member, Order, WORD_FRAME, Word};
+use crate::record::hosts::Lost;
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::control::Incoming;
-use crate::transport::{Control, Transport};
-use crate::wire::{self, LARGEST_FRAME, WireError};
+use crate::transport::control::{Incoming, Outgoing};
+use crate::transport::{Connection, Control, End, Transport};
+use crate::wire::LARGEST_FRAME;
 
 /// A host that was taken.
 #[derive(Debug)]
 pub(super) struct Host {
     orders: mpsc::Sender<Order>,
+    connection: Connection,
     tasks: [JoinHandle<()>; 2],
-    /// Why it is gone, if it is.
-    pub(super) lost: Option<String>,
+    /// That it is gone, if it is.
+    pub(super) lost: Option<Lost>,
 }
 
 /// What came from a host.
@@ -34,36 +39,53 @@ impl Drop for Host {
 }
 
 impl Host {
-    /// Connects to a host and begins to listen to it.
+    /// Connects to a host, claims it, sends it the order to load an experiment and begins to listen to it.
     pub(super) async fn take(
         i: usize,
         member: &Member,
         transport: &Transport,
         ticks: Ticks,
-        kept: &Kept,
+        archive: &Archive,
         hear: &mpsc::Sender<(usize, Heard)>,
+        load: Bytes,
     ) -> Result<Self, HostsError> {
         let peer = transport.connect(&member.name, member.address).await?;
         let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: mut sender, incoming: receiver } = control.hearing(WORD_FRAME);
-        let (orders, mut outgoing) = mpsc::channel(64);
+        let Control { outgoing: sender, incoming: receiver } = control.hearing(WORD_FRAME);
+        let (orders, outgoing) = mpsc::channel(64);
         let gone = hear.clone();
         let write = tokio::spawn(async move {
-            while let Some(order) = outgoing.recv().await {
-                if let Err(error) = sender.send(&order).await {
-                    let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
-                    return;
-                }
+            if let Err(error) = speak(sender, load, outgoing).await {
+                let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
             }
         });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, kept.clone(), hear.clone()));
-        Ok(Self { orders, tasks: [write, read], lost: None })
+        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, archive.clone(), hear.clone()));
+        Ok(Self { orders, connection: peer.connection, tasks: [write, read], lost: None })
     }
 
     pub(super) async fn tell(&self, order: Order) {
         // If it is gone, whoever listens to it will notice.
         let _ = self.orders.send(order).await;
     }
+
+    /// How long a question to it and its answer take.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.connection.round_trip()
+    }
+}
+
+/// Sends what there is to say to a host. It takes more than a word only from whoever has claimed it.
+async fn speak(
+    mut sender: Outgoing<Order>,
+    load: Bytes,
+    mut outgoing: mpsc::Receiver<Order>,
+) -> Result<(), End> {
+    sender.send(&Order::Claim).await?;
+    sender.pass(load).await?;
+    while let Some(order) = outgoing.recv().await {
+        sender.send(&order).await?;
+    }
+    Ok(())
 }
 
 /// Hands on what a host says. Pings are answered here and now, and what is only to be kept is.
@@ -72,7 +94,7 @@ async fn listen(
     mut receiver: Incoming<Word>,
     orders: mpsc::Sender<Order>,
     ticks: Ticks,
-    kept: Kept,
+    archive: Archive,
     hear: mpsc::Sender<(usize, Heard)>,
 ) {
     loop {
@@ -84,11 +106,11 @@ async fn listen(
                 continue;
             }
             Ok(Word::Log(text)) => {
-                kept.log(i, &text);
+                archive.log(i, &text);
                 continue;
             }
             Ok(Word::Inputs(frame)) => {
-                kept.inputs(i, frame);
+                archive.inputs(i, frame);
                 continue;
             }
             Ok(word) => Heard::Word(word),
@@ -100,15 +122,5 @@ async fn listen(
         if hear.send((i, heard)).await.is_err() {
             return;
         }
-    }
-}
-
-/// Refuses an experiment that no host can be sent, before one is taken.
-pub(super) fn fits(load: &Order) -> Result<(), HostsError> {
-    match wire::encode(load, LARGEST_FRAME, &mut Vec::new()) {
-        Err(WireError::Oversize { bytes, limit }) => {
-            Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
-        }
-        Ok(()) | Err(_) => Ok(()),
     }
 }

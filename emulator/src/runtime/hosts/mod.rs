@@ -2,17 +2,19 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`fleet`] | the controller's side: hosts taken, units run, results collected |
+//! | [`controller`] | the controller: hosts taken, units run, results collected |
+//! | `party` | the hosts as the controller has them |
+//! | `line` | the controller's line to one host |
 //! | `ran` | a unit on the hosts, as the controller sees it |
 //! | `held` | which host holds what |
-//! | `kept` | what hosts send to be kept: logs and inputs |
-//! | `log` | what an agent logs during a run |
-//! | `logs` | hosts' logs as files of the run directory |
 //! | `losses` | who lost whose datagrams |
-//! | `line` | the controller's line to one host |
+//! | `archive` | what hosts send to be kept: logs and inputs |
 //! | [`agent`] | the daemon on each host |
+//! | [`log`] | what an agent logs during a run, for the controller's archive |
 //! | `house` | who comes to an agent, and who is served |
 //! | `session` | what an agent does for a controller |
+//! | `part` | a host's part in a unit |
+//! | `crew` | tasks that end with whoever spawned them |
 //! | `desk` | what the tasks of an agent share |
 //! | [`protocol`] | what controller and agents say to each other |
 //! | `caught` | panics that end a unit and not the agent |
@@ -21,16 +23,18 @@
 //! | [`status`](fn@status) | how agents are |
 
 pub mod agent;
+mod archive;
 mod caught;
+pub mod controller;
+mod crew;
 mod desk;
-pub mod fleet;
 mod held;
 mod house;
-mod kept;
 mod line;
 pub mod log;
-mod logs;
 mod losses;
+mod part;
+mod party;
 pub mod protocol;
 mod ran;
 mod sense;
@@ -42,7 +46,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(super) use held::{held, nothing_held};
+pub(super) use held::nothing_held;
 pub use status::{State, status};
 
 use crate::spec::SpecError;
@@ -119,4 +123,9 @@ pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 /// Limits of a socket whose peers may be silent for so long.
 fn timing(silence: Duration) -> Options {
     Options { idle: silence, keep_alive: silence / 5, ..Options::default() }
+}
+
+/// A time that depends on the path: at least so long, or so many round trips.
+fn allowing((least, trips): (Duration, u32), round_trip: Duration) -> Duration {
+    least.max(round_trip * trips)
 }

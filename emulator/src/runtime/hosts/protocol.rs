@@ -1,12 +1,12 @@
 //! What controller and agents say to each other on the control stream.
 //!
-//! An agent is idle until a controller loads an experiment; then it runs one unit after the other, as the
-//! controller says, and forgets everything when the controller is gone. Parcels between agents do not come
+//! An agent is idle until a controller claims it and loads an experiment; then it runs one unit after the other, as
+//! the controller says, and forgets everything when the controller is gone. Parcels between agents do not come
 //! this way: they have links of their own. Words that will be shown are made [`plain`] where they are read.
 
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::Time;
 
 use crate::fidelity::gauge::Reading;
@@ -26,13 +26,14 @@ const WORDS: usize = 200;
 pub const WORD_FRAME: usize = 8 << 20;
 /// The most bytes of an agent's answer to [`Order::Status`].
 pub const STATE_FRAME: usize = 4096;
-/// The most bytes of a [`Purpose`].
-pub const PURPOSE_FRAME: usize = 64;
+/// The most bytes of what is said first on a connection: a [`Purpose`], [`Order::Status`] or [`Order::Claim`].
+pub const FIRST_FRAME: usize = 64;
 
 /// One host of a run, as all of them know it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// Its name, which its certificate proves.
+    #[serde(deserialize_with = "plain::words")]
     pub name: String,
     /// Where its agent listens.
     pub address: SocketAddr,
@@ -50,6 +51,7 @@ pub struct Assignment {
     /// Its seed.
     pub seed: u64,
     /// The hash that the controller has for it: both sides must mean the same.
+    #[serde(deserialize_with = "plain::words")]
     pub id: String,
     /// The hosts, in order of shards.
     pub members: Vec<Member>,
@@ -69,7 +71,9 @@ pub struct Purpose {
 pub enum Order {
     /// Say how you are, and no more.
     Status,
-    /// Plan this experiment, and expect links from these hosts.
+    /// Serve me, and nobody else until I go.
+    Claim,
+    /// Plan this experiment, and expect links from these hosts: the first order of whoever has claimed the host.
     Load {
         /// The experiment.
         bundle: Box<Bundle>,
@@ -158,6 +162,7 @@ pub struct Account {
     /// How late it was.
     pub reading: Reading,
     /// The host and its clock during the run; what became of its datagrams takes the others' accounts as well.
+    #[serde(deserialize_with = "plain_vitals")]
     pub vitals: HostVitals,
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
@@ -172,6 +177,14 @@ pub struct Datagrams {
     pub dropped: u64,
     /// Of what the other sent, not come, though later ones did.
     pub missing: u64,
+}
+
+/// Reads the vitals of a host with names in [`plain`] words.
+fn plain_vitals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostVitals, D::Error> {
+    let mut vitals = HostVitals::deserialize(deserializer)?;
+    let names = vitals.lost_to.iter_mut().map(|path| &mut path.to).chain([&mut vitals.name]);
+    names.for_each(|name| *name = plain::plain(name));
+    Ok(vitals)
 }
 
 /// How an agent is.
@@ -214,6 +227,7 @@ impl From<Refusals> for TurnedAway {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fidelity::vitals::PathLoss;
     use crate::wire;
 
     #[test]
@@ -233,5 +247,11 @@ mod tests {
         let state = AgentState { doing: bad(), turned_away };
         let Word::State(state) = heard(Word::State(Box::new(state))) else { panic!() };
         assert_eq!([&peer, &why, &state.doing, &state.turned_away.recent[0]], [line; 4]);
+        let lost_to = vec![PathLoss { to: bad(), ..PathLoss::default() }];
+        let vitals = HostVitals { name: bad(), lost_to, ..HostVitals::default() };
+        let (tally, reading, datagrams) = (Tally::default(), Reading::default(), Vec::new());
+        let account = Account { tally, reading, vitals, datagrams };
+        let Word::Account(account) = heard(Word::Account(Box::new(account))) else { panic!() };
+        assert_eq!([&account.vitals.name, &account.vitals.lost_to[0].to], [line; 2]);
     }
 }

@@ -1,23 +1,36 @@
 //! A unit on the hosts, as the controller sees it.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use tokio::time::timeout_at;
 use volary_actors::base::{Span, Time};
 
-use super::HostsError;
-use super::protocol::Account;
-use super::sense::{FAR, possible};
+use super::allowing;
+use super::held::{doomed, slowest};
+use super::line::Heard;
+use super::party::{Party, ROUND};
+use super::protocol::{Account, Assignment, Order, Word};
+use super::sense::{FAR, believable, possible};
 use crate::parcel::Observation;
+use crate::record::inputs;
 use crate::runtime::UnitError;
+use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::world::World;
+use crate::spec::RunSection;
 
+/// From the decision to start until the start, at least, and in round trips: half of one takes the order there, the
+/// rest is for one that is lost and sent again.
+const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
+/// How long hosts may take for their last word, at least, and in round trips: it can be some megabytes on a path that
+/// was quiet.
+const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// Observations that wait at most until every host has come as far; all of them take some hundred megabytes.
 const WAITING: usize = 16_000_000;
 
 /// A unit on its way, and when it is over.
 pub(super) struct Ran<'a> {
-    pub(super) world: &'a World,
+    world: &'a World,
     pub(super) keeper: Keeper<'a>,
     pub(super) over: Over,
     /// The last words of the hosts, by shard.
@@ -25,10 +38,12 @@ pub(super) struct Ran<'a> {
     /// Why it could not go on.
     pub(super) broken: Option<String>,
     /// The host that is said to be why, if only others said so.
-    pub(super) accused: Option<usize>,
-    pub(super) begun: Instant,
+    accused: Option<usize>,
+    /// From when on nothing on a host is to live, by shard.
+    doomed: Vec<Option<Time>>,
+    begun: Instant,
     /// Emulated seconds per real second.
-    pub(super) speed: f64,
+    speed: f64,
 }
 
 /// The last word of a host on a unit.
@@ -50,7 +65,7 @@ impl Last {
 impl Ran<'_> {
     /// Takes in a report of a host, if what it says can be. Otherwise says why, and which host is to blame if it
     /// is not the one that reports.
-    pub(super) fn report(
+    fn report(
         &mut self,
         host: usize,
         notes: Vec<Observation>,
@@ -74,41 +89,184 @@ impl Ran<'_> {
     }
 
     /// A host said why it cannot go on: that is worth more than what others say of it.
-    pub(super) fn refused(&mut self, host: usize, name: &str, why: &str) {
+    fn refused(&mut self, host: usize, name: &str, why: &str) {
         self.last[host] = Some(Last::Refused);
         if self.broken.is_none() || self.accused == Some(host) {
             (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);
         }
     }
-}
 
-/// Why not every host has said what it should.
-pub(super) enum Unsaid {
-    Interrupted,
-    /// By that host, and why.
-    Host(String, String),
-}
-
-impl From<Unsaid> for HostsError {
-    fn from(unsaid: Unsaid) -> Self {
-        match unsaid {
-            Unsaid::Interrupted => Self::Interrupted,
-            Unsaid::Host(host, why) => Self::Host { host, why },
-        }
+    /// Whether nothing lives on a host any more: then it may go as well.
+    fn is_dead(&self, host: usize) -> bool {
+        self.doomed[host].is_some_and(|at| self.keeper.complete() >= at)
     }
 }
 
-impl From<Unsaid> for UnitError {
-    fn from(unsaid: Unsaid) -> Self {
-        match unsaid {
-            Unsaid::Interrupted => Self::Interrupted,
-            Unsaid::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
+impl Party {
+    /// Runs a unit.
+    pub(super) async fn unit<'a>(
+        &mut self,
+        world: &'a World,
+        point: usize,
+        run: &RunSection,
+        log: Option<&inputs::Unit>,
+        watch: &Watch,
+    ) -> Result<Ran<'a>, UnitError> {
+        if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
+            let why = self.hosts[i].lost.as_ref().map_or("", |lost| &lost.why);
+            let name = &self.members[i].name;
+            return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
+        }
+        let heals_at = world.faults()?.heals_at();
+        let doomed = doomed(world, &self.members)?;
+        self.run += 1;
+        self.cell = world.point().id_under(world.seed(), run);
+        for (me, host) in self.hosts.iter().enumerate() {
+            let assignment = Assignment {
+                run: self.run,
+                point: point as u32,
+                seed: world.seed(),
+                id: self.cell.clone(),
+                members: self.members.clone(),
+                me: me as u16,
+            };
+            host.tell(Order::Prepare(Box::new(assignment))).await;
+        }
+        let this = self.run;
+        let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
+        if let Err(unsaid) = self.all(self.run, "prepare a run", ready, watch).await {
+            self.order(&Order::Stop).await;
+            return Err(unsaid.into());
+        }
+        // Hosts send inputs as soon as they start.
+        self.archive.begin(log, self.hosts.len());
+        let mut ran = Ran {
+            world,
+            keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
+            over: Over::Interrupted,
+            last: self.hosts.iter().map(|_| None).collect(),
+            broken: None,
+            accused: None,
+            doomed,
+            begun: Instant::now(),
+            speed: run.speed,
+        };
+        let lead = allowing(LEAD, self.round_trip());
+        self.order(&Order::Start { at: self.ticks.now() + lead.as_nanos() as i64 }).await;
+        ran.over = self.attend(&mut ran, watch).await;
+        self.order(&Order::Stop).await;
+        self.collect(&mut ran).await;
+        self.archive.end();
+        Ok(ran)
+    }
+
+    /// Keeps the books until the run is over.
+    async fn attend(&mut self, ran: &mut Ran<'_>, watch: &Watch) -> Over {
+        let mut progress = vec![Time::ZERO; self.hosts.len()];
+        let mut round = tokio::time::interval(ROUND);
+        loop {
+            let heard = tokio::select! {
+                heard = self.heard.recv() => heard,
+                _ = round.tick() => {
+                    let slowest = slowest(&progress, &ran.doomed);
+                    self.order(&Order::Progress { slowest }).await;
+                    if let Some(over) = ran.keeper.over(watch) {
+                        return over;
+                    }
+                    continue;
+                }
+            };
+            let Some((i, heard)) = heard else {
+                ran.broken = Some("no host is left".to_owned());
+                return Over::Broken;
+            };
+            let (host, why) = match heard {
+                Heard::Word(Word::Notes { notes, mark, progress: at }) => match ran.report(i, notes, mark) {
+                    Ok(()) => {
+                        progress[i] = at;
+                        continue;
+                    }
+                    Err((host, why)) => (host.unwrap_or(i), why),
+                },
+                Heard::Word(Word::Refused { run, why }) if run == self.run => {
+                    ran.refused(i, &self.members[i].name, &why);
+                    return Over::Broken;
+                }
+                Heard::Word(Word::Lost { peer, why }) => match self.index(&peer) {
+                    // It was to die. Whether it has, our own line to it says.
+                    Some(lost) if ran.is_dead(lost) => continue,
+                    Some(lost) => {
+                        ran.accused = Some(lost);
+                        (lost, format!("{} lost it: {why}", self.members[i].name))
+                    }
+                    None => (i, format!("it says that it lost {peer}, which is no host of this run")),
+                },
+                Heard::Word(_) => continue,
+                Heard::Gone(why) => {
+                    if self.does_without(ran, i, &why) {
+                        progress[i] = Time::MAX;
+                        continue;
+                    }
+                    (i, why)
+                }
+            };
+            let name = &self.members[host].name;
+            ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            return Over::Broken;
         }
     }
-}
 
-/// A number that no other session has: the time, mixed with the process.
-pub(super) fn run_number() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
+    /// Waits for the last word of every host that is there.
+    async fn collect(&mut self, ran: &mut Ran<'_>) {
+        let late = tokio::time::Instant::now() + allowing(CLOSING, self.round_trip());
+        let missing = |party: &Self, ran: &Ran<'_>| {
+            party.hosts.iter().zip(&ran.last).position(|(host, last)| host.lost.is_none() && last.is_none())
+        };
+        while let Some(slowest) = missing(self, ran) {
+            // However much there is to hear: one that talks on and on does not hold up the end.
+            let heard = match tokio::time::Instant::now() < late {
+                true => timeout_at(late, self.heard.recv()).await.ok().flatten(),
+                false => None,
+            };
+            let (host, why) = match heard {
+                Some((i, Heard::Word(Word::Account(account)))) => {
+                    ran.keeper.end(i);
+                    match believable(&account, self.members.len()) {
+                        true => ran.last[i] = Some(Last::Account(account)),
+                        false => ran.refused(i, &self.members[i].name, "its account is of what cannot be"),
+                    }
+                    continue;
+                }
+                Some((i, Heard::Word(Word::Refused { run, why }))) if run == self.run => {
+                    ran.refused(i, &self.members[i].name, &why);
+                    continue;
+                }
+                Some((i, Heard::Word(Word::Notes { notes, mark, .. }))) => match ran.report(i, notes, mark) {
+                    Ok(()) => continue,
+                    Err((host, why)) => (host.unwrap_or(i), why),
+                },
+                Some((_, Heard::Word(_))) => continue,
+                Some((i, Heard::Gone(why))) => (i, why),
+                None => (slowest, "no last word".to_owned()),
+            };
+            if !self.does_without(ran, host, &why) {
+                let name = &self.members[host].name;
+                ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+            }
+        }
+    }
+
+    /// A host is gone. Says whether the run can do without it: nothing on it was to live any more, or it is known.
+    fn does_without(&mut self, ran: &mut Ran<'_>, host: usize, why: &str) -> bool {
+        if self.hosts[host].lost.is_some() {
+            return true; // both halves of its line tell
+        }
+        let expected = ran.is_dead(host);
+        self.lose(host, why, expected);
+        if expected && let Some(lost) = &self.hosts[host].lost {
+            tracing::warn!("{}; the run goes on", lost.note(&self.members[host].name));
+            ran.keeper.end(host);
+        }
+        expected
+    }
 }

@@ -71,6 +71,11 @@ impl<'a> Keeper<'a> {
         self.fold();
     }
 
+    /// What these cores ran is lost, because their host is.
+    pub fn lose(&mut self, cores: impl IntoIterator<Item = u32>) {
+        cores.into_iter().for_each(|core| self.recorder.crashed(self.now, core));
+    }
+
     fn fold(&mut self) {
         while !self.recorder.all_finished()
             && let Some(Observation { at, what }) = self.merge.pop()

@@ -10,7 +10,6 @@
 //!    (on its machine, else in its rack, pod or region) while that has room, else to the first that has. Its client
 //!    goes with it.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use volary_actors::base::Endpoint;
@@ -95,16 +94,16 @@ fn nearest(borders: &[f64], cut: f64) -> Option<f64> {
 /// The shard of each scheduler.
 fn schedulers(layout: &Layout, links: &Links, shares: &[Range<f64>], nodes: &[u16]) -> Vec<u16> {
     let all = layout.schedulers();
-    let first = AREAS.map(|area| first_nodes(layout, links, area));
+    let first = first_nodes(layout, links);
     let beside = |scheduler: u32| {
         let at = links.place(Endpoint(layout.scheduler(scheduler).0))?;
-        AREAS.iter().zip(&first).find_map(|(area, first)| first.get(&area(at)))
+        AREAS.iter().zip(&first).find_map(|(area, first)| *first.get(area(at) as usize)?)
     };
     let mut room = vec![0u32; shares.len()];
     (0..all).for_each(|i| room[by_weight(shares, i, all) as usize] += 1);
     let mut homes = vec![None; all as usize];
     for (i, home) in (0..).zip(&mut homes) {
-        let near = beside(i).map(|&node| nodes[node as usize]);
+        let near = beside(i).map(|node| nodes[node as usize]);
         *home = near.filter(|&shard| room[shard as usize] > 0);
         home.iter().for_each(|&shard| room[shard as usize] -= 1);
     }
@@ -113,10 +112,18 @@ fn schedulers(layout: &Layout, links: &Links, shares: &[Range<f64>], nodes: &[u1
     homes.into_iter().map(|home| home.or_else(|| rest.next()).unwrap_or(0)).collect()
 }
 
-/// The first node of each area.
-fn first_nodes(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> BTreeMap<u32, u32> {
-    let place = |node: u32| links.place(Endpoint(layout.node(node).0));
-    (0..layout.nodes()).rev().filter_map(|node| Some((area(place(node)?), node))).collect()
+/// The first node of each area of each kind, by the area's number: a topology numbers them from zero without gaps.
+fn first_nodes(layout: &Layout, links: &Links) -> [Vec<Option<u32>>; AREAS.len()] {
+    let mut first: [Vec<Option<u32>>; AREAS.len()] = Default::default();
+    for node in 0..layout.nodes() {
+        let Some(at) = links.place(Endpoint(layout.node(node).0)) else { continue };
+        for (area, first) in AREAS.iter().zip(&mut first) {
+            let number = area(at) as usize;
+            first.resize(first.len().max(number + 1), None);
+            first[number].get_or_insert(node);
+        }
+    }
+    first
 }
 
 #[cfg(test)]

@@ -1,0 +1,213 @@
+//! What hosts send that is only to be kept: lines of their logs, and frames of their inputs.
+//!
+//! `HOST.log` is what the host's agent logged while it served the run. A file that is full becomes `HOST.log.1`, in
+//! the place of an earlier one, so that the latest is there whatever a host says, and no more than twice [`FULL`].
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::record::inputs::{self, Relay};
+
+/// Bytes after which a log begins anew.
+const FULL: u64 = 1 << 20;
+/// Bytes that may wait until there is a folder.
+const WAITING: usize = 64 << 10;
+
+/// Keeps logs of hosts, and their inputs while a unit that logs them is run. Clones keep in the same place.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Archive {
+    logs: Arc<Mutex<Vec<Log>>>,
+    inputs: Arc<Mutex<Inputs>>,
+}
+
+/// The log of one host.
+#[derive(Debug)]
+struct Log {
+    host: String,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// There is no folder yet.
+    Waiting(String),
+    Open {
+        path: PathBuf,
+        file: File,
+        bytes: u64,
+    },
+    /// It could not be written, and the user knows.
+    Failed,
+}
+
+#[derive(Default, Debug)]
+struct Inputs {
+    /// Where they go while a unit that logs them is run, by shard.
+    relays: Vec<Relay>,
+    /// Hosts of whose frames some were not kept, as the user knows.
+    told: BTreeSet<usize>,
+}
+
+impl Archive {
+    /// Adds a host.
+    pub(super) fn add(&self, host: &str) {
+        let log = Log { host: host.to_owned(), state: State::Waiting(String::new()) };
+        whole(&self.logs).push(log);
+    }
+
+    /// Keeps logs in a folder from now on, and what they have said so far.
+    pub(super) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        whole(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
+    }
+
+    /// Lines of a host's log. The disk may take its time, and the network does not wait for it.
+    pub(super) fn log(&self, host: usize, text: &str) {
+        tokio::task::block_in_place(|| whole(&self.logs).get_mut(host).map(|log| log.write(text)));
+    }
+
+    /// A unit begins whose inputs are logged, if they are.
+    pub(super) fn begin(&self, log: Option<&inputs::Unit>, hosts: usize) {
+        let relay = |log: &inputs::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
+        whole(&self.inputs).relays = log.map(relay).unwrap_or_default();
+    }
+
+    /// It is over: what still comes of it comes too late, and the log can be closed.
+    pub(super) fn end(&self) {
+        whole(&self.inputs).relays.clear();
+    }
+
+    /// A frame of a host's inputs. While the disk is behind, the host waits, and no other one does.
+    pub(super) fn inputs(&self, host: usize, frame: Vec<u8>) {
+        let relay = whole(&self.inputs).relays.get(host).cloned();
+        let lost = match relay {
+            None => "while no unit that logs them is run",
+            Some(relay) if tokio::task::block_in_place(|| relay.put(frame)) => return,
+            Some(_) => "in frames that are too large",
+        };
+        self.warn(host, lost);
+    }
+
+    /// Tells of frames that are not kept, once a host: it may go on as fast as it can.
+    fn warn(&self, host: usize, why: &str) {
+        if whole(&self.inputs).told.insert(host) {
+            let name = |logs: &Vec<Log>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
+            let name = tokio::task::block_in_place(|| name(&whole(&self.logs)));
+            tracing::warn!(
+                "host {name} sends inputs {why}: they are not kept, and the log of its run has a gap"
+            );
+        }
+    }
+}
+
+/// What is kept under a lock here is whole at any time, so a panic elsewhere spoils nothing.
+fn whole<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Log {
+    fn open(&mut self, folder: &Path) -> io::Result<()> {
+        let path = folder.join(format!("{}.log", self.host));
+        let file = OpenOptions::new().create(true).append(true).open(&path)?;
+        let bytes = file.metadata()?.len();
+        let open = State::Open { path, file, bytes };
+        if let State::Waiting(text) = std::mem::replace(&mut self.state, open) {
+            self.write(&text);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) {
+        match &mut self.state {
+            State::Waiting(waiting) if waiting.len() + text.len() <= WAITING => waiting.push_str(text),
+            State::Open { path, file, bytes } => {
+                if let Err(error) = append(path, file, bytes, text) {
+                    // The run is worth more than its log.
+                    tracing::warn!(
+                        "cannot keep the log of {} any more: {}: {error}",
+                        self.host,
+                        path.display()
+                    );
+                    self.state = State::Failed;
+                }
+            }
+            State::Waiting(_) | State::Failed => {}
+        }
+    }
+}
+
+fn append(path: &Path, file: &mut File, bytes: &mut u64, text: &str) -> io::Result<()> {
+    if *bytes > 0 && *bytes + text.len() as u64 > FULL {
+        fs::rename(path, path.with_extension("log.1"))?;
+        (*file, *bytes) = (File::create(path)?, 0);
+    }
+    // However much a host says at once.
+    let end = text.len().min(FULL as usize);
+    file.write_all(&text.as_bytes()[..end])?;
+    *bytes += end as u64;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::Time;
+
+    use super::*;
+    use crate::record::inputs::{FILE, Section, Sink, What};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn what_comes_early_is_kept_and_what_is_too_much_is_not() {
+        let (folder, archive) = (tempfile::tempdir().unwrap(), Archive::default());
+        archive.add("h1.lab");
+        archive.add("h2");
+        archive.log(0, "early\n");
+        archive.keep_logs_in(&folder.path().join("logs")).unwrap();
+        archive.log(0, "late\n");
+        archive.log(7, "nobody\n");
+        let read = |name: &str| fs::read_to_string(folder.path().join("logs").join(name)).unwrap();
+        assert_eq!((read("h1.lab.log").as_str(), read("h2.log").as_str()), ("early\nlate\n", ""));
+        let line = "x".repeat(1 << 18);
+        for i in 0..20 {
+            archive.log(1, &format!("{i} {line}\n"));
+        }
+        let (now, before) = (read("h2.log"), read("h2.log.1"));
+        assert!(now.contains("19 x") && now.len() + before.len() <= 2 * FULL as usize);
+        assert!(!before.contains("19 x") && before.starts_with(|c: char| c.is_ascii_digit()));
+        // A later run in the same folder goes on.
+        let again = Archive::default();
+        again.add("h1.lab");
+        again.keep_logs_in(&folder.path().join("logs")).unwrap();
+        again.log(0, "again\n");
+        assert_eq!(read("h1.lab.log"), "early\nlate\nagain\n");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn frames_are_kept_from_the_beginning_of_a_unit_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let sink = Sink::create(&path, &"the experiment").unwrap();
+        let unit = sink.unit("aa", "sparrow", 5);
+        let (mut section, carried) = Section::carried();
+        (0..3).for_each(|n| section.put(Time(n * 2_000_000_000), What::Crashed(n as u32)));
+        drop(section);
+        let frames: Vec<_> = std::iter::from_fn(|| carried.next()).collect();
+        let archive = Archive::default();
+        archive.add("h1");
+        archive.inputs(0, frames[0].clone());
+        archive.begin(Some(&unit), 1);
+        frames.iter().for_each(|frame| archive.inputs(0, frame.clone()));
+        archive.end();
+        archive.inputs(0, frames[2].clone());
+        assert_eq!(whole(&archive.inputs).told.len(), 1, "told of once");
+        drop(unit);
+        sink.close().unwrap();
+        let mut log = inputs::Log::new(File::open(&path).unwrap()).unwrap();
+        let mut cursor = log.found()[0].cursor();
+        let entries: Vec<_> = std::iter::from_fn(|| log.next(&mut cursor).unwrap()).collect();
+        let cores: Vec<_> = entries.iter().map(|entry| entry.what).collect();
+        assert_eq!(cores, [0, 1, 2].map(What::Crashed));
+    }
+}

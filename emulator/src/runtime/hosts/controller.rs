@@ -1,0 +1,147 @@
+//! The controller: takes hosts, and has them run unit after unit.
+
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use tokio::runtime::{Builder, Runtime};
+
+use super::held::{cores, held};
+use super::losses;
+use super::party::Party;
+use super::protocol::Member;
+use super::ran::{Last, Ran};
+use super::spawn::Spawned;
+use super::{Fleet, HostsError};
+use crate::fidelity::gauge::Gauge;
+use crate::record::hosts::HostRecord;
+use crate::record::inputs;
+use crate::results::Measured;
+use crate::runtime::closing::{Closing, Real, Tally};
+use crate::runtime::pool::Watch;
+use crate::runtime::real::keeper::Over;
+use crate::runtime::world::World;
+use crate::runtime::{UnitError, cost};
+use crate::spec::{Experiment, RunSection, RuntimeKind};
+use crate::transport::Hosts;
+
+/// Who has hosts that have planned the experiment and wait for units.
+#[derive(Debug)]
+pub struct Controller {
+    party: Party,
+    runtime: Runtime,
+    _spawned: Option<Spawned>,
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        // Hosts are free at once, and need not wait for our silence.
+        self.runtime.block_on(self.party.leave("the controller is done"));
+    }
+}
+
+impl Controller {
+    /// Takes every host of a fleet and has it plan the experiment.
+    ///
+    /// # Errors
+    /// Names the host that cannot be reached, is busy, or is of another version; [`HostsError::Interrupted`] when
+    /// told to stop.
+    pub fn open(fleet: &Fleet, experiment: &Experiment, watch: &Watch) -> Result<Self, HostsError> {
+        let (spawned, file) = match fleet {
+            Fleet::Hosts(path) => (None, path.clone()),
+            Fleet::Spawn(count) => {
+                let spawned = Spawned::start(*count)?;
+                let file = spawned.hosts_file();
+                (Some(spawned), file)
+            }
+        };
+        let file = Hosts::load(&file)?;
+        let bundle = experiment.bundle()?;
+        // A thread of its own for the network: it must answer while books are kept and worlds are built.
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
+        let party = runtime.block_on(Party::gather(&file, bundle, watch))?;
+        Ok(Self { party, runtime, _spawned: spawned })
+    }
+
+    /// The hosts, in order of shards.
+    #[must_use]
+    pub fn members(&self) -> &[Member] {
+        &self.party.members
+    }
+
+    /// What each host holds in a cell, and which were lost in it.
+    #[must_use]
+    pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
+        let mut records = held(self.members(), world, cell);
+        self.party.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
+        records
+    }
+
+    /// Keeps the hosts' logs in a folder, `HOST.log` each.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+        self.party.archive.keep_logs_in(folder)
+    }
+
+    /// Runs one unit on the hosts, whose inputs go to `log`.
+    ///
+    /// # Errors
+    /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
+    /// [`UnitError::Broken`] when a host was lost in mid-run, with what had been measured.
+    ///
+    /// # Panics
+    /// On a bug in a policy: a job that finishes twice, books that do not close.
+    pub fn measure(
+        &mut self,
+        name: &str,
+        world: &World,
+        point: usize,
+        run: &RunSection,
+        log: Option<&inputs::Unit>,
+        watch: &Watch,
+    ) -> Result<Measured, UnitError> {
+        let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
+        let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
+        let Ran { mut keeper, over, last, broken, .. } = ran;
+        let lost: Vec<_> = self.party.lost_in(&self.party.cell).collect();
+        let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
+        let hosts = losses::vitals(self.members(), &accounts);
+        if over == Over::Interrupted {
+            return Err(UnitError::Interrupted);
+        }
+        let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
+        let ended = accounts.iter().flatten();
+        ended.for_each(|account| {
+            tally.add(&account.tally);
+            gauge.merge(&account.reading);
+        });
+        // What an expected loss took with it had crashed before.
+        for (host, _) in lost.iter().filter(|(_, lost)| !lost.expected) {
+            keeper.lose(cores(world, self.members(), *host as u16));
+        }
+        let (books, now) = keeper.close();
+        let closing = Closing {
+            experiment: name,
+            world,
+            run,
+            runtime: RuntimeKind::Hosts,
+            tally: &tally,
+            cpu_s: cost::process_cpu_s() - cpu + hosts.iter().map(|host| host.cpu_s).sum::<f64>(),
+            wall_s: clock.elapsed().as_secs_f64(),
+            peak_rss_bytes: hosts
+                .iter()
+                .map(|host| host.peak_rss_bytes)
+                .fold(cost::peak_rss_bytes(), u64::max),
+            real: Some(Real { gauge: &gauge, hosts }),
+        };
+        let mut measured = closing.measured(books, now)?;
+        measured.notes.extend(lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name)));
+        match broken {
+            Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
+            None => Ok(measured),
+        }
+    }
+}

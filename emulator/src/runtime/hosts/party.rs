@@ -1,0 +1,238 @@
+//! The hosts of a run as the controller has them: taken, told, and heard.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::archive::Archive;
+use super::line::{Heard, Host};
+use super::protocol::{Member, Order, Word};
+use super::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
+use crate::record::hosts::Lost;
+use crate::runtime::UnitError;
+use crate::runtime::pool::Watch;
+use crate::runtime::real::ticks::Ticks;
+use crate::spec::Bundle;
+use crate::transport::{Hosts, Identity, Options, Transport};
+use crate::wire::{self, LARGEST_FRAME, WireError};
+
+/// How long hosts may take to plan and build.
+const BUILDING: Duration = Duration::from_secs(600);
+/// How often hosts learn how far the slowest is.
+pub(super) const ROUND: Duration = Duration::from_millis(20);
+/// What was heard and not yet attended to, at most.
+const HEARD: usize = 256;
+
+/// Hosts that were taken.
+#[derive(Debug)]
+pub(super) struct Party {
+    transport: Transport,
+    pub(super) members: Vec<Member>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) heard: mpsc::Receiver<(usize, Heard)>,
+    pub(super) ticks: Ticks,
+    /// Logs and inputs of the hosts.
+    pub(super) archive: Archive,
+    /// Tells units of this controller from those of any other.
+    pub(super) run: u64,
+    /// The latest cell's id.
+    pub(super) cell: String,
+}
+
+impl Party {
+    /// Takes the hosts of a file and has them plan an experiment. If that fails, those that were taken are free at once.
+    pub(super) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
+        let (hear, heard) = mpsc::channel(HEARD);
+        let mut party = Self::new(file, heard)?;
+        match party.take(file, bundle, hear, watch).await {
+            Ok(()) => Ok(party),
+            Err(error) => {
+                party.leave("the run does not begin").await;
+                Err(error)
+            }
+        }
+    }
+
+    fn new(file: &Hosts, heard: mpsc::Receiver<(usize, Heard)>) -> Result<Self, HostsError> {
+        let identity = Identity::load(&file.controller(), SystemTime::now())?;
+        // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
+        let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
+        let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
+        let (members, hosts) = (Vec::new(), Vec::new());
+        let (archive, ticks) = (Archive::default(), Ticks::new());
+        let (run, cell) = (run_number(), String::new());
+        Ok(Self { transport, members, hosts, heard, ticks, archive, run, cell })
+    }
+
+    async fn take(
+        &mut self,
+        file: &Hosts,
+        bundle: Bundle,
+        hear: mpsc::Sender<(usize, Heard)>,
+        watch: &Watch,
+    ) -> Result<(), HostsError> {
+        let load = load(file, bundle)?;
+        for (i, host) in file.hosts.iter().enumerate() {
+            let member =
+                Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
+            self.archive.add(&member.name);
+            let taken = tokio::select! {
+                taken = Host::take(i, &member, &self.transport, self.ticks, &self.archive, &hear, load.clone()) => taken?,
+                () = stopped(watch) => return Err(HostsError::Interrupted),
+            };
+            self.hosts.push(taken);
+            self.members.push(member);
+        }
+        // Only the hosts hold it now, until they have it.
+        drop((hear, load));
+        let planned = |word: &Word| matches!(word, Word::Loaded);
+        Ok(self.all(0, "plan the experiment", planned, watch).await?)
+    }
+
+    /// Waits until every host has said a certain thing.
+    pub(super) async fn all(
+        &mut self,
+        run: u64,
+        what: &str,
+        done: impl Fn(&Word) -> bool,
+        watch: &Watch,
+    ) -> Result<(), Unsaid> {
+        let mut left = vec![true; self.hosts.len()];
+        let late = Instant::now() + BUILDING;
+        while let Some(slowest) = left.iter().position(|left| *left) {
+            let not = |i: usize, why: String| Err(Unsaid::Host(self.members[i].name.clone(), why));
+            if watch.stopped() {
+                return Err(Unsaid::Interrupted);
+            }
+            if Instant::now() > late {
+                return not(slowest, format!("took longer than {} s to {what}", BUILDING.as_secs()));
+            }
+            match timeout(ROUND, self.heard.recv()).await {
+                Err(_) => {}
+                Ok(None) => return not(slowest, "is gone".to_owned()),
+                Ok(Some((i, Heard::Word(word)))) if done(&word) => left[i] = false,
+                Ok(Some((i, Heard::Word(Word::Refused { run: of, why })))) if of == run || of == 0 => {
+                    return not(i, why);
+                }
+                Ok(Some((i, Heard::Gone(why)))) => {
+                    let unsaid = not(i, format!("is gone: {why}"));
+                    self.lose(i, &why, false);
+                    return unsaid;
+                }
+                // Left over from a unit that was called off.
+                Ok(Some((_, Heard::Word(_)))) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells every host that is there.
+    pub(super) async fn order(&self, order: &Order) {
+        for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
+            host.tell(order.clone()).await;
+        }
+    }
+
+    /// A host is gone, for this unit and all later ones.
+    pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
+        let lost = Lost { cell: self.cell.clone(), why: why.to_owned(), expected };
+        self.hosts[host].lost.get_or_insert(lost);
+    }
+
+    /// Hosts that were lost in a cell, by shard.
+    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
+        let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
+        lost.filter(move |(_, lost)| lost.cell == cell)
+    }
+
+    /// The round trip to the furthest of the hosts that are there.
+    pub(super) fn round_trip(&self) -> Duration {
+        let there = self.hosts.iter().filter(|host| host.lost.is_none());
+        there.map(Host::round_trip).max().unwrap_or_default()
+    }
+
+    /// The number of a host.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|member| member.name == name)
+    }
+
+    /// Hangs up; the hosts read why.
+    pub(super) async fn leave(&self, words: &str) {
+        self.transport.close(words).await;
+    }
+}
+
+/// The order to plan an experiment, as it travels: encoded once for all hosts.
+fn load(file: &Hosts, bundle: Bundle) -> Result<Bytes, HostsError> {
+    let hosts = file.hosts.iter().map(|host| host.name.clone()).collect();
+    let mut frame = Vec::new();
+    match wire::encode(&Order::Load { bundle: Box::new(bundle), hosts }, LARGEST_FRAME, &mut frame) {
+        Ok(()) => Ok(frame.into()),
+        Err(WireError::Oversize { bytes, limit }) => {
+            Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
+        }
+        Err(error) => Err(HostsError::System(io::Error::other(error))),
+    }
+}
+
+/// Why not every host has said what it should.
+pub(super) enum Unsaid {
+    Interrupted,
+    /// By that host, and why.
+    Host(String, String),
+}
+
+impl From<Unsaid> for HostsError {
+    fn from(unsaid: Unsaid) -> Self {
+        match unsaid {
+            Unsaid::Interrupted => Self::Interrupted,
+            Unsaid::Host(host, why) => Self::Host { host, why },
+        }
+    }
+}
+
+impl From<Unsaid> for UnitError {
+    fn from(unsaid: Unsaid) -> Self {
+        match unsaid {
+            Unsaid::Interrupted => Self::Interrupted,
+            Unsaid::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
+        }
+    }
+}
+
+/// A number that no other controller has: the time, mixed with the process.
+fn run_number() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_nanos() as u64) << 16 ^ u64::from(std::process::id()) << 8
+}
+
+async fn stopped(watch: &Watch) {
+    while !watch.stopped() {
+        sleep(ROUND).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::Pack;
+    use crate::spec::Overrides;
+    use crate::wire::{PREFIX, decode};
+
+    #[test]
+    fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {
+        let file = Hosts { identities: ".".into(), hosts: Vec::new() };
+        let load = |trace: usize| {
+            let files = Pack { folders: Vec::new(), files: [("t.tr".into(), vec![7; trace])].into() };
+            load(&file, Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
+        };
+        let order = decode::<Order>(&load(1000).unwrap()[PREFIX..]).unwrap();
+        assert!(matches!(order, Order::Load { bundle, .. } if bundle.files.files.len() == 1));
+        let refused = load(LARGEST_FRAME).unwrap_err();
+        assert!(matches!(refused, HostsError::Large { mib: 65, limit: 64 }), "{refused}");
+    }
+}

@@ -1,0 +1,191 @@
+//! Agents on loopback, and `volary run` on them.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use volary::record::inputs::{self, Log};
+use volary_actors::base::{Span, Time};
+
+use super::binary::{self, expect, text};
+
+/// A run of some emulated seconds, small enough for any machine.
+pub const EXPERIMENT: &str = r#"title = "hosts"
+seed = 5
+[cluster]
+nodes = 12
+schedulers = 3
+[workload.synthetic]
+jobs = 80
+tasks = 4
+interarrival = { exponential = { mean = "50ms" } }
+[service]
+demand = { exponential = { mean = "100ms" } }
+[network]
+one_way = "10ms"
+loss = 0.02
+duplicate = 0.02
+[[policy]]
+sparrow = {}
+[[policy]]
+peacock = {}
+"#;
+
+/// One that goes on until somebody ends it.
+pub const LONG: &str = r#"title = "long"
+seed = 5
+[cluster]
+nodes = 12
+[workload.synthetic]
+jobs = 20_000
+tasks = 2
+interarrival = "50ms"
+[service]
+demand = "50ms"
+[network]
+one_way = "5ms"
+[[policy]]
+random = {}
+[run.record]
+inputs = true
+"#;
+
+/// Guards against a test that hangs; nothing is measured by it.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Hosts on loopback, with a folder for everything.
+pub struct Cluster {
+    pub folder: TempDir,
+    pub agents: Vec<Child>,
+}
+
+impl Cluster {
+    /// Three agents; `extra` are further arguments of the second.
+    pub fn start(extra: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
+        fs::write(path.join("long.toml"), LONG).unwrap();
+        let hosts = ["--host", "h1=127.0.0.1:1", "--host", "h2=127.0.0.2:2", "--host", "h3=127.0.0.3:3"];
+        expect(path, &[&["certs", "ids"], &hosts[..]].concat(), 0);
+        let mut cluster = Self { folder, agents: Vec::new() };
+        let mut file = String::new();
+        for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
+            let extra = if i == 1 { extra } else { &[] };
+            let address = cluster.agent(name, &format!("127.0.0.{}:0", i + 1), extra);
+            file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
+        }
+        fs::write(cluster.path().join("ids/hosts.toml"), file).unwrap();
+        cluster
+    }
+
+    /// Starts an agent; returns where it listens.
+    pub fn agent(&mut self, name: &str, listen: &str, extra: &[&str]) -> String {
+        let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
+            .args(["agent", "--listen", listen, "--identity"])
+            .arg(self.path().join("ids").join(name))
+            .args(if extra.contains(&"--lease") { &[][..] } else { &["--lease", "4s"] })
+            .args(extra)
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        self.agents.push(child);
+        line.trim().rsplit(' ').next().unwrap().to_owned()
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// `volary run` in the background.
+    pub fn run(&self, file: &str, out: &str) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_volary"))
+            .args(["run", file, "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", out])
+            .current_dir(self.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// What each host says of itself.
+    pub fn states(&self) -> Vec<String> {
+        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
+        let states: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
+        states
+            .iter()
+            .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
+            .collect()
+    }
+
+    /// Waits until hosts say so.
+    pub fn until(&self, done: impl Fn(&[String]) -> bool) {
+        let late = Instant::now() + PATIENCE;
+        while !done(&self.states()) {
+            assert!(Instant::now() < late, "hosts stay {:?}", self.states());
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Waits until a run has come so far, in emulated seconds, on the shards of these numbers: what they were told until
+    /// then is in its log of inputs.
+    pub fn reached(&self, out: &str, shards: &[u16], at_s: u64) {
+        let late = Instant::now() + PATIENCE;
+        while !shards
+            .iter()
+            .all(|shard| self.logged_until(out, *shard) >= Some(Time::ZERO + Span::from_secs(at_s)))
+        {
+            assert!(Instant::now() < late, "the run does not come to {at_s} s");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// How far the log of a shard's inputs goes.
+    fn logged_until(&self, out: &str, shard: u16) -> Option<Time> {
+        let mut log = Log::new(fs::File::open(self.path().join(out).join(inputs::FILE)).ok()?).ok()?;
+        let mut cursor = log.found().iter().find(|found| found.header.shard == shard)?.cursor();
+        let mut last = None;
+        while let Some(entry) = log.next(&mut cursor).ok()? {
+            last = Some(entry.at);
+        }
+        last
+    }
+
+    /// What a host logged during a run, as the run directory has it.
+    pub fn log(&self, out: &str, host: &str) -> String {
+        fs::read_to_string(self.path().join(out).join("logs").join(format!("{host}.log"))).unwrap()
+    }
+
+    pub fn manifest(&self, out: &str) -> Value {
+        serde_json::from_slice(&fs::read(self.path().join(out).join("manifest.json")).unwrap()).unwrap()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for agent in &mut self.agents {
+            let _ = agent.kill();
+            let _ = agent.wait();
+        }
+    }
+}
+
+/// Ends a run that should end by itself; returns its status and what it said.
+pub fn finish(mut run: Child) -> (Option<i32>, String) {
+    let late = Instant::now() + PATIENCE;
+    while run.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < late, "the run does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let output = run.wait_with_output().unwrap();
+    (output.status.code(), text(&output.stderr))
+}

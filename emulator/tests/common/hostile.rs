@@ -1,0 +1,159 @@
+//! Machines over QUIC by hand: strangers, and peers that say what no volary says.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::sync::mpsc;
+use volary::transport::connection::Streams;
+use volary::transport::{Arrival, Connection, End, Link, Role};
+use volary::wire;
+
+use super::net::{Rig, anywhere, end, link, within};
+
+/// What a host of this name says first.
+pub fn hello(name: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::encode(&(volary::transport::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
+    bytes
+}
+
+/// QUIC by hand: no volary at this end.
+#[derive(Clone)]
+pub struct Hostile {
+    endpoint: quinn::Endpoint,
+}
+
+impl Hostile {
+    /// Trusts the authority in one folder and shows the certificate in another, if any.
+    pub fn new(trust: &Path, shows: Option<&Path>) -> Self {
+        let read = |path: PathBuf| fs::read(path).unwrap();
+        let certificate = |path| CertificateDer::from_pem_slice(&read(path)).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate(trust.join("ca.pem"))).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .unwrap()
+            .with_root_certificates(roots);
+        let mut tls = match shows {
+            None => tls.with_no_client_auth(),
+            Some(folder) => {
+                let key = PrivateKeyDer::from_pem_slice(&read(folder.join("key.pem"))).unwrap();
+                tls.with_client_auth_cert(vec![certificate(folder.join("cert.pem"))], key).unwrap()
+            }
+        };
+        tls.alpn_protocols = vec![b"volary/1".to_vec()];
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+        let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+        let mut transport = quinn::TransportConfig::default();
+        transport.max_idle_timeout(Some(Duration::from_secs(5).try_into().unwrap()));
+        config.transport_config(Arc::new(transport));
+        let mut endpoint = quinn::Endpoint::client(anywhere()).unwrap();
+        endpoint.set_default_client_config(config);
+        Self { endpoint }
+    }
+
+    /// Connects and waits to be thrown out.
+    pub async fn refused(&self, address: SocketAddr) -> End {
+        match within(self.endpoint.connect(address, "h1").unwrap()).await {
+            Ok(connection) => within(connection.closed()).await.into(),
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Connects, says `words` and waits to be thrown out.
+    pub async fn says(&self, address: SocketAddr, words: &[u8]) -> End {
+        let connection = within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap();
+        let (mut send, _receive) = connection.open_bi().await.unwrap();
+        send.write_all(words).await.unwrap();
+        let _ = send.finish();
+        within(connection.closed()).await.into()
+    }
+
+    /// Connects and says hello as h3; the connection, if it was let in.
+    pub fn knock(
+        &self,
+        address: SocketAddr,
+    ) -> impl Future<Output = Option<quinn::Connection>> + Send + 'static {
+        let connecting = self.endpoint.connect(address, "h1").unwrap();
+        async move {
+            let connection = connecting.await.ok()?;
+            let (mut send, mut receive) = connection.open_bi().await.ok()?;
+            send.write_all(&hello("h3")).await.ok()?;
+            receive.read_chunk(1, true).await.ok()??;
+            Some(connection)
+        }
+    }
+}
+
+/// One that was let in, and what the server holds of it.
+pub struct Guest {
+    raw: quinn::Connection,
+    send: quinn::SendStream,
+    _receive: quinn::RecvStream,
+    inbox: mpsc::Receiver<Arrival>,
+    pub link: Link,
+    pub connection: Connection,
+    pub streams: Option<Streams>,
+}
+
+impl Guest {
+    /// Says a proper hello as h3.
+    pub async fn joins(rig: &mut Rig) -> Self {
+        let folder = rig.net.folder("h3");
+        let hostile = Hostile::new(&folder, Some(&folder));
+        let raw = within(hostile.endpoint.connect(rig.address(), "h1").unwrap()).await.unwrap();
+        let (mut send, receive) = raw.open_bi().await.unwrap();
+        send.write_all(&hello("h3")).await.unwrap();
+        let peer = within(rig.accepted.next()).await.unwrap();
+        assert_eq!(peer.who.name, "h3");
+        let (link, inbox) = link(&peer.connection);
+        Self {
+            raw,
+            send,
+            _receive: receive,
+            inbox,
+            link,
+            connection: peer.connection,
+            streams: Some(peer.streams),
+        }
+    }
+
+    /// Sends this as parcels, and ends the stream.
+    pub async fn stream(&self, bytes: &[u8]) {
+        let mut stream = self.raw.open_uni().await.unwrap();
+        // The server may hang up in the middle.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.finish();
+    }
+
+    /// Sends this as control frames, and ends the stream.
+    pub async fn control(&mut self, bytes: &[u8]) {
+        let _ = self.send.write_all(bytes).await;
+        let _ = self.send.finish();
+    }
+
+    pub fn datagram(&self, bytes: &[u8]) {
+        self.raw.send_datagram(bytes.to_vec().into()).unwrap();
+    }
+
+    /// How the server sees the end.
+    pub async fn end_of_link(&mut self) -> End {
+        end(&mut self.inbox).await
+    }
+
+    /// What the server says about the end.
+    pub async fn told(&self) -> String {
+        let end = End::from(within(self.raw.closed()).await);
+        let End::Peer(words) = end else { panic!("{end}") };
+        words
+    }
+}
