@@ -3,21 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, within};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central::rule::within;
 use crate::roles::central::{Central, Cluster, Rule, View, Wish};
 
 /// Parameters of Dolly.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dolly {
-    /// ε: how probable it may be that a job has a straggler all the same (section 4.1).
+    /// ε: how probable it may be that a job has a straggler all the same.
     pub epsilon: f64,
     /// p: how probable it is that a copy is a straggler. The paper measures it; here it is said.
     pub straggler: f64,
-    /// β: share of the cluster's cores that may run clones (section 4.1).
+    /// β: share of the cluster's cores that may run clones.
     pub budget: f64,
     /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
     pub load: f64,
@@ -52,7 +51,7 @@ impl Policy for Dolly {
 }
 
 impl Dolly {
-    /// Copies of each of a job's tasks with which it has a straggler with probability ε at most (section 4.1).
+    /// Copies of each of a job's tasks with which it has a straggler with probability ε at most.
     fn copies(&self, tasks: u32) -> u32 {
         let task = 1.0 - (1.0 - self.epsilon).powf(1.0 / f64::from(tasks));
         ((task.ln() / self.straggler.ln()).ceil() as u32).max(1)

@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::Reporter;
-use crate::roles::central::rule::{mean_and_deviation, positive, within};
+use crate::roles::central::rule::mean_and_deviation;
 use crate::roles::central::{Attempt, Central, Rule, View, Wish};
 
 /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central::rule::{positive, quantile, within};
+use crate::roles::central::rule::quantile;
 use crate::roles::central::{Central, Rule, View, Wish};
 
 /// Parameters of hedging.
@@ -82,7 +82,7 @@ impl Rule for Recent {
     }
 
     /// The quantile is taken again once a twentieth of the window is new.
-    fn took(&mut self, time: Span) {
+    fn finished(&mut self, time: Span) {
         if self.took.len() == self.terms.window as usize {
             self.took.pop_front();
         }
@@ -108,9 +108,9 @@ mod tests {
     fn what_takes_longer_than_most_gets_a_second_copy() {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
-        (1..20).for_each(|s| rule.took(Span::from_secs(s)));
+        (1..20).for_each(|s| rule.finished(Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), NOBODY, "too few have finished");
-        (20..101).for_each(|s| rule.took(Span::from_secs(s)));
+        (20..101).for_each(|s| rule.finished(Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), [0]);
         assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
         assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NOBODY, "one is enough");
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn old_times_are_forgotten() {
         let mut rule = Recent::new(&Hedged { window: 20, quantile: 1.0, ..Hedged::default() });
-        (0..20).for_each(|_| rule.took(Span::from_secs(9)));
+        (0..20).for_each(|_| rule.finished(Span::from_secs(9)));
         assert_eq!(rule.after, Some(Span::from_secs(9)));
-        (0..20).for_each(|_| rule.took(Span::from_secs(3)));
+        (0..20).for_each(|_| rule.finished(Span::from_secs(3)));
         assert_eq!((rule.after, rule.took.len()), (Some(Span::from_secs(3)), 20));
     }
 }

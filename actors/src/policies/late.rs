@@ -3,27 +3,27 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::Reporter;
-use crate::roles::central::rule::{positive, quantile, within};
+use crate::roles::central::rule::quantile;
 use crate::roles::central::{Attempt, Central, Rule, View, Wish};
 
 /// Parameters of LATE.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Late {
-    /// How long a copy runs before it can be a straggler (section 4).
+    /// How long a copy runs before it can be a straggler.
     pub running: Span,
-    /// SpeculativeCap: share of the cluster's cores that may run backups (sections 4 and 5.4).
+    /// SpeculativeCap: share of the cluster's cores that may run backups.
     pub cap: f64,
     /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
-    /// backups (sections 4 and 5.4).
+    /// backups.
     pub slow_node: f64,
     /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up
-    /// (sections 4 and 5.4).
+    ///.
     pub slow_task: f64,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,

@@ -3,11 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central::rule::positive;
 use crate::roles::redundant::{Design, Drops, Redundant};
 
 /// Parameters of the latin-square policy.

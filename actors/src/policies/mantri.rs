@@ -3,25 +3,25 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::Reporter;
-use crate::roles::central::rule::{mean, positive, within};
+use crate::roles::central::rule::mean;
 use crate::roles::central::{Attempt, Central, Rule, View, Wish};
 
 /// Parameters of Mantri.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mantri {
-    /// δ: how probable it must be that one more copy lowers the time that all copies take together (section 5.1).
+    /// δ: how probable it must be that one more copy lowers the time that all copies take together.
     pub delta: f64,
     /// Δ: how often nodes report how far their copies are and the scheduler looks at a job. A copy that has run
     /// for less is taken to be a fresh one, and only one that takes Δ longer than a fresh one is stopped and
-    /// begun anew (section 5.1).
+    /// begun anew.
     pub report: Span,
-    /// γ: how often a task is begun anew at most (section 5.1).
+    /// γ: how often a task is begun anew at most.
     pub restarts: u32,
     /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
     pub scale: f64,

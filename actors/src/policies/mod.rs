@@ -56,7 +56,7 @@ pub use yaq_d::YaqD;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::base::ActorId;
+use crate::base::{ActorId, Span};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::{Client, Node};
@@ -207,4 +207,23 @@ fn one_scheduler(layout: &Layout, name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {}", layout.schedulers()))
+}
+
+/// Why a duration cannot be used, if it cannot.
+///
+/// # Errors
+/// "key: reason and remedy".
+fn positive(key: &str, value: Span) -> Result<(), String> {
+    if value == Span::ZERO { Err(format!("{key}: must be longer than zero")) } else { Ok(()) }
+}
+
+/// Why a number cannot be used, if it lies outside a range.
+///
+/// # Errors
+/// "key: reason and remedy".
+fn within(key: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{key}: must be between {} and {}, not {value}", range.start(), range.end()))
 }

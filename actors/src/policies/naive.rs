@@ -3,21 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::Reporter;
-use crate::roles::central::rule::{positive, within};
 use crate::roles::central::{Central, Rule, View, Wish};
 
 /// Parameters of naive speculation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Naive {
-    /// How long a copy runs before it can be a straggler (LATE, section 2.1).
+    /// How long a copy runs before it can be a straggler (as the LATE paper says).
     pub running: Span,
-    /// How far below the mean score of its job's tasks a straggler is (LATE, section 2.1).
+    /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
     pub behind: f64,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,

@@ -109,7 +109,7 @@ impl<R: Rule> Central<R> {
                 placed.took.push(fx.now().since(ended.since));
             }
             let first = placed.attempts.of(index).map(|other| other.since).fold(ended.since, Time::min);
-            self.rule.took(fx.now().since(first));
+            self.rule.finished(fx.now().since(first));
             self.rule.progressed(number_of(from, fx), gain(ended.score, Score::ALL));
             self.release(ended);
         }

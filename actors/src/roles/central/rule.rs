@@ -78,7 +78,7 @@ pub trait Rule: Send {
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
     /// A task finished so long after the first of its copies was sent that ran until then.
-    fn took(&mut self, _time: Span) {}
+    fn finished(&mut self, _after: Span) {}
 }
 
 /// No copy but the first.
@@ -111,25 +111,6 @@ pub fn quantile(values: &mut [f64], p: f64) -> Option<f64> {
     let at = p * values.len().checked_sub(1)? as f64;
     let (low, high) = (values[at.floor() as usize], values[at.ceil() as usize]);
     Some(if low == high { low } else { low + (high - low) * at.fract() })
-}
-
-/// Why a duration cannot be used, if it cannot.
-///
-/// # Errors
-/// "key: reason and remedy".
-pub fn positive(key: &str, value: Span) -> Result<(), String> {
-    if value == Span::ZERO { Err(format!("{key}: must be longer than zero")) } else { Ok(()) }
-}
-
-/// Why a number cannot be used, if it lies outside a range.
-///
-/// # Errors
-/// "key: reason and remedy".
-pub fn within(key: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(), String> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    Err(format!("{key}: must be between {} and {}, not {value}", range.start(), range.end()))
 }
 
 #[cfg(test)]
