@@ -8,13 +8,13 @@ use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central::{Central, Cluster, Rule, View, Wish};
 
-/// Parameters of Dolly.
+/// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dolly {
     /// ε: how probable it may be that a job has a straggler all the same.
     pub epsilon: f64,
-    /// p: how probable it is that a copy is a straggler. The paper measures it; here it is said.
+    /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
     pub straggler: f64,
     /// β: share of the cluster's cores that may run clones.
     pub budget: f64,

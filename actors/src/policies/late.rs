@@ -11,7 +11,7 @@ use crate::roles::Reporter;
 use crate::roles::central::rule::quantile;
 use crate::roles::central::{Attempt, Central, Rule, View, Wish};
 
-/// Parameters of LATE.
+/// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Late {
@@ -22,8 +22,7 @@ pub struct Late {
     /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
     /// backups.
     pub slow_node: f64,
-    /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up
-    ///.
+    /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
     pub slow_task: f64,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,

@@ -11,7 +11,7 @@ use crate::roles::Reporter;
 use crate::roles::central::rule::mean;
 use crate::roles::central::{Attempt, Central, Rule, View, Wish};
 
-/// Parameters of Mantri.
+/// Parameters of Mantri; letters and defaults are the paper's.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mantri {
