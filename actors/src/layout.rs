@@ -61,8 +61,8 @@ pub struct Layout {
     first_core: Vec<u32>,
     /// Cores of every node if all have as many, else 0: then nothing has to be looked up.
     equal: u32,
-    /// What each node has and each task needs, if that is said.
-    room: Option<(Amount, Amount)>,
+    /// What each node has, or one entry if all have the same, and what a task needs, if that is said.
+    room: Option<(Vec<Amount>, Amount)>,
 }
 
 impl Layout {
@@ -84,19 +84,23 @@ impl Layout {
         Self { schedulers, nodes, extras, first_core, equal, room: None }
     }
 
-    /// Says what each node has and each task needs. How many tasks a node runs at once is its number of cores
-    /// all the same.
+    /// Says what each node has, in their order, and each task needs. How many tasks a node runs at once is its
+    /// number of cores all the same.
     #[must_use]
-    pub fn with_room(mut self, node: Amount, task: Amount) -> Self {
-        self.room = Some((node, task));
+    pub fn with_room(mut self, mut nodes: Vec<Amount>, task: Amount) -> Self {
+        debug_assert_eq!(nodes.len(), self.nodes as usize);
+        if nodes.windows(2).all(|pair| pair[0] == pair[1]) {
+            nodes.truncate(1);
+        }
+        self.room = Some((nodes, task));
         self
     }
 
     /// What shares of a node's CPU and memory one task takes; an equal part of its cores, if nothing is said.
     #[must_use]
     pub fn task_share(&self, node: u32) -> [f64; 2] {
-        match self.room {
-            Some((has, needs)) => has.shares(needs),
+        match &self.room {
+            Some((nodes, needs)) => nodes[if nodes.len() == 1 { 0 } else { node as usize }].shares(*needs),
             None => [1.0 / f64::from(self.cores(node)); 2],
         }
     }
@@ -284,11 +288,12 @@ mod tests {
         );
         let layout = Layout::new(1, 0, [10, 5]);
         assert_eq!(layout.task_share(1), [0.2; 2]);
-        let share = |task| layout.clone().with_room(node, task).task_share(0);
+        let share = |task| layout.clone().with_room(vec![node; 2], task).task_share(0);
         assert_eq!(share(task(2000, 16 << 30)), [0.25, 0.25]);
         assert_eq!(share(task(1000, 32 << 30)), [0.125, 0.5]);
-        let cpu_only = layout.clone().with_room(Amount { cpu: 8000, memory: 0 }, task(2000, 0));
-        assert_eq!(cpu_only.task_share(0), [0.25; 2]);
+        let cpu_only = |cpu| Amount { cpu, memory: 0 };
+        let mixed = layout.with_room(vec![cpu_only(8000), cpu_only(4000)], task(2000, 0));
+        assert_eq!([0, 1].map(|node| mixed.task_share(node)), [[0.25; 2], [0.5; 2]]);
     }
 
     #[test]

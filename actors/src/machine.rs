@@ -184,6 +184,11 @@ pub enum Note {
         /// What the scheduler expected before it there, ns of work.
         believed: i64,
     },
+    /// A scheduler that keeps no such cache bound a task to a node, for the first time or anew.
+    Bound {
+        /// The copy.
+        copy: CopyId,
+    },
     /// A watched scheduler took news of a node into its cache.
     Learnt {
         /// The node's number.

@@ -295,7 +295,7 @@ impl<'a> Chaos<'a> {
             3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
             4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
             5 => Gossip::Heard { round: any, maker: node, number },
-            6 => Gossip::Backlog { work: span, at: at + span },
+            6 => Gossip::Backlog { work: span, at: at + span, number, came: number },
             _ => {
                 let form = [Form::Single, Form::Batch, Form::Rest, Form::Withdrawn][self.below(4)];
                 let (nodes, maker) = ([node, Placed::NOBODY], self.below(2) as u32);

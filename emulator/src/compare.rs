@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::number;
 use crate::record::cell::CellRecord;
+use crate::record::manifest::{Manifest, State};
 use crate::report::{Study, table};
 use crate::results::cell_name;
 use crate::results::{Cell, Summary};
@@ -18,7 +19,7 @@ use crate::stats::Interval;
 /// Two studies, compared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What the first was: experiment and runtime.
+    /// What the first was: experiment and runtime, and how it ended if not well.
     pub a: String,
     /// What the second was.
     pub b: String,
@@ -39,6 +40,12 @@ pub struct Point {
     pub paired_seeds: usize,
     /// Whether equal seeds gave equal event orders: the same run, not only the same world.
     pub identical: bool,
+    /// Whether a run of the first did not do what was asked.
+    #[serde(default)]
+    pub a_degraded: bool,
+    /// The same of the second.
+    #[serde(default)]
+    pub b_degraded: bool,
     /// The metrics.
     pub metrics: Vec<Difference>,
 }
@@ -101,7 +108,10 @@ pub fn compare(a: &Study, b: &Study) -> Comparison {
     };
     let mut unmatched = missing(&left, &right, "the first");
     unmatched.extend(missing(&right, &left, "the second"));
-    let name = |study: &Study| format!("{} ({})", study.manifest.experiment, study.manifest.runtime);
+    let name = |study: &Study| match &study.manifest {
+        Manifest { experiment, runtime, state: State::Finished, .. } => format!("{experiment} ({runtime})"),
+        Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
+    };
     Comparison { a: name(a), b: name(b), points, unmatched }
 }
 
@@ -145,6 +155,8 @@ fn point(key: &Key, a: &[CellRecord], b: &[CellRecord]) -> Point {
         cell: b.first().map(|run| run.summary.cell.clone()).unwrap_or_default(),
         paired_seeds: pairs.len(),
         identical,
+        a_degraded: a.iter().any(|run| run.summary.is_degraded()),
+        b_degraded: b.iter().any(|run| run.summary.is_degraded()),
         metrics: METRICS.iter().map(|metric| difference(metric, &pairs, a, b)).collect(),
     }
 }
@@ -190,6 +202,12 @@ impl Comparison {
             let cell = cell_name(&point.cell);
             let (comma, seeds) = (if cell.is_empty() { "" } else { ", " }, seeds(point));
             out.push_str(&format!("\n{}{comma}{cell}  ({seeds})\n{}\n", point.policy, point_table(point)));
+            let sides = [("first", point.a_degraded), ("second", point.b_degraded)];
+            for (which, _) in sides.iter().filter(|(_, degraded)| *degraded) {
+                out.push_str(&format!(
+                    "DEGRADED: the {which} did not do what was asked; `volary report` says why\n"
+                ));
+            }
         }
         if self.points.is_empty() {
             out.push_str("\nthey have no policy and cell in common\n");
@@ -277,6 +295,23 @@ mod tests {
         assert_eq!((point.paired_seeds, point.identical), (0, false));
         let p50 = metric(point, "response_s.p50");
         assert!(p50.difference.is_some() && p50.half_width.is_none() && p50.differs.is_none(), "{p50:?}");
+    }
+
+    #[test]
+    fn a_degraded_side_is_marked() {
+        let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
+        bad.cells[0].policies[0].runs[1].summary.fidelity = Some(crate::fidelity::fixture::degraded());
+        let marks = |a, b| {
+            let comparison = compare(a, b);
+            let text = comparison.text();
+            let point = &comparison.points[0];
+            let said = ["first", "second"].map(|which| text.contains(&format!("DEGRADED: the {which} ")));
+            assert_eq!(said, [point.a_degraded, point.b_degraded], "{text}");
+            said
+        };
+        assert_eq!(marks(&good, &good), [false, false]);
+        assert_eq!(marks(&good, &bad), [false, true]);
+        assert_eq!(marks(&bad, &good), [true, false]);
     }
 
     #[test]

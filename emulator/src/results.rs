@@ -4,7 +4,9 @@
 //! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
 //! statistics; task waits come from a histogram of three significant digits.
 
+mod claims;
 mod findings;
+mod placements;
 mod staleness;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fidelity::Certificate;
+pub use claims::{ClaimResult, ClaimsLine, Verdict};
 pub use findings::Findings;
+pub use placements::{Placements, Stage};
 pub use staleness::{Spread, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
@@ -94,12 +98,23 @@ pub struct Summary {
     pub utilization: f64,
     /// Messages sent.
     pub messages: Messages,
+    /// When tasks got their nodes, for policies that say so: `murmuration` and `kubernetes`.
+    #[serde(default)]
+    pub placements: Option<Placements>,
     /// How stale the caches of schedulers were, for policies that keep some.
     pub staleness: Option<Staleness>,
     /// Asked against achieved, for real-time runs.
     pub fidelity: Option<Certificate>,
     /// What the run cost.
     pub engine: Engine,
+}
+
+impl Summary {
+    /// Whether it is of a real-time run that did not do what was asked.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
+    }
 }
 
 /// submitted = finished + failed + unfinished.
@@ -265,57 +280,6 @@ pub struct Engine {
     pub wall_s: f64,
     /// Peak resident memory of the process so far.
     pub peak_rss_bytes: u64,
-}
-
-/// Verdict on a claim.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every comparison holds in every cell it applies to.
-    Holds,
-    /// Some comparison fails.
-    Fails,
-    /// A number it needs was not measured.
-    NotTested,
-}
-
-/// A claim with its verdict, as the last line of `--json` lists them.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct ClaimResult {
-    /// The statement.
-    pub says: String,
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and `right`, or `along` a swept
-    /// key, and whether it `holds`; with several seeds also the `half_width` of the 95 % interval of the
-    /// difference, paired by seed, and whether that is `within_noise`.
-    pub measured: Findings,
-}
-
-impl ClaimResult {
-    /// Whether other seeds could well have given the other verdict: some comparison of a claim that holds is
-    /// within the noise of its replications, or every comparison that makes it fail is.
-    #[must_use]
-    pub fn is_within_noise(&self) -> bool {
-        let says = |numbers: &serde_json::Value, key: &str, answer: bool| {
-            numbers.get(key).and_then(serde_json::Value::as_bool) == Some(answer)
-        };
-        let unsure = |numbers: &&serde_json::Value| says(numbers, "within_noise", true);
-        let failed = || self.measured.values().filter(|numbers| says(numbers, "holds", false));
-        match self.verdict {
-            Verdict::Holds => self.measured.values().any(|numbers| unsure(&numbers)),
-            Verdict::Fails => failed().next().is_some() && failed().all(|numbers| unsure(&numbers)),
-            Verdict::NotTested => false,
-        }
-    }
-}
-
-/// The last line of `--json` and of `summary.jsonl`, when the experiment has claims.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClaimsLine {
-    /// Every claim with its verdict.
-    pub claims: Vec<ClaimResult>,
 }
 
 /// A line of `--json` and of `summary.jsonl`: what `volary schema results` describes.

@@ -4,7 +4,6 @@
 
 mod common;
 
-use std::fs;
 use std::net::SocketAddr;
 use std::thread;
 
@@ -24,21 +23,7 @@ use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
 /// One scheduler, which lives on the second of two hosts.
-const EXPERIMENT: &str = r#"title = "agents"
-seed = 5
-[cluster]
-nodes = 4
-[workload.synthetic]
-jobs = 50
-tasks = 2
-interarrival = "100ms"
-[service]
-demand = "50ms"
-[network]
-one_way = "5ms"
-[[policy]]
-sparrow = {}
-"#;
+const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";
 
 /// Events that may wait at the agent.
 const EVENTS: usize = 1000;
@@ -52,10 +37,8 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let net = Net::new();
-        let file = net.folder("e.toml");
-        fs::write(&file, EXPERIMENT).unwrap();
-        let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
+        let net = Net::with(SPARROW);
+        let experiment = Experiment::load(&net.folder("e.toml"), &Overrides::default()).unwrap();
         let settings = Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             identity: net.folder("h1"),

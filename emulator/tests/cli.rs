@@ -63,6 +63,8 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
     let here = folder.path();
     fs::write(here.join("bad.toml"), EXPERIMENT.replace("nodes = 8", "node = 8")).unwrap();
     fs::write(here.join("p.toml"), PROFILE).unwrap();
+    let kind = EXPERIMENT.replace("random.makespan_s", "random.messages.by_kind.foo");
+    fs::write(here.join("kind.toml"), kind).unwrap();
     for (args, words) in [
         (
             &["run", "bad.toml"][..],
@@ -84,6 +86,13 @@ fn bad_input_is_status_2_and_explained_on_stderr() {
         (&["profile", "show", "p.toml", "--until", "0s"], &["--until ", "longer time"]),
         (&["topology", "show", "e.toml"], &["e.toml is an experiment", "volary plan e.toml"]),
         (&["trace", "describe", "no.tr"], &["no.tr"]),
+        (&["trace", "describe", "."], &[". is a folder", "name a trace in it"]),
+        (&["run", "kind.toml"], &["kind.toml:26:35", "unknown message kind `foo`"]),
+        (&["run", "e.toml", "--resume", "--out", "typo"], &["no run in typo", "leave out --resume"]),
+        (
+            &["agent", "--listen", "localhost:1", "--identity", "x"],
+            &["`localhost:1` is no address: write IP:"],
+        ),
         (&["schema", "nothing"], &["experiment"]),
         (&["certs", "c"], &["--host"]),
         (&["certs", "c", "--host", "h1"], &["NAME=ADDRESS:PORT"]),
@@ -136,6 +145,18 @@ fn everything_else_answers_on_stdout() {
     for (args, words) in [
         (&["plan", "e.toml"][..], "1 cell × 2 policies"),
         (&["plan", "e.toml", "--json"], "\"offered\""),
+        (&["plan", "e.toml"], "policies      random = {}\n"),
+        (&["plan", "e.toml"], "speed 1.0\nworkload      synthetic = { jobs = 60, tasks = 2.0, "),
+        (&["plan", "e.toml"], "\nnetwork       one_way = \"1ms\"\ninterference  none\n"),
+        (
+            &["plan", "e.toml", "--set", "cluster={topology=\"s.toml\"}", "--set", "network={loss=0.1}"],
+            "1 scheduler, topology: s\n",
+        ),
+        (
+            &["plan", "e.toml", "--set", "cluster={topology=\"s.toml\"}", "--set", "network={loss=0.1}"],
+            "\nnetwork       link.rack = { one_way = \"1ms\" }\n              loss = 0.1, where a link of the \
+             topology has no other\ninterference",
+        ),
         (&["policies"], "latin-square"),
         (&["policies", "latin-square"], "order"),
         (&["policies", "--json"], "\"parameters\""),

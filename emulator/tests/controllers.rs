@@ -28,23 +28,7 @@ use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 
 /// Two units that end when their time has come.
-const EXPERIMENT: &str = r#"title = "controllers"
-seed = 5
-[cluster]
-nodes = 4
-[workload.synthetic]
-jobs = 50
-tasks = 2
-interarrival = "100ms"
-[service]
-demand = "50ms"
-[run]
-until = "1s"
-[[policy]]
-sparrow = {}
-[[policy]]
-random = {}
-"#;
+const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
 /// The folder of a run, and agents that listen in it: what they say is the test's.
 struct Stage {
@@ -54,8 +38,7 @@ struct Stage {
 
 impl Stage {
     fn new(names: &[&str]) -> Self {
-        let net = Net::new();
-        fs::write(net.folder("e.toml"), EXPERIMENT).unwrap();
+        let net = Net::with(UNITS);
         let doors: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
         let address = |(door, _): &(Transport, Accepted)| door.address().unwrap();
         let stage = Self { net, doors };

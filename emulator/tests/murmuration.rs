@@ -7,10 +7,10 @@ mod common;
 
 use volary::record::fold::Recorder;
 use volary::results::Measured;
-use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
+use volary::runtime::{Watch, local};
 use volary::shard::{Observer, Parts, Placement, Shard};
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
 
@@ -200,4 +200,102 @@ fn policies_without_caches_have_no_staleness() {
     let file = text(2, 10, 100, 2, "1s", "\"0s\"", "").replace("murmuration = {  }", "sparrow = {}");
     let measured = run(&file);
     assert!(measured.summary.staleness.is_none() && measured.staleness.is_empty());
+}
+
+/// What everybody believes, the truth, and the news between, once all has ended and `seconds` more have passed.
+fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
+    let experiment = common::parse(file);
+    let world = common::worlds(&experiment).next().unwrap();
+    let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(&experiment.run));
+    shard.start();
+    while !shard.observer.all_finished() {
+        assert!(shard.advance(), "{file}");
+    }
+    let end = shard.now() + Span::from_secs(seconds);
+    while shard.now() < end && shard.advance() {}
+    shard.observer.caches.pairs()
+}
+
+/// One datagram in ten is lost, and what nodes report undoes no newer news: a few reports after the last end nobody
+/// is wrong by a nanosecond. Without reports many are.
+#[test]
+fn reports_cure_lost_news_to_the_last_nanosecond() {
+    for spread in ["spread = \"datagrams\"", "spread = \"epidemic\", batch = false, update_delay = \"200ms\""]
+    {
+        let file = |policy: &str| {
+            text(4, 15, 300, 5, "500ms", "{ exponential = { mean = \"50ms\" } }", policy)
+                .replace("[[policy]]", "loss = 0.1\n[[policy]]")
+        };
+        let drifted = at_rest(&file(spread), 60);
+        let wrong = drifted.iter().filter(|(work, ..)| *work != 0).count();
+        assert!(wrong > drifted.len() / 4, "{spread}: {wrong} of {}", drifted.len());
+        let cured = at_rest(&file(&format!("{spread}, repair = \"3s\"")), 60);
+        assert!(cured.iter().all(|&(work, truth, _)| (work, truth) == (0, 0)), "{spread}: {cured:?}");
+    }
+}
+
+/// Fig. 16: a scheduler that starts late copies a cache while news goes on. With numbered news it ends up knowing
+/// what the others know; naively it counts twice what came while the answer lay.
+#[test]
+fn who_joins_late_counts_nothing_twice() {
+    let rest = |copy: &str| {
+        let policy = format!("batch = false, copy = \"{copy}\", ask_timeout = \"4s\", answer_delay = \"3s\"");
+        let late = "[[network.fault]]\ncrash = { who = [\"scheduler:3\"], at = \"0s\", for = \"10s\" }";
+        let file = text(4, 15, 300, 5, "500ms", "\"5ms\"", &policy);
+        at_rest(&file.replace("[[policy]]", &format!("{late}\n[[policy]]")), 60)
+    };
+    let (numbered, naive) = (rest("numbered"), rest("naive"));
+    assert!(numbered.iter().all(|&(work, truth, _)| (work, truth) == (0, 0)), "{numbered:?}");
+    let (others, late) = naive.split_at(3 * 15);
+    assert!(others.iter().all(|&(work, ..)| work == 0), "{others:?}");
+    assert!(late.iter().any(|&(work, ..)| work != 0), "{late:?}");
+}
+
+/// A node runs as many tasks at once as its CPU and memory hold, and nodes may differ.
+#[test]
+fn nodes_hold_what_fits_on_them() {
+    let makespan = |cluster: &str, service: &str, tasks: u32| {
+        let file = text(1, 1, 1, tasks, "1s", "\"0s\"", "")
+            .replace("nodes = 1\n", &format!("{cluster}\n"))
+            .replace("demand = { exponential = { mean = \"1s\" } }", &format!("demand = \"1s\"\n{service}"));
+        run(&file).summary.makespan_s
+    };
+    let pods = "nodes = 1\ncores = 110\ncpu = 16\nmemory = \"64 GiB\"";
+    assert_eq!(makespan(pods, "cpu = 0.1\nmemory = \"100 MiB\"", 220), 2.0, "110 pods");
+    assert_eq!(makespan(pods, "cpu = 0.2\nmemory = \"100 MiB\"", 220), 3.0, "80 by CPU");
+    assert_eq!(makespan(pods, "cpu = 0.1\nmemory = \"1 GiB\"", 220), 4.0, "64 by memory");
+    let mixed = |order: [&str; 2]| {
+        let kinds = order.map(|kind| format!("[[cluster.kind]]\n{kind}"));
+        let cluster = "[cluster]\n        schedulers = 1\n        ".to_owned() + &kinds.join("\n");
+        let file = text(1, 1, 1, 240, "1s", "\"0s\"", "")
+            .replace("[cluster]\n        nodes = 1\n        schedulers = 1", &cluster)
+            .replace("demand = { exponential = { mean = \"1s\" } }", "demand = \"1s\"\ncpu = 0.1");
+        run(&file).summary.makespan_s
+    };
+    let (small, large) = ("nodes = 2\ncores = 110\ncpu = 1", "nodes = 1\ncores = 110\ncpu = 16");
+    // 10, 10 and 110 at once: 18, 19 and 203 of the 240, each node two rounds.
+    assert_eq!([mixed([small, large]), mixed([large, small])], [2.0; 2]);
+}
+
+/// The same gossip in real time: equal books, and news as old and as much of it under way, but for what the
+/// certificate knows of lateness and a margin that no machine misses.
+#[test]
+fn caches_are_as_stale_in_real_time() {
+    let policy = "batch = false, update_delay = \"80ms\"";
+    let file = text(3, 12, 150, 3, "15ms", "\"20ms\"", policy).replace("mean = \"1s\"", "mean = \"20ms\"")
+        + "\n[run.record]\nstaleness = \"10ms\"";
+    let experiment = common::parse(&file);
+    let world = common::worlds(&experiment).next().unwrap();
+    let virtually = measure("virtual", &world, &experiment.run, &Watch::default()).unwrap().summary;
+    let really = local::measure("local", world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
+    assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
+    let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
+    let lateness = really.fidelity.unwrap().lateness;
+    let most = lateness.deliveries.max_s + lateness.timers.max_s;
+    assert!((0.08..0.1001).contains(&a.age_s.max), "{a:?}");
+    assert!(b.age_s.max > 0.08 && b.age_s.max < 0.11 + 4.0 * most, "{b:?}, {lateness:?}");
+    for (here, there) in [(b.age_s, a.age_s), (b.in_flight, a.in_flight), (b.error_s, a.error_s)] {
+        let ratio = here.mean / there.mean;
+        assert!(ratio > 0.4 && ratio < 1.6 + 20.0 * most, "{here:?} against {there:?}, {lateness:?}");
+    }
 }

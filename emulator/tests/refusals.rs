@@ -15,6 +15,8 @@ const SYNTHETIC: &str = "[workload.synthetic]\njobs = 60\ntasks = 2\ninterarriva
 const DEMAND: &str = "{ exponential = { mean = \"100ms\" } }";
 const LINKS: &str = "one_way = \"1ms\"";
 
+const STAR: &str = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
+
 fn fault(text: &str) -> String {
     format!("{LINKS}\n[[network.fault]]\n{text}")
 }
@@ -84,6 +86,28 @@ fn nothing_is_left_behind() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is wrong with a topology's links is shown where they are.
+#[test]
+fn mistakes_of_a_topology_are_shown_in_it() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("buffer.toml"), format!("{STAR}buffer = \"1 kB\"\n")).unwrap();
+    let region =
+        |name: &str| format!("[[shape.regions.region]]\nname = \"{name}\"\nracks = 1\nnodes_per_rack = 2\n");
+    let links = "title = \"s\"\n[link]\nrack = { one_way = \"1ms\" }\nfabric = { one_way = \"1ms\" }\n";
+    let slow = "[[link.between]]\nregions = [\"a\", \"b\"]\nlink = { one_way = \"200000d\" }\n";
+    fs::write(here.join("slow.toml"), [links, slow, &region("a"), &region("b")].concat()).unwrap();
+    for (name, words) in [
+        ("buffer.toml", ["buffer.toml:5:10", "link.rack.buffer", "no rate"]),
+        ("slow.toml", ["slow.toml:7:20", "link.between[0].link.one_way", "a year"]),
+    ] {
+        let text = EXPERIMENT.replace("nodes = 8", &format!("topology = \"{name}\"")).replace(LINKS, "");
+        fs::write(here.join("x.toml"), text).unwrap();
+        let (_, err) = expect(here, &["run", "x.toml"], 2);
+        assert!(words.iter().all(|word| err.contains(word)), "{words:?}\n{err}");
+    }
 }
 
 /// Values of the right type that cannot be: a `--set`, and words the message must hold. Each has a remedy and
@@ -177,10 +201,9 @@ const IMPOSSIBLE: &[(&str, &[&str])] = &[
 fn what_cannot_be_is_refused() {
     let folder = folder();
     let here = folder.path();
-    let star = "title = \"s\"\nshape = { star = { nodes = 3 } }\n[link.rack]\none_way = \"1ms\"\n";
-    fs::write(here.join("speed.toml"), format!("speed = 1e9\n{star}")).unwrap();
-    fs::write(here.join("cores.toml"), format!("cores = 0\n{star}")).unwrap();
-    fs::write(here.join("none.toml"), star.replace("nodes = 3", "nodes = 0")).unwrap();
+    fs::write(here.join("speed.toml"), format!("speed = 1e9\n{STAR}")).unwrap();
+    fs::write(here.join("cores.toml"), format!("cores = 0\n{STAR}")).unwrap();
+    fs::write(here.join("none.toml"), STAR.replace("nodes = 3", "nodes = 0")).unwrap();
     let mut wrong = Vec::new();
     for (set, words) in IMPOSSIBLE {
         let output = common::binary::volary(here, &["plan", "e.toml", "--set", set]);

@@ -103,6 +103,23 @@ fn a_run_in_real_time_is_replayed() {
     assert!(replayed.iter().all(|one| one.shards == 2));
 }
 
+/// Of a run that was stopped, what never began is not in the log.
+#[test]
+fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
+    let folder = common::binary::folder();
+    let here = folder.path();
+    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--set", "run.record.inputs=true"], 0);
+    expect(here, &["replay", "r"], 0);
+    let manifest = here.join("r/manifest.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let text = text.replace("\"finished\"", "\"interrupted\"");
+    let text = text.replacen("\"cells\":[", "\"cells\":[\"0123456789abcdef\",", 1);
+    fs::write(&manifest, text).unwrap();
+    let (out, err) = expect(here, &["replay", "r"], 3);
+    assert_eq!(out.matches("effects identical").count(), 2, "{out}");
+    assert!(err.contains("the record ends early: interrupted, and without 1 of 3 runs"), "{err}");
+}
+
 /// What is open when a run is cut off is cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {

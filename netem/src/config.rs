@@ -216,18 +216,6 @@ impl JsonSchema for Loss {
 }
 
 impl Network {
-    /// Whether it does nothing: no delay, loss, rate or fault.
-    #[must_use]
-    pub fn is_ideal(&self) -> bool {
-        let Self { fault, rto: _, peer_timeout: _, reorder_by: _, buffer: _, correlation: _, .. } = self;
-        self.one_way == Law::Constant(Span::ZERO)
-            && self.loss.is_none()
-            && self.duplicate.is_zero()
-            && self.reorder.is_zero()
-            && self.rate.is_none()
-            && fault.is_empty()
-    }
-
     /// Every delay law in it, so that whoever reads files can load those of empirical ones.
     pub fn laws_mut(&mut self) -> impl Iterator<Item = &mut Law<Span>> {
         std::iter::once(&mut self.one_way).chain(&mut self.reorder_by)

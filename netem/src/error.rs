@@ -32,6 +32,14 @@ impl Error {
         Self::Invalid { key: key.into(), problem: problem.into(), remedy: remedy.into() }
     }
 
+    /// The dotted key that it is about.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Invalid { key, .. } | Self::Unknown { key, .. } => key,
+        }
+    }
+
     /// The same error, its key below `prefix`.
     #[must_use]
     pub fn below(self, prefix: &str) -> Self {

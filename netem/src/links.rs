@@ -30,6 +30,8 @@ pub struct LinkSpec {
 pub struct LinkClass {
     /// What people call it: `rack`, `fabric`, `virginia - ireland`.
     pub name: String,
+    /// The table that describes it: `network`, or `link.rack` of a topology.
+    pub key: String,
     /// Propagation delay: the sum of one draw of each. Empty: the delay of `[network]`.
     pub one_way: Vec<Law<Span>>,
     /// Loss of a transmission, if it has its own.
@@ -100,6 +102,7 @@ impl Links {
     pub fn uniform() -> Self {
         let class = LinkClass {
             name: "network".to_owned(),
+            key: "network".to_owned(),
             one_way: Vec::new(),
             loss: None,
             rate: None,

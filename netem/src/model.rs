@@ -193,7 +193,7 @@ impl Model {
         let buffer = class.buffer.or_else(|| network.buffer.filter(|_| apply));
         if class.buffer.is_some() && rate.is_none() {
             return Err(Error::at(
-                format!("link.{}.buffer", class.name),
+                format!("{}.buffer", class.key),
                 "the link has no rate, so nothing ever waits",
                 "set its `rate`, or leave `buffer` out",
             ));
@@ -245,11 +245,7 @@ fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
     if !mean.is_finite() || mean <= YEAR {
         return Ok(());
     }
-    let key = if class.one_way.is_empty() {
-        "network.one_way".to_owned()
-    } else {
-        format!("link.{}.one_way", class.name)
-    };
+    let key = format!("{}.one_way", class.key);
     Err(Error::at(key, "a message would be under way for more than a year", "write for example \"10ms\""))
 }
 

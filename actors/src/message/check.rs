@@ -303,7 +303,11 @@ mod tests {
         world.only(&[], &[], entry(2));
         world.only(&all, &all, Gossip::Heard { round: 3, maker: 3, number: 0 });
         world.only(&[], &[], Gossip::Heard { round: 3, maker: 4, number: 0 });
-        world.only(&[one, two], &all, Gossip::Backlog { work: Span(u64::MAX), at: Time(u64::MAX) });
+        world.only(
+            &[one, two],
+            &all,
+            Gossip::Backlog { work: Span(u64::MAX), at: Time(u64::MAX), number: u32::MAX, came: u32::MAX },
+        );
     }
 
     #[test]

@@ -109,12 +109,17 @@ pub enum Gossip {
         /// The number of the first news that is not in it.
         number: u32,
     },
-    /// Node → scheduler: the work of all tasks that are here. It replaces what was believed.
+    /// Node → scheduler: the work of all tasks that are here. It replaces what was believed, unless newer news was
+    /// heard.
     Backlog {
         /// Sum of their estimates.
         work: Span,
         /// When it was so.
         at: Time,
+        /// The number of the node's first news that is not in it.
+        number: u32,
+        /// How many tasks have come from the receiver.
+        came: u32,
     },
 }
 

@@ -86,18 +86,14 @@ impl Policy for Eagle {
     }
 
     fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Client::with(seat.index, Central::Long))
+        client(seat)
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         let terms = Terms {
-            form: Form::Batch,
-            ratio: self.probe_ratio,
-            at_least: self.min_probes,
             replacement: self.replacement,
-            group: 1,
             cancellation: self.cancellation,
-            timeout: self.probe_timeout,
+            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
         };
         let big = partition(self.big_partition, seat.layout);
         Box::new(Hybrid::new(terms, big, Some(Sharing::new(self.retry_rounds, big)), seat))
@@ -108,6 +104,16 @@ impl Policy for Eagle {
         let manners = Manners { order, long_in_turn: true, sticky: self.sticky };
         Box::new(Node::new(Plain::with(manners, seat.layout.cores(seat.index))))
     }
+}
+
+/// A client that hands its long jobs to the first scheduler that is up.
+pub(super) fn client(seat: Seat<'_>) -> Box<dyn Machine> {
+    Box::new(Client::with(seat.index, Central::Long))
+}
+
+/// How a hybrid scheduler probes for a short job: in a batch, as Sparrow does.
+pub(super) const fn probing(ratio: f64, at_least: u32, timeout: Span) -> Terms {
+    Terms { form: Form::Batch, ratio, at_least, replacement: false, group: 1, cancellation: false, timeout }
 }
 
 /// Why a hybrid scheduler cannot have these parameters.

@@ -6,14 +6,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::node::Node;
-use super::eagle::{Hybrid, check_probes, partition};
+use super::eagle::{Hybrid, check_probes, client, partition, probing};
 use super::{Policy, Seat};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Client;
-use crate::roles::client::Central;
-use crate::roles::late::{Form, Terms};
+use crate::roles::late::Terms;
 
 /// Parameters of Hawk.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -63,18 +61,14 @@ impl Policy for Hawk {
     }
 
     fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Client::with(seat.index, Central::Long))
+        client(seat)
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         let terms = Terms {
-            form: Form::Batch,
-            ratio: self.probe_ratio,
-            at_least: self.min_probes,
             replacement: self.replacement,
-            group: 1,
             cancellation: self.cancellation,
-            timeout: self.probe_timeout,
+            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
         };
         Box::new(Hybrid::new(terms, partition(self.big_partition, seat.layout), None, seat))
     }

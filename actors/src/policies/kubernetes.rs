@@ -11,7 +11,7 @@ use self::pending::{Pending, Pod};
 use super::{Policy, Seat};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Row};
 use crate::roles::client::Central;
 use crate::roles::jobs::{Completion, JobTable, Open};
@@ -25,6 +25,9 @@ pub struct Kubernetes {
     pub retry: Retry,
     /// `timer`: how long it waits. 30 s by default in the Murmuration paper, and 1 s (section 2.3.2).
     pub retry_after: Span,
+    /// `timer`: a task that comes back is tried in the order of its return, as kube-scheduler does, and not in that in
+    /// which jobs arrived, as the Murmuration paper says.
+    pub restamp: bool,
     /// Time of one attempt to place a task, one after the other: 5 ms in the Murmuration paper's prototype
     /// (sections 6.1 and 6.2.4).
     pub attempt: Span,
@@ -34,8 +37,7 @@ pub struct Kubernetes {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Retry {
-    /// It waits `retry_after`, as the Murmuration paper describes it. Tasks are tried in the order in which
-    /// their jobs arrived.
+    /// It waits `retry_after`, as the Murmuration paper describes it.
     #[default]
     Timer,
     /// It goes to the tail of the queue ("no retry queue").
@@ -48,7 +50,12 @@ pub enum Retry {
 
 impl Default for Kubernetes {
     fn default() -> Self {
-        Self { retry: Retry::Timer, retry_after: Span::from_secs(30), attempt: Span::from_millis(5) }
+        Self {
+            retry: Retry::Timer,
+            retry_after: Span::from_secs(30),
+            restamp: false,
+            attempt: Span::from_millis(5),
+        }
     }
 }
 
@@ -76,7 +83,7 @@ impl Policy for Kubernetes {
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         Box::new(Scheduler {
             attempt: self.attempt,
-            pending: Pending::new(self.retry, self.retry_after),
+            pending: Pending::new(self.retry, self.retry_after, self.restamp),
             nodes: Nodes::new(seat.layout),
             jobs: JobTable::default(),
             trying: None,
@@ -151,6 +158,7 @@ impl Scheduler {
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
                 self.nodes.take(node, task);
+                fx.note(Note::Bound { copy: pod.copy });
                 let repeated = self.jobs.get_mut(task.job).is_some_and(|o| o.is_repeated(pod.copy.attempt));
                 fx.send_as(repeated, fx.layout().node(node), Launch::Row(Row::single(pod.copy)));
             }

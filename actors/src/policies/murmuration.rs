@@ -45,13 +45,16 @@ pub struct Murmuration {
     pub spread: Spread,
     /// `epidemic` spread: to how many schedulers news goes from its maker and from everyone who hears it first.
     pub fan_out: u32,
-    /// How often a node tells what it really has, which replaces what was believed: repairs what lost news
-    /// left behind. Zero: never, as in the paper.
+    /// How often a node tells what it really has, which replaces what was believed, unless the receiver has newer
+    /// news: repairs what lost news left behind. Zero: never, as in the paper.
     pub repair: Span,
     /// How a restarted scheduler uses the cache of another.
     pub copy: Copying,
     /// How long a restarted scheduler waits for an answer before it asks two others. The paper has no value.
     pub ask_timeout: Span,
+    /// How long an answer may lie before it is sent: evenly from zero to this, 3 s in section 6.2.4. The copy is
+    /// that of the moment of the question.
+    pub answer_delay: Span,
     /// Forget what was placed on a node that crashed. The paper does not say; without it the work of the dead
     /// repels for ever.
     pub forget_dead: bool,
@@ -122,6 +125,7 @@ impl Default for Murmuration {
             repair: Span::ZERO,
             copy: Copying::Numbered,
             ask_timeout: Span::from_secs(1),
+            answer_delay: Span::ZERO,
             forget_dead: true,
         }
     }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use volary_actors::base::Span;
 
-use super::print;
+use super::{address, print};
 use crate::runtime::hosts::agent::{Agent, Settings};
 use crate::runtime::hosts::log::RunLog;
 use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
@@ -23,7 +23,7 @@ use crate::runtime::real::ticks::Ticks;
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Where to listen; port 0 takes a free one. Nothing else is listened to.
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     listen: SocketAddr,
     /// The host's folder of those that `volary certs` made: ca.pem, cert.pem, key.pem.
     #[arg(long, value_name = "DIR")]

@@ -51,8 +51,5 @@ fn told(issued: &Issued) -> String {
 
 fn host(text: &str) -> Result<(String, SocketAddr), String> {
     let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS:PORT, such as h1=10.77.0.2:4433")?;
-    let address = address
-        .parse()
-        .map_err(|_| format!("`{address}` is no address: write IP:PORT, such as 10.77.0.2:4433"))?;
-    Ok((name.to_owned(), address))
+    Ok((name.to_owned(), super::address(address)?))
 }

@@ -20,6 +20,7 @@ mod trace;
 mod validate;
 
 use std::io::{self, IsTerminal, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
@@ -81,9 +82,28 @@ struct ExperimentArgs {
     /// Run only the policies with these labels.
     #[arg(long, value_name = "LABEL")]
     policy: Vec<String>,
-    /// Seed of the first replication.
+    /// The seed, of several replications the first's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+}
+
+impl ExperimentArgs {
+    fn overrides(&self) -> Overrides {
+        let Self { set, policy, seed, .. } = self;
+        Overrides { set: set.clone(), policies: policy.clone(), seed: *seed, ..Overrides::default() }
+    }
+
+    /// Whether the command line leaves out part of the experiment.
+    fn narrows(&self) -> bool {
+        !(self.set.is_empty() && self.policy.is_empty())
+    }
+}
+
+/// The same, and how often it is run and where.
+#[derive(Debug, Args)]
+struct RunArgs {
+    #[command(flatten)]
+    of: ExperimentArgs,
     /// Replications: a number, or `auto` until the file's `precision` is reached.
     #[arg(long, value_name = "N", value_parser = repeat)]
     repeat: Option<Repeat>,
@@ -92,16 +112,10 @@ struct ExperimentArgs {
     runtime: Option<RuntimeKind>,
 }
 
-impl ExperimentArgs {
+impl RunArgs {
     fn load(&self) -> Result<Experiment, SpecError> {
-        let overrides = Overrides {
-            set: self.set.clone(),
-            policies: self.policy.clone(),
-            seed: self.seed,
-            repeat: self.repeat,
-            runtime: self.runtime,
-        };
-        let experiment = Experiment::load(&self.experiment, &overrides)?;
+        let overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
+        let experiment = Experiment::load(&self.of.experiment, &overrides)?;
         for warning in &experiment.warnings {
             tracing::warn!("{warning}");
         }
@@ -116,11 +130,6 @@ impl ExperimentArgs {
             experiment.warnings.push(warning);
         }
         Ok(experiment)
-    }
-
-    /// Whether the command line leaves out part of the experiment.
-    fn narrows(&self) -> bool {
-        !(self.set.is_empty() && self.policy.is_empty())
     }
 }
 
@@ -139,6 +148,15 @@ impl FleetArgs {
     fn fleet(&self) -> Option<Fleet> {
         self.hosts.clone().map(Fleet::Hosts).or_else(|| self.spawn.map(Fleet::Spawn))
     }
+}
+
+/// Where an agent listens: certificates and hosts files have addresses, since a name may stand for several.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let named = text.to_socket_addrs().ok().and_then(|mut all| all.find(SocketAddr::is_ipv4));
+        let such = named.map_or_else(|| "10.77.0.2:4433".to_owned(), |address| address.to_string());
+        format!("`{text}` is no address: write IP:PORT, such as {such}")
+    })
 }
 
 fn repeat(text: &str) -> Result<Repeat, String> {

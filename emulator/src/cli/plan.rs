@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{ExperimentArgs, print, print_json};
+use super::{RunArgs, print, print_json};
 use crate::spec::{Shard, describe};
 
 /// Check an experiment file and show it resolved, without running it.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
-    experiment: ExperimentArgs,
+    experiment: RunArgs,
     /// Show only every N-th run, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,

@@ -61,7 +61,7 @@ fn list(cards: &[Card]) -> String {
 /// What a policy does, and its parameters with their defaults.
 fn explain(card: &Card) -> String {
     let mut text = format!("{}: {}\n", card.name, card.about);
-    let parameters = reference::entries(card.schema.as_value());
+    let parameters = reference::parameters(card.name, card.schema.as_value());
     if parameters.is_empty() {
         text.push_str("\nIt has no parameters.\n");
         return text;

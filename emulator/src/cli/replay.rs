@@ -52,6 +52,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         tracing::error!("the log has no cell: nothing was run while it was written");
         status = 3;
     }
+    if let Some(why) = source.ends_early().filter(|_| options.cell.is_none()) {
+        tracing::error!("{why}");
+        status = if status == 0 { 3 } else { status };
+    }
     Ok(ExitCode::from(status))
 }
 

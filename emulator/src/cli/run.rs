@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{ExperimentArgs, FleetArgs, print, style, watch};
+use super::{FleetArgs, RunArgs, print, style, watch};
+use crate::files::Files;
 use crate::number;
 use crate::record::manifest::State;
 use crate::report::table;
@@ -14,12 +15,13 @@ use crate::results::cell_id;
 use crate::rundir;
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::spec::Shard;
+use crate::spec::error::nearest;
 
 /// Run an experiment and keep what it measures in a run directory.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
-    experiment: ExperimentArgs,
+    experiment: RunArgs,
     /// The run directory; if absent `runs/<experiment>`, with a number where that is taken.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -49,6 +51,7 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.prepare()?;
     let out = match &options.out {
+        Some(out) if options.resume && !out.exists() => anyhow::bail!(nothing_to_resume(out)),
         Some(out) => out.clone(),
         None => {
             let (runs, name) = (Path::new("runs"), &experiment.name);
@@ -87,13 +90,25 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
 }
 
+/// A slip of the pen would run again what is there under the name that was meant.
+fn nothing_to_resume(out: &Path) -> String {
+    let beside = Files::of_disk().beside(out).unwrap_or_default();
+    let runs = beside.iter().filter(|name| out.with_file_name(name).join(rundir::MANIFEST).exists());
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    let meant = match nearest(&name, runs.map(String::as_str)) {
+        Some(run) => format!("did you mean {}? To", out.with_file_name(run).display()),
+        None => "to".to_owned(),
+    };
+    format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
+}
+
 /// Says which claims `--check` did not check: a claim that was not tested has not failed.
 fn untested(outcome: &Outcome, options: &Options) {
     let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
     if open == 0 {
         return;
     }
-    let why = if options.experiment.narrows() || options.shard.is_some() {
+    let why = if options.experiment.of.narrows() || options.shard.is_some() {
         "--policy, --set or --shard leaves out what they compare"
     } else {
         "a number they compare was not measured"

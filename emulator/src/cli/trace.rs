@@ -73,6 +73,11 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {
+    anyhow::ensure!(
+        !file.is_dir(),
+        "{} is a folder; name a trace in it: .tr, .swf or .csv, plain or as .xz, .zst or .gz",
+        file.display()
+    );
     let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
     Ok(Trace::read(&found, jobs)?)
 }

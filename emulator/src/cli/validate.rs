@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{FleetArgs, print, print_json, runtime as kind, watch};
+use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
@@ -18,20 +18,11 @@ const AGENTS: u16 = 3;
 /// Run one experiment in several runtimes and say how far their answers diverge, and why.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The experiment file.
-    experiment: PathBuf,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
     /// The runtimes; the first that can run here is what the others are compared with.
     #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
     runtimes: Vec<RuntimeKind>,
-    /// Change a key of the file, such as `workload.synthetic.jobs=400`; a swept key is pinned to the value.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-    /// Run only the policies with these labels.
-    #[arg(long, value_name = "LABEL")]
-    policy: Vec<String>,
-    /// The seed.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
     /// Emulated seconds per real second, for `local` and `hosts`.
     #[arg(long, value_name = "X")]
     speed: Option<f64>,
@@ -61,15 +52,9 @@ pub(super) struct Options {
 
 impl Options {
     fn load(&self, runtime: RuntimeKind) -> Result<Experiment, SpecError> {
-        let speed = self.speed.map(|speed| format!("run.speed={speed}"));
-        let overrides = Overrides {
-            set: self.set.iter().cloned().chain(speed).collect(),
-            policies: self.policy.clone(),
-            seed: self.seed,
-            repeat: None,
-            runtime: Some(runtime),
-        };
-        Experiment::load(&self.experiment, &overrides)
+        let mut overrides = Overrides { runtime: Some(runtime), ..self.experiment.overrides() };
+        overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));
+        Experiment::load(&self.experiment.experiment, &overrides)
     }
 }
 

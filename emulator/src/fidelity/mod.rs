@@ -16,5 +16,5 @@ pub mod judge;
 pub mod measure;
 pub mod vitals;
 
-pub use certificate::Certificate;
+pub use certificate::{Certificate, Compared, Standing};
 pub use vitals::HostVitals;

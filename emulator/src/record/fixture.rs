@@ -109,6 +109,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             recovery: 1,
             by_kind: by_kind.map(|(kind, each)| (kind.to_owned(), each * submitted)).into(),
         },
+        placements: None,
         staleness: None,
         fidelity: None,
         engine: Engine {

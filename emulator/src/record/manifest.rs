@@ -1,5 +1,6 @@
 //! `manifest.json`: what a run directory holds, and how far it came.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -49,14 +50,37 @@ pub struct Manifest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Under way, or killed without notice.
+    /// Under way, or ended without notice.
     Running,
     /// Every cell is there.
     Finished,
-    /// Stopped by its user; what had finished is there.
+    /// Stopped by its user, or killed; what had finished is there.
     Interrupted,
     /// Some cell failed; its log is in `cells/`.
     Failed,
+}
+
+impl State {
+    /// What it is, now that the process that ran it has gone: a run that was killed, or had no room left, could not
+    /// say that it ended.
+    #[must_use]
+    pub const fn without_its_process(self) -> Self {
+        match self {
+            Self::Running => Self::Interrupted,
+            ended @ (Self::Finished | Self::Interrupted | Self::Failed) => ended,
+        }
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Running => "still running",
+            Self::Finished => "finished",
+            Self::Interrupted => "interrupted",
+            Self::Failed => "failed in part",
+        })
+    }
 }
 
 /// A cell that could not finish.

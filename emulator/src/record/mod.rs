@@ -10,16 +10,19 @@
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |
 //! | [`staleness`] | (nothing: it folds notes about caches) |
+//! | [`placements`] | (nothing: it folds notes about placements) |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
 
 pub mod cell;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod fold;
+mod gauge;
 pub mod hosts;
 pub mod inputs;
 pub mod manifest;
 pub mod parquet;
 pub mod perfetto;
+pub mod placements;
 pub mod read;
 pub mod staleness;

@@ -9,8 +9,6 @@
 //! at equal distances in time; when a run turns out long, every second look is dropped and the distance
 //! doubled. Under crashes the error stays exact, ages are those of news that can still arrive.
 
-mod gauge;
-
 use std::collections::VecDeque;
 
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
@@ -18,7 +16,7 @@ use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::roles::waits::Waits;
 
-use self::gauge::Gauge;
+use super::gauge::Gauge;
 use crate::results::{Staleness, StalenessRow};
 use crate::workload::Workload;
 

@@ -88,12 +88,9 @@ pub fn text(study: &Study, style: Style) -> String {
         let _ = writeln!(out, "warning: {warning}");
     }
     if study.missing > 0 {
-        let _ = writeln!(
-            out,
-            "missing: {} of {}",
-            study.missing,
-            plural(study.manifest.cells.len() as u64, "run")
-        );
+        let (state, missing) = (study.manifest.state, study.missing);
+        let runs = plural(study.manifest.cells.len() as u64, "run");
+        let _ = writeln!(out, "missing: {missing} of {runs}: {state}");
     }
     out.push_str(&claims_text(&study.claims, style));
     out
@@ -166,7 +163,8 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
         let mark =
             if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
         let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
-        let _ = writeln!(out, "{mark}  {}{noise}", claim.says);
+        let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
+        let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
         for (what, value) in claim.measured.iter() {
             if claim.verdict != Verdict::Holds || value["within_noise"] == true {
                 let _ = writeln!(out, "                {what}: {}", words(value));
@@ -312,6 +310,18 @@ mod tests {
         let barely = says(Verdict::Fails, &[(false, true), (true, false)]);
         assert!(barely.contains("(within noise)"), "{barely}");
         assert!(!says(Verdict::NotTested, &[(false, true)]).contains("(within noise)"));
+    }
+
+    #[test]
+    fn a_verdict_on_a_degraded_run_says_so() {
+        let measured =
+            || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))].into();
+        let says = |verdict| {
+            let claim = ClaimResult { says: "s".into(), verdict, measured: measured() };
+            claims_text(&[claim], Style::Plain)
+        };
+        assert_eq!(says(Verdict::Holds), "✓ holds       s (measured on a degraded run)\n");
+        assert!(!says(Verdict::NotTested).contains("measured on"));
     }
 
     #[test]

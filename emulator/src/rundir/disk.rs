@@ -1,13 +1,45 @@
-//! Files of a run directory: whole, or not there.
+//! Files that are whole or not there, and the lock on their folder.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Error, damaged, io as failed};
+use super::error::{damaged, io};
+use super::{Error, MANIFEST};
+use crate::record::manifest::{Manifest, State};
+
+/// Room that the manifest of a run that is under way leaves for how it ends.
+const ROOM: usize = 64;
+
+/// Locks the folder, making it if needed. The lock ends with the process, however it ends.
+pub(super) fn lock(root: &Path) -> Result<File, Error> {
+    fs::create_dir_all(root).map_err(io("create", root))?;
+    let path = root.join(".lock");
+    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = opened.map_err(io("create", &path))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid); // only for the message
+            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
+            return Err(Error::Locked { path: root.to_owned(), pid });
+        }
+        Err(TryLockError::Error(source)) => return Err(Error::Io { doing: "lock", path, source }),
+    }
+    let written = file.set_len(0).and_then(|()| file.rewind());
+    written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
+    Ok(file)
+}
+
+/// Whether a process owns the folder. Where that cannot be known, nobody does.
+pub(super) fn is_owned(root: &Path) -> bool {
+    let lock = File::open(root.join(".lock"));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
 
 /// Appends all of it or nothing.
 pub(super) fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -33,9 +65,7 @@ pub(super) fn replace<T, E>(
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace(path, |mut file| file.write_all(bytes))
-        .map_err(failed("create", path))?
-        .map_err(failed("write", path))
+    replace(path, |mut file| file.write_all(bytes)).map_err(io("create", path))?.map_err(io("write", path))
 }
 
 pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
@@ -44,14 +74,37 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Err
     write(path, text.as_bytes())
 }
 
+/// Writes the manifest; that of a run that ends, on a full disk too.
+pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Error> {
+    let path = root.join(MANIFEST);
+    let mut text = serde_json::to_string(manifest).map_err(damaged(&path))?;
+    let running = manifest.state == State::Running;
+    text.push_str(&" ".repeat(if running { ROOM } else { 0 }));
+    text.push('\n');
+    match write(&path, text.as_bytes()) {
+        Err(error) if !running => write_over(&path, text.as_bytes()).map_err(|_| error),
+        written => written,
+    }
+}
+
+/// Writes over a file that is long enough, which takes no more of the disk.
+fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    if file.metadata()?.len() < bytes.len() as u64 {
+        return Err(ErrorKind::StorageFull.into());
+    }
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
+}
+
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read_to_string(path).map_err(failed("read", path))?;
+    let text = fs::read_to_string(path).map_err(io("read", path))?;
     serde_json::from_str(&text).map_err(damaged(path))
 }
 
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
         Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::{Error, LOGS, MANIFEST, RunDir, guard, io as failed, write_json};
+use super::disk::write_manifest;
+use super::error::io as failed;
+use super::{Error, LOGS, RunDir, guard};
 use crate::record::hosts::{self, HostRecord};
 use crate::record::manifest::Manifest;
 use crate::results::Summary;
@@ -25,7 +27,7 @@ impl RunDir {
     pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
         let mut manifest = guard(&self.manifest);
         hosts::add(manifest.hosts.get_or_insert_default(), hosts);
-        write_json(&self.root.join(MANIFEST), &*manifest)
+        write_manifest(&self.root, &manifest)
     }
 
     /// Notes how wrong clocks can have been in a cell that was run on hosts.
@@ -34,7 +36,7 @@ impl RunDir {
         let (Some(_), Some(certificate)) = (&manifest.hosts, &summary.fidelity) else { return Ok(()) };
         let bounds = certificate.hosts.iter().map(|host| host.clock.bound_s);
         manifest.clock_error_s = bounds.chain(manifest.clock_error_s).reduce(f64::max);
-        write_json(&self.root.join(MANIFEST), &*manifest)
+        write_manifest(&self.root, &manifest)
     }
 }
 

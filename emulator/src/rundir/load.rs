@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Error, MANIFEST, SUMMARY, damaged, failure_path, io, load_record, part_path, read, record_path};
+use super::disk::{is_owned, read};
+use super::error::{damaged, io};
+use super::{Error, MANIFEST, SUMMARY, failure_path, load_record, part_path, record_path};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
 use crate::record::parquet::Rows;
@@ -24,7 +26,7 @@ pub fn load(root: &Path) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
-/// The manifest of a run directory.
+/// The manifest of a run directory. A run whose process has gone is not running, whatever it says.
 ///
 /// # Errors
 /// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
@@ -33,12 +35,14 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     if !path.exists() {
         return Err(Error::NotARun { path: root.to_owned() });
     }
-    let manifest: Manifest = read(&path)?;
-    if manifest.schema == SCHEMA {
-        Ok(manifest)
-    } else {
-        Err(Error::Schema { path: root.to_owned(), found: manifest.schema })
+    let mut manifest: Manifest = read(&path)?;
+    if manifest.schema != SCHEMA {
+        return Err(Error::Schema { path: root.to_owned(), found: manifest.schema });
     }
+    if !is_owned(root) {
+        manifest.state = manifest.state.without_its_process();
+    }
+    Ok(manifest)
 }
 
 /// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.

@@ -20,30 +20,32 @@
 
 mod differ;
 mod disk;
+mod error;
 mod hosts;
 mod load;
 mod merge;
+mod outputs;
 mod place;
 
+pub use error::Error;
 pub use load::{
     load, load_claims, load_copies, load_failures, load_jobs, load_manifest, load_records, load_summaries,
 };
 pub use merge::{MergeError, merge};
+pub use outputs::write_outputs;
 pub use place::{fresh, latest};
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
-
-use self::disk::{append, read, remove, replace, write, write_json};
+use self::disk::{append, lock, read, remove, replace, write, write_json};
+use self::error::{damaged, io};
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
-use crate::record::{parquet, perfetto};
-use crate::report::{self, Study};
-use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
+use crate::record::parquet;
+use crate::report::Study;
+use crate::results::{ClaimResult, Measured, Summary};
 
 /// Name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
@@ -55,88 +57,6 @@ pub const REPORT: &str = "report.html";
 pub const TIMELINE: &str = "timeline.perfetto-trace";
 const CELLS: &str = "cells";
 const LOGS: &str = "logs";
-
-/// Why a run directory could not be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The file system refused.
-    #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
-    /// The folder already holds a run.
-    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
-    Occupied {
-        /// The folder.
-        path: PathBuf,
-        /// Its experiment.
-        experiment: String,
-        /// How far it came, in a word.
-        state: String,
-    },
-    /// The folder holds a run of something else, so there is nothing to go on with.
-    #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
-    Another {
-        /// The folder.
-        path: PathBuf,
-        /// What differs, there and here.
-        differs: String,
-    },
-    /// Another process is running in the folder.
-    #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
-    Locked {
-        /// The folder.
-        path: PathBuf,
-        /// The other's process id, as far as known.
-        pid: String,
-    },
-    /// The folder holds no run.
-    #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
-    NotARun {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file does not parse.
-    #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-    /// Written by another version.
-    #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
-    Schema {
-        /// The folder.
-        path: PathBuf,
-        /// Its schema.
-        found: u32,
-    },
-    /// Rows could not be written or merged.
-    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
-    Rows {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ::parquet::errors::ParquetError,
-    },
-    /// Rows could not be read.
-    #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ::parquet::errors::ParquetError,
-    },
-    /// Several directories do not make one experiment.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-}
 
 /// A run directory that this process owns. May be shared between threads.
 #[derive(Debug)]
@@ -157,8 +77,8 @@ impl RunDir {
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
-            let state = serde_json::to_value(old.state).ok();
-            let state = state.as_ref().and_then(Value::as_str).unwrap_or("earlier").to_owned();
+            // The lock is ours, so whoever ran in it has gone.
+            let state = old.state.without_its_process();
             return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
         }
         Self::take(root, manifest, lock)
@@ -188,7 +108,7 @@ impl RunDir {
         fs::create_dir_all(&cells).map_err(io("create", &cells))?;
         manifest.state = State::Running;
         manifest.ended = None;
-        write_json(&root.join(MANIFEST), &manifest)?;
+        disk::write_manifest(root, &manifest)?;
         let lines = lines(&manifest.cells, |id| summary_of(&record_path(root, id)))?;
         let path = root.join(SUMMARY);
         write(&path, lines.as_bytes())?;
@@ -229,7 +149,7 @@ impl RunDir {
                 manifest.cells.push(id);
             }
         }
-        write_json(&self.root.join(MANIFEST), &*manifest)
+        disk::write_manifest(&self.root, &manifest)
     }
 
     /// Keeps a finished cell. What it had left behind when it failed before is removed.
@@ -273,39 +193,13 @@ impl RunDir {
         let mut manifest = guard(&self.manifest).clone();
         manifest.state = state;
         manifest.ended = Some(utc_now());
-        write_json(&self.root.join(MANIFEST), &manifest)?;
+        disk::write_manifest(&self.root, &manifest)?;
         *guard(&self.manifest) = manifest;
         let mut study = load(&self.root)?;
         study.claims = claims.to_vec();
         write_outputs(&self.root, &study)?;
         Ok(study)
     }
-}
-
-/// Writes the files that are made from cells: rows, timeline, summary and report.
-///
-/// The parts of the study's cells are looked for in the folders it was loaded from.
-///
-/// # Errors
-/// The folder cannot be written, or a part is damaged.
-pub fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
-    fs::create_dir_all(root).map_err(io("create", root))?;
-    for kind in parquet::Rows::ALL {
-        let parts = study.records().filter_map(|record| {
-            study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
-        });
-        let parts: Vec<PathBuf> = parts.collect();
-        let path = root.join(format!("{}.parquet", kind.name()));
-        replace(&path, |file| kind.merge(file, &parts))
-            .map_err(io("create", &path))?
-            .map_err(|source| Error::Rows { path, source })?;
-    }
-    let path = root.join(TIMELINE);
-    replace(&path, |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES))
-        .map_err(io("create", &path))?
-        .map_err(io("write", &path))?;
-    write(&root.join(SUMMARY), report::table::json_lines(study).as_bytes())?;
-    write(&root.join(REPORT), report::html(study).as_bytes())
 }
 
 fn record_path(root: &Path, id: &str) -> PathBuf {
@@ -340,37 +234,6 @@ fn lines(ids: &[String], summary: impl Fn(&str) -> Option<Summary>) -> Result<St
         text.push('\n');
     }
     Ok(text)
-}
-
-/// Locks the folder, making it if needed. The lock ends with the process, however it ends.
-fn lock(root: &Path) -> Result<File, Error> {
-    fs::create_dir_all(root).map_err(io("create", root))?;
-    let path = root.join(".lock");
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-    let mut file = opened.map_err(io("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            let _ = file.read_to_string(&mut pid); // only for the message
-            let pid = if pid.trim().is_empty() { "(unknown)".to_owned() } else { pid.trim().to_owned() };
-            return Err(Error::Locked { path: root.to_owned(), pid });
-        }
-        Err(TryLockError::Error(source)) => return Err(Error::Io { doing: "lock", path, source }),
-    }
-    let written = file.set_len(0).and_then(|()| file.rewind());
-    written.and_then(|()| writeln!(file, "{}", std::process::id())).map_err(io("write", &path))?;
-    Ok(file)
-}
-
-fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Io { doing, path, source }
-}
-
-fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
-    let path = path.to_owned();
-    move |source| Error::Damaged { path: path.clone(), source }
 }
 
 /// A panic of another thread while it held the lock leaves the data whole: every change is one assignment.

@@ -1,11 +1,12 @@
 //! Runs that end well, are interrupted, go on, and meet each other.
 
-use crate::results::cell_id;
+use std::io::{self, Write};
+
 use serde_json::json;
 
 use super::*;
 use crate::record::fixture::{manifest, measured};
-use crate::results::Verdict;
+use crate::results::{SCHEMA, Verdict, cell_id};
 use crate::rundir::merge;
 
 fn names(folder: &Path) -> Vec<String> {
@@ -68,12 +69,13 @@ fn a_killed_run_goes_on_where_it_was() {
     let run = RunDir::create(root, manifest(&["a", "b", "c"])).unwrap();
     let first = measured("first", &[], 1, 1.0, 50);
     run.store("a", &first).unwrap();
+    assert_eq!(load_manifest(root).unwrap().state, State::Running);
     drop(run);
     fs::write(root.join("cells/b.jobs.parquet.partial"), "half").unwrap();
     fs::write(root.join("cells/c.json"), "{\"id\":").unwrap();
     let mut lines = OpenOptions::new().append(true).open(root.join(SUMMARY)).unwrap();
     lines.write_all(b"{\"experiment\":\"pa").unwrap();
-    assert_eq!(load_manifest(root).unwrap().state, State::Running);
+    assert_eq!(load_manifest(root).unwrap().state, State::Interrupted, "nobody runs it any more");
 
     let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
@@ -102,6 +104,21 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
+/// Where there is no room for a second manifest, the first says how the run ended.
+#[test]
+fn the_end_is_noted_on_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    let partial = folder.path().join(format!("{MANIFEST}.partial"));
+    fs::create_dir(&partial).unwrap();
+    assert!(run.expect(["b".to_owned()]).is_err(), "nothing else is written over");
+    run.finish(State::Failed, &[]).unwrap();
+    drop(run);
+    let manifest = load_manifest(folder.path()).unwrap();
+    assert_eq!((manifest.state, manifest.cells.len()), (State::Failed, 2));
+    assert!(manifest.ended.is_some());
+}
+
 #[test]
 fn failures_keep_their_log_until_they_succeed() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +143,7 @@ fn two_runs_cannot_share_a_folder() {
     assert!(matches!(&error, Error::Locked { pid: other, .. } if *other == pid), "{error}");
     drop(run);
     let error = RunDir::create(folder.path(), manifest(&[])).unwrap_err();
-    assert!(error.to_string().contains("--resume") && error.to_string().contains("running"), "{error}");
+    assert!(error.to_string().contains("--resume") && error.to_string().contains("interrupted"), "{error}");
     RunDir::open(folder.path(), manifest(&[])).unwrap();
 }
 

@@ -163,6 +163,7 @@ impl Closing<'_> {
             makespan_s: books.makespan,
             utilization: books.utilization,
             messages: self.tally.messages(),
+            placements: books.placements,
             staleness: books.staleness,
             fidelity: self.real.as_ref().map(|real| self.certificate(real, books)),
             engine: Engine {

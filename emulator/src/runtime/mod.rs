@@ -148,21 +148,24 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
-    let mut todo = units.clone();
-    while !todo.is_empty() {
-        let controller = controller.as_ref();
-        let ran = pool::run(experiment, &todo, options, &folder, controller, log.as_ref(), watch);
-        failures.extend(ran.inspect_err(|_| {
-            // Most likely the disk is full: what was kept before is closed if it can be.
-            let _ = folder.finish(State::Failed, &[]);
-        })?);
-        todo = match experiment.repeat {
-            Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
-            Repeat::Auto | Repeat::Times(_) => Vec::new(),
-        };
-        folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
-        units.extend(todo.iter().cloned());
-    }
+    let mut measure = || -> Result<(), rundir::Error> {
+        let mut todo = units.clone();
+        while !todo.is_empty() {
+            let (controller, log) = (controller.as_ref(), log.as_ref());
+            failures.extend(pool::run(experiment, &todo, options, &folder, controller, log, watch)?);
+            todo = match experiment.repeat {
+                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
+                Repeat::Auto | Repeat::Times(_) => Vec::new(),
+            };
+            folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
+            units.extend(todo.iter().cloned());
+        }
+        Ok(())
+    };
+    measure().inspect_err(|_| {
+        // Most likely the disk is full: what was kept before is closed if it can be.
+        let _ = folder.finish(State::Failed, &[]);
+    })?;
     // The hosts are free, and have no part in the log any more.
     drop(controller);
     let summaries = summaries(&units, &folder)?;

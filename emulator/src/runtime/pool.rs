@@ -44,12 +44,19 @@ impl Watch {
         if tracing::enabled!(tracing::Level::INFO) {
             return Self::default();
         }
-        let bar = ProgressBar::new(0);
+        let bar = ProgressBar::no_length();
         let style =
             "{bar:32.cyan} {percent:>3}%  {human_pos} of {human_len} jobs  {per_sec}  {eta} left  {msg}";
         bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(100));
         Self { bar, ..Self::default() }
+    }
+
+    /// Draws the bar from now on: until a run begins nobody knows how many jobs there are.
+    fn draw(&self) {
+        self.bar.reset();
+        if !self.bar.is_hidden() {
+            self.bar.enable_steady_tick(Duration::from_millis(100));
+        }
     }
 
     /// Whether runs should stop.
@@ -186,6 +193,9 @@ impl Crew<'_> {
         let (number, jobs_so_far) = *begun;
         self.watch.bar.set_length(expected(jobs_so_far, number, self.runs));
         self.watch.bar.set_message(format!("run {number} of {}: {label}", self.runs));
+        if number == 1 {
+            self.watch.draw();
+        }
         let at = if cell.is_empty() { String::new() } else { format!(", {}", cell_name(cell)) };
         tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
     }
@@ -254,7 +264,67 @@ pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use indicatif::{ProgressDrawTarget, TermLike};
+
     use super::*;
+    use crate::spec::Overrides;
+    use crate::spec::error::Text;
+
+    /// A terminal that keeps what is written to it.
+    #[derive(Clone, Debug, Default)]
+    struct Spy(Arc<Mutex<String>>);
+
+    impl TermLike for Spy {
+        fn width(&self) -> u16 {
+            200
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_bar_is_drawn_once_jobs_are_known() {
+        let text = "title = \"bar\"\nrepeat = 2\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\n\
+                    tasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
+        let text = Text { name: "bar.toml".into(), text: text.into(), folder: None };
+        let experiment = Experiment::plan(Path::new("bar.toml"), text, &Overrides::default()).unwrap();
+        let (watch, spy) = (Watch::on_terminal(), Spy::default());
+        watch.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
+        // Whoever plans a large experiment, or waits for hosts, takes his time.
+        std::thread::sleep(Duration::from_millis(250));
+        let folder = tempfile::tempdir().unwrap();
+        let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };
+        crate::runtime::run(&experiment, &options, &watch).unwrap();
+        let drawn = spy.0.lock().unwrap();
+        assert!(drawn.contains(" of 40 jobs") && !drawn.contains(" of 0 jobs"), "{drawn}");
+    }
 
     #[test]
     fn the_bar_is_as_long_as_all_runs() {

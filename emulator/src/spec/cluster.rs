@@ -15,7 +15,7 @@ use super::explain;
 use super::file::ClusterSection;
 use super::include::located;
 use super::kind::Kind;
-use super::room::Room;
+use super::room::{self, Needs, Room};
 use crate::cores::CoreTable;
 use crate::files::Files;
 use crate::workload::Service;
@@ -66,20 +66,23 @@ impl Cluster {
         service: &Service,
         seed: u64,
     ) -> Result<Self, SpecError> {
-        let room = Room::new(document, section, service)?;
         let schedulers = section.schedulers.unwrap_or(1);
         if schedulers == 0 {
             return Err(document
                 .error_at(&["cluster", "schedulers"], "a cluster needs a scheduler")
                 .help("write schedulers = 1 or more"));
         }
-        let (nodes, topology) = match &section.topology {
+        let (nodes, topology, room) = match &section.topology {
             Some(_) => {
                 let file = Self::read_topology(files, document, section)?;
                 let topology = file.1.resolve(seed).map_err(|error| explain::netem(&file.0, &error))?;
-                (runs(topology.cores()), Some(file.1))
+                Needs::of(service).unmet(document)?;
+                (runs(topology.cores()), Some(file.1), None)
             }
-            None => (vec![Self::equal(document, section, room)?], None),
+            None => {
+                let named = room::nodes(document, section, service)?;
+                (named.runs, None, named.room)
+            }
         };
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
         check_speed(document, &speed)?;
@@ -93,26 +96,20 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn equal(
+    /// What `[network]` and the links of a topology make together and cannot be, in the file that the key is of.
+    pub(super) fn refused(
+        files: &Files,
         document: &Document,
         section: &ClusterSection,
-        room: Option<Room>,
-    ) -> Result<(u32, u32), SpecError> {
-        let Some(nodes) = section.nodes else {
-            return Err(document
-                .error_at(&["cluster"], "`cluster` lacks `nodes`")
-                .help("add nodes = 1000, or topology = \"file.toml\""));
-        };
-        let fit = room.map(|room| room.tasks());
-        let cores = section.cores.or(fit).unwrap_or(1);
-        for (key, count) in [("nodes", nodes), ("cores", cores)] {
-            if count == 0 {
-                return Err(document
-                    .error_at(&["cluster", key], format!("a cluster without {key} runs nothing"))
-                    .help(format!("write {key} = 1 or more")));
-            }
+        error: &volary_netem::Error,
+    ) -> SpecError {
+        if section.topology.is_none() || error.key().starts_with("network") {
+            return explain::netem(document, error);
         }
-        Ok((nodes, fit.map_or(cores, |fit| cores.min(fit))))
+        match Self::read_topology(files, document, section) {
+            Ok((topology, _)) => explain::netem(&topology, error),
+            Err(unreadable) => unreadable,
+        }
     }
 
     /// The topology file with its document; relative to the file that names it.
@@ -127,6 +124,7 @@ impl Cluster {
             ("speed", section.speed.is_some()),
             ("cpu", section.cpu.is_some()),
             ("memory", section.memory.is_some()),
+            ("kind", !section.kind.is_empty()),
         ];
         if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
             return Err(document
@@ -192,7 +190,7 @@ impl Cluster {
     pub fn layout(&self, extras: u32) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
         let layout = Layout::new(self.schedulers, extras, cores);
-        match self.room {
+        match &self.room {
             Some(room) => room.tell(layout),
             None => layout,
         }

@@ -1,5 +1,7 @@
 //! `volary plan`: a resolved experiment for people, and its offered load.
 
+mod written;
+
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -7,6 +9,7 @@ use volary_actors::base::JobId;
 use volary_actors::base::{Law, Span};
 use volary_actors::catalog::Catalog;
 
+use self::written::{line, network};
 use super::plan::{Experiment, Resolved, Shard};
 use crate::number::{self, plural};
 use crate::results::Cell;
@@ -89,8 +92,10 @@ pub fn text(experiment: &Experiment, shard: Option<Shard>) -> String {
         experiment.run.runtime,
     );
     for (i, label) in policies.iter().enumerate() {
-        let policy = serde_json::to_string(&experiment.points[i].policy).unwrap_or_default();
-        let _ = writeln!(out, "{:13} {label}: {policy}", if i == 0 { "policies" } else { "" });
+        let policy = line(&experiment.points[i].policy);
+        let name =
+            if policy.starts_with(&format!("{label} =")) { String::new() } else { format!("{label}: ") };
+        let _ = writeln!(out, "{:13} {name}{policy}", if i == 0 { "policies" } else { "" });
     }
     for (i, (key, values)) in experiment.sweep.iter().enumerate() {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -123,16 +128,18 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
             format!("{} × {}", plural(u64::from(nodes), "node"), plural(u64::from(run[0].1), "core"))
         })
         .collect();
-    let from = cluster.topology.as_ref().map_or_else(String::new, |t| format!("; topology: {}", t.title));
+    let rest = match &cluster.topology {
+        Some(topology) => format!("topology: {}", topology.title),
+        None => format!("speed {}", line(&cluster.speed)),
+    };
     let _ = writeln!(
         out,
-        "cluster       {} ({} cores), {}, speed {}{from}",
+        "cluster       {} ({} cores), {}, {rest}",
         nodes.join(" + "),
         number::count(cluster.core_count()),
         plural(u64::from(cluster.schedulers), "scheduler"),
-        compact(&cluster.speed),
     );
-    let _ = writeln!(out, "workload      {}", compact(&world.workload));
+    let _ = writeln!(out, "workload      {}", line(&world.workload));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(
             || format!("{} not found; a generator stands in", spec.file.display()),
@@ -140,24 +147,14 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
         );
         let _ = writeln!(out, "trace         {found}");
     }
-    let _ = writeln!(out, "service       {}", compact(&world.service));
-    let network = &world.network;
-    let words =
-        if network.is_ideal() { "none: messages arrive at once".to_owned() } else { compact(network) };
-    let _ = writeln!(out, "network       {words}");
-    let words = world.interference.as_ref().map_or_else(|| "none".to_owned(), |p| compact(&p.table));
+    let _ = writeln!(out, "service       {}", line(&world.service));
+    for (i, words) in network(world).into_iter().enumerate() {
+        let _ = writeln!(out, "{:13} {words}", if i == 0 { "network" } else { "" });
+    }
+    let words = world.interference.as_ref().map_or_else(|| "none".to_owned(), |p| line(&p.table));
     let _ = writeln!(out, "interference  {words}");
     if swept {
         let _ = writeln!(out, "{:13} (of the first cell)", "");
-    }
-}
-
-/// A value as one line of JSON, cut where it grows long.
-fn compact(value: &impl serde::Serialize) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    match text.char_indices().nth(300) {
-        Some((end, _)) => format!("{} … ({} characters)", &text[..end], text.len()),
-        None => text,
     }
 }
 

@@ -195,6 +195,6 @@ fn quoted_after<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)>
 }
 
 /// All names in backticks.
-fn backticked(text: &str) -> Vec<&str> {
+pub(super) fn backticked(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }

@@ -68,7 +68,7 @@ const fn five_percent() -> f64 {
     0.05
 }
 
-/// `[cluster]`: equal nodes, or a topology file that says what exists.
+/// `[cluster]`: equal nodes, a few kinds of them, or a topology file that says what exists.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSection {
@@ -92,6 +92,26 @@ pub struct ClusterSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<f64>,
     /// Memory of each node that tasks can reserve. Needs `service.memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// Kinds of nodes where they differ; they replace `nodes`, `cores`, `cpu` and `memory`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kind: Vec<NodeKind>,
+}
+
+/// `[[cluster.kind]]`: nodes that are alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeKind {
+    /// How many nodes.
+    pub nodes: u32,
+    /// As `cluster.cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// As `cluster.cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// As `cluster.memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
 }

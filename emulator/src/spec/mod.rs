@@ -43,4 +43,4 @@ pub use error::SpecError;
 pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
 pub use include::open_profile as profile;
 pub use plan::{Experiment, Overrides, Point, Resolved, Shard, Unit};
-pub use room::Room;
+pub use room::{Needs, Room};

@@ -3,13 +3,20 @@
 //! A schema comes from the types that parse the file and from their comments, so what is written here cannot
 //! differ from what is read.
 
+mod order;
+
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use volary_actors::base::{Law, Span};
 use volary_actors::message::KINDS;
+use volary_netem::TopologyFile;
 
+use self::order::declared;
 use super::claims;
+use super::file::File;
 use super::schema::{What, schema};
+use crate::cores::Interference;
 
 /// A key and what may stand there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,7 +44,9 @@ pub fn text(what: What) -> String {
         let _ = writeln!(out, "{about}\n");
     }
     let keys: Vec<Entry> = match what {
-        What::Experiment | What::Topology | What::Profile => entries(&schema),
+        What::Experiment => entries(&schema, &declared::<File>),
+        What::Topology => entries(&schema, &declared::<TopologyFile>),
+        What::Profile => entries(&schema, &declared::<Interference>),
         What::Results => numbers(&schema, |_| true),
     };
     list(&mut out, "", &keys);
@@ -56,10 +65,18 @@ pub fn text(what: What) -> String {
     out
 }
 
-/// The keys of a schema in its order, those of tables after the table.
+/// The keys of a policy's parameters, in the order of its struct.
 #[must_use]
-pub fn entries(schema: &Value) -> Vec<Entry> {
-    let mut walk = Walk { root: schema, found: Vec::new() };
+pub fn parameters(policy: &str, schema: &Value) -> Vec<Entry> {
+    entries(schema, &|key| {
+        let dot = if key.is_empty() { "" } else { "." };
+        declared::<File>(&format!("policy[].{policy}{dot}{key}"))
+    })
+}
+
+/// The keys of a schema, those of tables after the table; `order` tells that of a table's keys.
+fn entries(schema: &Value, order: Order<'_>) -> Vec<Entry> {
+    let mut walk = Walk { root: schema, order, found: Vec::new() };
     walk.below("", schema);
     walk.found
 }
@@ -85,9 +102,12 @@ fn indented(out: &mut String, indent: &str, text: &str) {
 
 /// Numbers of a line of results that `wanted` accepts by their path.
 fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool) -> Vec<Entry> {
-    let mut all = entries(schema);
+    let mut all = entries(schema, &|_| Vec::new());
     all.iter_mut().filter(|entry| entry.kind == OPEN).for_each(|entry| entry.key.push_str(".KIND"));
-    let number = |entry: &Entry| entry.kind != TABLE && wanted(&entry.key.split('.').collect::<Vec<_>>());
+    let number = |entry: &Entry| {
+        let key = entry.key.replace("KIND", KINDS[0].0);
+        entry.kind != TABLE && wanted(&key.split('.').collect::<Vec<_>>())
+    };
     all.retain(number);
     // All of them are always there.
     all.iter_mut().for_each(|entry| entry.needed = false);
@@ -106,7 +126,7 @@ fn laws(out: &mut String, schema: &Value) {
          (here of a {}; others are alike)\n",
         name.trim_start_matches(LAW).to_lowercase(),
     );
-    let mut walk = Walk { root: schema, found: Vec::new() };
+    let mut walk = Walk { root: schema, order: &declared::<Law<Span>>, found: Vec::new() };
     walk.alternatives("", law);
     list(out, "  ", &walk.found);
 }
@@ -116,8 +136,12 @@ const DURATION: &str = "Duration";
 const TABLE: &str = "table";
 const OPEN: &str = "table of names";
 
+/// The keys of the table at a key, in the order in which they are declared.
+type Order<'a> = &'a dyn Fn(&str) -> Vec<String>;
+
 struct Walk<'a> {
     root: &'a Value,
+    order: Order<'a>,
     found: Vec<Entry>,
 }
 
@@ -163,7 +187,11 @@ impl<'a> Walk<'a> {
 
     /// `chosen` is what the choice of this table means, if it is one of several.
     fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
-        for (name, schema) in table["properties"].as_object().into_iter().flatten() {
+        let order = (self.order)(key);
+        let mut properties: Vec<_> = table["properties"].as_object().into_iter().flatten().collect();
+        properties
+            .sort_by_key(|(name, _)| order.iter().position(|known| known == *name).unwrap_or(order.len()));
+        for (name, schema) in properties {
             let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
             if self.found.iter().any(|entry| entry.key == key) {
                 continue;
@@ -250,7 +278,7 @@ mod tests {
     #[test]
     fn every_key_of_every_format_is_explained() {
         for what in [What::Experiment, What::Topology, What::Profile, What::Results] {
-            for entry in entries(&schema(what).to_value()) {
+            for entry in entries(&schema(what).to_value(), &|_| Vec::new()) {
                 let said = !entry.about.is_empty() || entry.kind.contains(' ');
                 assert!(
                     said && entry.kind != "any value" || entry.key.ends_with("staleness"),
@@ -277,5 +305,8 @@ mod tests {
             assert!(text.contains(&format!("\n{line}")), "{line} is not in\n{text}");
         }
         assert!(!text.contains("  engine.order_hash"), "it is no number");
+        let places = ["title ", "cluster.nodes ", "cluster.cores ", "workload ", "policy ", "run.runtime "]
+            .map(|key| text.find(&format!("\n{key}")).unwrap_or_else(|| panic!("{key} in\n{text}")));
+        assert!(places.is_sorted(), "keys come in the order in which they are written: {places:?}");
     }
 }

@@ -197,7 +197,7 @@ impl<'a> Planner<'a> {
         let last = self.checked.as_ref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
-            let refused = |error| explain::netem(document, &error);
+            let refused = |error| Cluster::refused(&self.files, document, &file.cluster, &error);
             world.network.check().map_err(refused)?;
             let machines = world.cluster.machines(0, file.seed);
             let endpoints = machines.layout.endpoints();

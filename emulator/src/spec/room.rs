@@ -1,4 +1,7 @@
-//! What fits on a node at once: its CPU and memory, and what a task reserves of them.
+//! What nodes there are where no topology says so, and what fits on each at once: its CPU and memory, and what a
+//! task reserves of them.
+
+use std::iter::repeat_n;
 
 use serde::Serialize;
 use volary_actors::layout::{Amount, Layout};
@@ -6,90 +9,167 @@ use volary_netem::Size;
 
 use super::document::Document;
 use super::error::SpecError;
-use super::file::ClusterSection;
+use super::file::{ClusterSection, NodeKind};
 use crate::workload::Service;
 
-/// CPU and memory of equal nodes, and of equal tasks. What neither says is not reserved.
+/// CPU and memory that a node has or a task reserves. What is absent is not reserved.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Needs {
+    /// In cores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<f64>,
+    /// Bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Size>,
+}
+
+/// What tasks, which are alike, reserve of nodes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Room {
-    /// CPU of a node and of a task, in cores.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu: Option<[f64; 2]>,
-    /// Memory of a node and of a task.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory: Option<[Size; 2]>,
+    /// Of a task.
+    task: Needs,
+    /// Of nodes, in runs of equal ones: how many, and what each has.
+    nodes: Vec<(u32, Needs)>,
 }
 
 impl Room {
-    /// From `[cluster]` and `[service]`; `None` if neither says anything.
-    pub(super) fn new(
-        document: &Document,
-        cluster: &ClusterSection,
-        service: &Service,
-    ) -> Result<Option<Self>, SpecError> {
-        for (section, key, cores) in [("cluster", "cpu", cluster.cpu), ("service", "cpu", service.cpu)] {
-            if cores.is_some_and(|cores| !(0.001..=1e6).contains(&cores)) {
-                return Err(document
-                    .error_at(&[section, key], "CPU must be between 0.001 and 1000000 cores")
-                    .help("write cpu = 0.1 for a tenth of a core"));
-            }
-        }
-        let room = Self {
-            cpu: both(document, "cpu", cluster.cpu, service.cpu)?,
-            memory: both(document, "memory", cluster.memory, service.memory)?,
-        };
-        if room.cpu.is_none() && room.memory.is_none() {
-            return Ok(None);
-        }
-        for (key, given, empty) in [
-            ("cpu", room.cpu.is_some(), Self { memory: None, ..room }.tasks() == 0),
-            ("memory", room.memory.is_some(), Self { cpu: None, ..room }.tasks() == 0),
-        ] {
-            if given && empty {
-                return Err(document
-                    .error_at(&["service", key], format!("no node has the {key} that a task reserves"))
-                    .help(format!("lower service.{key}, or raise cluster.{key}")));
-            }
-        }
-        Ok(Some(room))
-    }
-
-    /// How many tasks fit on a node.
-    pub(super) fn tasks(&self) -> u32 {
-        let [node, task] = self.amounts();
-        node.holds(task)
-    }
-
     /// Tells the actors.
     pub(super) fn tell(&self, layout: Layout) -> Layout {
-        let [node, task] = self.amounts();
-        layout.with_room(node, task)
-    }
-
-    /// Of a node and of a task.
-    fn amounts(&self) -> [Amount; 2] {
-        let cpu = self.cpu.map_or([0; 2], |cpu| cpu.map(|cores| (cores * 1000.0).round() as u64));
-        let memory = self.memory.map_or([0; 2], |memory| memory.map(|Size(bytes)| bytes));
-        [0, 1].map(|i| Amount { cpu: cpu[i], memory: memory[i] })
+        let nodes = self.nodes.iter().flat_map(|&(nodes, has)| repeat_n(has.amount(), nodes as usize));
+        layout.with_room(nodes.collect(), self.task.amount())
     }
 }
 
-/// What a node has and a task reserves; either says nothing without the other.
-fn both<T>(
-    document: &Document,
-    key: &str,
-    node: Option<T>,
-    task: Option<T>,
-) -> Result<Option<[T; 2]>, SpecError> {
-    let lone = |here: &str, there: &str| {
-        document
-            .error_at(&[here, key], format!("`{here}.{key}` says nothing without `{there}.{key}`"))
-            .help(format!("add {key} to [{there}]"))
-    };
-    match (node, task) {
-        (Some(node), Some(task)) => Ok(Some([node, task])),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(lone("cluster", "service")),
-        (None, Some(_)) => Err(lone("service", "cluster")),
+impl Needs {
+    /// What a task reserves.
+    pub(super) const fn of(service: &Service) -> Self {
+        Self { cpu: service.cpu, memory: service.memory }
     }
+
+    fn amount(self) -> Amount {
+        let cpu = self.cpu.map_or(0, |cores| (cores * 1000.0).round() as u64);
+        Amount { cpu, memory: self.memory.map_or(0, |Size(bytes)| bytes) }
+    }
+
+    /// Refuses what a task reserves of nodes that do not say what they have.
+    pub(super) fn unmet(self, document: &Document) -> Result<(), SpecError> {
+        self.fit(document, &["cluster"], Self { cpu: None, memory: None }).map(drop)
+    }
+
+    /// How many tasks fit on a node that has so much, which is written at a path; `None` if nothing is reserved.
+    fn fit(self, document: &Document, at: &[&str], node: Self) -> Result<Option<u32>, SpecError> {
+        let parts = [
+            (
+                "cpu",
+                node.cpu.is_some(),
+                self.cpu.is_some(),
+                [node, self].map(|of| Self { memory: None, ..of }),
+            ),
+            (
+                "memory",
+                node.memory.is_some(),
+                self.memory.is_some(),
+                [node, self].map(|of| Self { cpu: None, ..of }),
+            ),
+        ];
+        for (key, has, needs, [node, task]) in parts {
+            let written = [at, &[key]].concat();
+            match (has, needs) {
+                (true, false) => return Err(lone(document, &written, &["service", key])),
+                (false, true) => return Err(lone(document, &["service", key], &written)),
+                (true, true) if node.amount().holds(task.amount()) == 0 => {
+                    return Err(document
+                        .error_at(&["service", key], format!("a node has less {key} than a task reserves"))
+                        .help(format!("lower service.{key}, or raise {}", written.join("."))));
+                }
+                (true, true) | (false, false) => {}
+            }
+        }
+        Ok((self.cpu.is_some() || self.memory.is_some()).then(|| node.amount().holds(self.amount())))
+    }
+}
+
+/// The nodes that `[cluster]` names.
+pub(super) struct Named {
+    /// In runs of equal ones: how many, and how many tasks each runs at once.
+    pub runs: Vec<(u32, u32)>,
+    /// What they have, if tasks reserve something of it.
+    pub room: Option<Room>,
+}
+
+/// Reads the nodes of `[cluster]`, of which there is no topology.
+pub(super) fn nodes(
+    document: &Document,
+    section: &ClusterSection,
+    service: &Service,
+) -> Result<Named, SpecError> {
+    let task = Needs::of(service);
+    check_cpu(document, &["service", "cpu"], task.cpu)?;
+    let (mut runs, mut has) = (Vec::new(), Vec::new());
+    for (at, kind) in kinds(document, section)? {
+        let at: Vec<&str> = at.iter().map(String::as_str).collect();
+        let key = |name| [&at[..], &[name]].concat();
+        check_cpu(document, &key("cpu"), kind.cpu)?;
+        let node = Needs { cpu: kind.cpu, memory: kind.memory };
+        let fit = task.fit(document, &at, node)?;
+        let cores = kind.cores.or(fit).unwrap_or(1);
+        for (name, count) in [("nodes", kind.nodes), ("cores", cores)] {
+            if count == 0 {
+                return Err(document
+                    .error_at(&key(name), format!("a cluster without {name} runs nothing"))
+                    .help(format!("write {name} = 1 or more")));
+            }
+        }
+        runs.push((kind.nodes, fit.map_or(cores, |fit| cores.min(fit))));
+        has.extend(fit.map(|_| (kind.nodes, node)));
+    }
+    let room = (!has.is_empty()).then_some(Room { task, nodes: has });
+    Ok(Named { runs, room })
+}
+
+/// The kinds of nodes with the places where they are written: one, of equal nodes, where none is named.
+fn kinds(document: &Document, section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, SpecError> {
+    let ClusterSection { nodes, cores, cpu, memory, .. } = *section;
+    if section.kind.is_empty() {
+        let Some(nodes) = nodes else {
+            return Err(document
+                .error_at(&["cluster"], "`cluster` lacks `nodes`")
+                .help("add nodes = 1000, [[cluster.kind]], or topology = \"file.toml\""));
+        };
+        return Ok(vec![(vec!["cluster".into()], NodeKind { nodes, cores, cpu, memory })]);
+    }
+    let given = [
+        ("nodes", nodes.is_some()),
+        ("cores", cores.is_some()),
+        ("cpu", cpu.is_some()),
+        ("memory", memory.is_some()),
+    ];
+    if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+        return Err(document
+            .error_at(&["cluster", key], format!("each `cluster.kind` says its own `{key}`"))
+            .help("leave it out here, or leave out [[cluster.kind]]"));
+    }
+    let path = |i: usize| vec!["cluster".into(), "kind".into(), i.to_string()];
+    Ok(section.kind.iter().enumerate().map(|(i, kind)| (path(i), kind.clone())).collect())
+}
+
+fn check_cpu(document: &Document, at: &[&str], cores: Option<f64>) -> Result<(), SpecError> {
+    if cores.is_none_or(|cores| (0.001..=1e6).contains(&cores)) {
+        return Ok(());
+    }
+    Err(document
+        .error_at(at, "CPU must be between 0.001 and 1000000 cores")
+        .help("write cpu = 0.1 for a tenth of a core"))
+}
+
+/// What a node has and a task reserves: either says nothing without the other.
+fn lone(document: &Document, here: &[&str], there: &[&str]) -> SpecError {
+    let names = |path: &[&str]| {
+        path.iter().copied().filter(|part| part.parse::<u32>().is_err()).collect::<Vec<_>>().join(".")
+    };
+    let (here_name, there_name) = (names(here), names(there));
+    let (section, key) = there_name.rsplit_once('.').unwrap_or_default();
+    document
+        .error_at(here, format!("`{here_name}` says nothing without `{there_name}`"))
+        .help(format!("add {key} to [{section}]"))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::cause::cause;
-use super::{BAR, Point, Ran, spread};
+use super::{BAR, Point, Ran, spread, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::record::cell::CellRecord;
 use crate::results::{CopyEnd, CopyRow, JobRow, Summary};
@@ -44,6 +44,9 @@ pub struct Against {
     pub degraded: Vec<String>,
     /// The metrics.
     pub metrics: Vec<Divergence>,
+    /// How stale caches were, for policies that keep some.
+    #[serde(default)]
+    pub staleness: Vec<Divergence>,
 }
 
 /// Jobs compared one by one, arrival and demand to the bit, in the repetition with most differences.
@@ -89,7 +92,8 @@ impl Against {
     #[must_use]
     pub fn holds(&self) -> bool {
         let same = self.books.is_empty() && self.draws.different == 0;
-        same && (!self.degraded.is_empty() || self.beyond().next().is_none())
+        let off = self.staleness.iter().any(|divergence| divergence.within == Some(false));
+        same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
     }
 
     /// Metrics beyond the bar.
@@ -114,7 +118,7 @@ pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Optio
     let draws = different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default();
     let placement = moved.into_iter().max_by_key(|placement| placement.moved);
     let summaries: Vec<&Summary> = runs.iter().map(|(_, record)| &record.summary).collect();
-    let mut found = Against {
+    let found = Against {
         runtime: ran.runtime.to_string(),
         runs: runs.len(),
         books: books(&base.summary, &summaries),
@@ -122,20 +126,21 @@ pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Optio
         placement,
         degraded: degraded(&runs.iter().map(|(_, record)| *record).collect::<Vec<_>>()),
         metrics: Vec::new(),
+        staleness: Vec::new(),
     };
     let shown = SHOWN
         .iter()
         .filter_map(|(name, judged)| Some((METRICS.iter().find(|metric| metric.name == *name)?, *judged)));
-    found.metrics = shown
-        .map(|(metric, judged)| {
-            let mut divergence = divergence(metric, judged, &base.summary, &summaries);
-            if divergence.relative.is_some_and(|share| share.abs() > NOTABLE) {
-                divergence.cause = Some(cause(&divergence, &base.summary, &summaries, &found));
-            }
-            divergence
-        })
-        .collect();
-    Ok(Some(found))
+    let explained = |mut divergence: Divergence| {
+        if divergence.relative.is_some_and(|share| share.abs() > NOTABLE) {
+            divergence.cause = Some(cause(&divergence, &base.summary, &summaries, &found));
+        }
+        divergence
+    };
+    let metrics = shown.map(|(metric, judged)| divergence(metric, judged, &base.summary, &summaries));
+    let metrics = metrics.map(explained).collect();
+    let staleness = staleness::compared(&base.summary, &summaries).into_iter().map(explained).collect();
+    Ok(Some(Against { metrics, staleness, ..found }))
 }
 
 /// Counts that differ, in words.
@@ -186,7 +191,12 @@ fn degraded(runs: &[&CellRecord]) -> Vec<String> {
     says.into_iter().collect()
 }
 
-fn divergence(metric: &Metric, judged: bool, reference: &Summary, runs: &[&Summary]) -> Divergence {
+pub(super) fn divergence(
+    metric: &Metric,
+    judged: bool,
+    reference: &Summary,
+    runs: &[&Summary],
+) -> Divergence {
     let finite = |value: f64| value.is_finite().then_some(value);
     let reference = finite((metric.value)(reference));
     let values: Vec<f64> = runs.iter().map(|run| (metric.value)(run)).collect();

@@ -1,5 +1,6 @@
 //! What explains a divergence, as far as the certificates tell.
 
+use super::ENOUGH;
 use super::against::{Against, Divergence};
 use crate::fidelity::Certificate;
 use crate::number;
@@ -21,16 +22,16 @@ pub(super) fn cause(
     let apart =
         divergence.value.zip(divergence.reference).map_or(0.0, |(value, reference)| value - reference);
     let causes = [
-        degraded(&certificates),
         runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
         clocks(apart, seconds, runs, &certificates),
-        other_servers(found),
+        other_servers(apart, divergence.spread, found),
+        degraded(&certificates),
         few_jobs(&divergence.metric, reference),
     ];
     causes.into_iter().flatten().next().unwrap_or_else(|| "not explained by the certificate".to_owned())
 }
 
-/// The run says itself that it is off.
+/// The run says itself that it is off, in what has no size of its own here.
 fn degraded(certificates: &[&Certificate]) -> Option<String> {
     let mut departures: Vec<_> =
         certificates.iter().flat_map(|c| &c.reasons).map(|reason| reason.what).collect();
@@ -67,11 +68,20 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
 }
 
 /// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first
-/// chooses otherwise.
-fn other_servers(found: &Against) -> Option<String> {
+/// chooses otherwise. How much that makes, only runs of the same world tell.
+fn other_servers(apart: f64, spread: Option<f64>, found: &Against) -> Option<String> {
     let placement = found.placement.filter(|placement| placement.moved > 0)?;
     let (moved, jobs) = (number::count(placement.moved), number::count(placement.jobs));
-    Some(format!("ordering noise: {moved} of {jobs} sampled jobs on other servers"))
+    let moved = format!("{moved} of {jobs} sampled jobs on other servers");
+    match spread {
+        None => Some(format!(
+            "may be ordering noise: {moved}; --repeat {ENOUGH} or more says what runs differ by themselves"
+        )),
+        Some(spread) if apart.abs() <= spread => {
+            Some(format!("ordering noise: {moved}, and runs differ as much by themselves"))
+        }
+        Some(_) => None,
+    }
 }
 
 /// A quantile far out rests on few jobs.

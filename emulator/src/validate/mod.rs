@@ -3,11 +3,13 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`against`] | one policy in one runtime against the reference |
+//! | [`staleness`] | the same of caches |
 //! | [`cause`] | what explains a divergence, as far as the certificate tells |
 //! | [`text`] | tables for people |
 
 pub mod against;
 pub mod cause;
+pub mod staleness;
 pub mod text;
 
 use std::path::{Path, PathBuf};
@@ -174,8 +176,6 @@ fn runs(
 ) -> Result<Vec<(PathBuf, Study)>, Error> {
     let times = if runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
     let run = |repetition| {
-        watch.bar.reset();
-        watch.bar.set_length(0);
         let out = plan.out.join(format!("{runtime}-{repetition}"));
         let options = RunOptions {
             out: out.clone(),

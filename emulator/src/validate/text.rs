@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 
-use super::{Against, BAR, Divergence, Point, Validation};
+use super::{Against, BAR, Divergence, Point, Validation, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::number;
 use crate::results::cell_name;
@@ -39,12 +39,13 @@ impl Validation {
         }
         table.set_header(header);
         let Some(first) = point.against.first() else { return table };
-        for (row, divergence) in first.metrics.iter().enumerate() {
-            let Some(metric) = METRICS.iter().find(|metric| metric.name == divergence.metric) else {
+        for (row, divergence) in first.rows().enumerate() {
+            let mut known = METRICS.iter().chain(&staleness::METRICS);
+            let Some(metric) = known.find(|metric| metric.name == divergence.metric) else {
                 continue;
             };
             let mut cells = vec![entry(divergence.reference, metric)];
-            for other in point.against.iter().filter_map(|against| against.metrics.get(row)) {
+            for other in point.against.iter().filter_map(|against| against.rows().nth(row)) {
                 cells.extend([entry(other.value, metric), change(other)]);
             }
             let right = |text| TableCell::new(text).set_alignment(CellAlignment::Right);
@@ -67,6 +68,16 @@ impl Validation {
             judged - beyond,
             self.reference
         );
+        let caches: Vec<bool> =
+            all().flat_map(|against| &against.staleness).filter_map(|figure| figure.within).collect();
+        if !caches.is_empty() {
+            let within = caches.iter().filter(|&&within| within).count();
+            let _ = writeln!(
+                out,
+                "{within} of {} figures of staleness are within what lateness and chance explain",
+                caches.len()
+            );
+        }
         if degraded > 0 {
             let _ = writeln!(out, "{degraded} of {} are degraded and not held against it", all().count());
         }
@@ -79,6 +90,11 @@ impl Validation {
 }
 
 impl Against {
+    /// What the table shows.
+    fn rows(&self) -> impl Iterator<Item = &Divergence> {
+        self.metrics.iter().chain(&self.staleness)
+    }
+
     fn text(&self) -> String {
         let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
         let books = if self.books.is_empty() { "equal books".to_owned() } else { self.books.join(", ") };
@@ -96,7 +112,7 @@ impl Against {
             reasons => format!("DEGRADED: {}", reasons.join("; ")),
         };
         let _ = writeln!(out, "  {standing}");
-        for divergence in &self.metrics {
+        for divergence in self.rows() {
             if let (Some(relative), Some(cause)) = (divergence.relative, &divergence.cause) {
                 let _ = writeln!(out, "  {} {}: {cause}", divergence.metric, number::change(relative));
             }

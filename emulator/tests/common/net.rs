@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +58,19 @@ pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
     bytes
 }
 
+/// Fifty jobs on four nodes; what follows names policies.
+pub const EXPERIMENT: &str = r#"title = "hosts"
+seed = 5
+[cluster]
+nodes = 4
+[workload.synthetic]
+jobs = 50
+tasks = 2
+interarrival = "100ms"
+[service]
+demand = "50ms"
+"#;
+
 /// Identities of hosts h1, h2 and h3 and a controller, forty days old and good for sixty more.
 pub struct Net {
     folder: tempfile::TempDir,
@@ -67,6 +81,13 @@ impl Net {
     pub fn new() -> Self {
         let net = Self { folder: tempfile::tempdir().unwrap(), founded: SystemTime::now() - 40 * DAY };
         net.issue(&["h1", "h2", "h3"], 100);
+        net
+    }
+
+    /// The same, with [`EXPERIMENT`] and `more` as `e.toml`.
+    pub fn with(more: &str) -> Self {
+        let net = Self::new();
+        fs::write(net.folder("e.toml"), format!("{EXPERIMENT}{more}")).unwrap();
         net
     }
 

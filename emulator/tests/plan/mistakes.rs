@@ -42,6 +42,19 @@ const MISTAKES: &[Mistake] = &[
     ("cores = 2", "cpu = 0", ":6:7", &["between 0.001 and", "a tenth of a core"]),
     ("[service]", "[service]\nmemory = \"1 GiB\"", ":14:10", &["without `cluster.memory`"]),
     ("nodes = 10\n", "", ":4:2", &["`cluster` lacks `nodes`", "topology"]),
+    (
+        "nodes = 10\n",
+        "nodes = 10\nkind = [{ nodes = 3 }]\n",
+        ":5:9",
+        &["`cluster.kind` says its own `nodes`"],
+    ),
+    ("nodes = 10\ncores = 2", "kind = [{ nodes = 0 }]", ":5:19", &["without nodes", "nodes = 1 or more"]),
+    (
+        "nodes = 10\ncores = 2",
+        "kind = [{ nodes = 3, cpu = 8 }]",
+        ":5:28",
+        &["`cluster.kind.cpu` says nothing without `service.cpu`", "add cpu to [service]"],
+    ),
     ("seed = 7", "repeat = 0", ":2:10", &["repeat", "at least 1"]),
     ("seed = 7", "repeat = \"often\"", ":2:10", &["repeat", "auto"]),
     ("seed = 7", "precision = 2.0", ":2:13", &["precision", "between 0 and 1"]),
@@ -177,6 +190,6 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
     assert_eq!(
         text,
         "unknown key `core`\n --> e.toml:6:1\n  |\n6 | core = 2\n  | ^^^^ expected `nodes`, `cores`, \
-         `schedulers`, `topology`, `speed`, `cpu` or `memory`\n  = help: did you mean `cores`?"
+         `schedulers`, `topology`, `speed`, `cpu`, `memory` or `kind`\n  = help: did you mean `cores`?"
     );
 }

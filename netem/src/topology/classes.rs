@@ -30,7 +30,7 @@ pub(super) fn tree(
     for (level, (key, spec)) in given.iter().enumerate() {
         let wanted = levels.contains(key);
         match spec {
-            Some(spec) if wanted => number[level] = Some(add(&mut classes, key, spec)),
+            Some(spec) if wanted => number[level] = Some(add(&mut classes, key, format!("link.{key}"), spec)),
             None if wanted && *key != "region" => {
                 return Err(Error::at(
                     format!("link.{key}"),
@@ -86,7 +86,8 @@ fn between(
         if table[a * zones + b].is_some() {
             return Err(Error::at(key, "these two are joined already", "remove one of the two entries"));
         }
-        let number = add(classes, &format!("{} - {}", entry.regions[0], entry.regions[1]), &entry.link);
+        let name = format!("{} - {}", entry.regions[0], entry.regions[1]);
+        let number = add(classes, &name, format!("link.between[{i}].link"), &entry.link);
         table[a * zones + b] = Some(number);
         table[b * zones + a] = Some(number);
     }
@@ -118,14 +119,15 @@ pub(super) fn find(names: &[String], name: &str, key: &str) -> Result<usize, Err
     })
 }
 
-fn add(classes: &mut Vec<LinkClass>, name: &str, spec: &LinkSpec) -> u16 {
-    classes.push(class(name, spec, false));
+fn add(classes: &mut Vec<LinkClass>, name: &str, key: String, spec: &LinkSpec) -> u16 {
+    classes.push(class(name, key, spec, false));
     classes.len() as u16 - 1
 }
 
-fn class(name: &str, spec: &LinkSpec, local: bool) -> LinkClass {
+fn class(name: &str, key: String, spec: &LinkSpec, local: bool) -> LinkClass {
     LinkClass {
         name: name.to_owned(),
+        key,
         one_way: vec![spec.one_way.clone()],
         loss: spec.loss,
         rate: spec.rate,
@@ -138,5 +140,5 @@ fn class(name: &str, spec: &LinkSpec, local: bool) -> LinkClass {
 pub(super) fn host(link: &LinkClasses) -> LinkClass {
     let perfect =
         LinkSpec { one_way: Law::Constant(Span::ZERO), loss: Some(Loss::NONE), rate: None, buffer: None };
-    class("host", link.host.as_ref().unwrap_or(&perfect), true)
+    class("host", "link.host".to_owned(), link.host.as_ref().unwrap_or(&perfect), true)
 }

@@ -133,6 +133,10 @@ impl Paths {
 /// counts.
 fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
     let links: Vec<&GraphLink> = path.iter().map(|&link| &graph.link[link]).collect();
+    let mean = |&link: &usize| graph.link[link].one_way.mean();
+    let slowest = path.iter().copied().max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let key =
+        slowest.map_or_else(|| format!("shape.graph.switch[{a}]"), |i| format!("shape.graph.link[{i}]"));
     let (a, b) = (&graph.switch[a], &graph.switch[b]);
     let mut one_way = vec![a.access.clone(), b.access.clone()];
     one_way.extend(links.iter().map(|link| link.one_way.clone()));
@@ -140,5 +144,5 @@ fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
     let loss = Probability::new(lost).filter(|p| !p.is_zero()).map(Loss::Bernoulli);
     let rate = links.iter().filter_map(|link| link.rate).min();
     let name = if a.name == b.name { a.name.clone() } else { format!("{} - {}", a.name, b.name) };
-    LinkClass { name, one_way, loss, rate, buffer: None, local: false }
+    LinkClass { name, key, one_way, loss, rate, buffer: None, local: false }
 }

@@ -45,6 +45,8 @@ type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
 pub(super) struct Pending {
     retry: Retry,
     after: Span,
+    /// `timer`: by when they came back, and not by when their jobs arrived.
+    restamp: bool,
     /// To be tried now.
     active: Heap,
     /// `events`: backing off, until when.
@@ -55,10 +57,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    pub(super) fn new(retry: Retry, after: Span) -> Self {
+    pub(super) fn new(retry: Retry, after: Span, restamp: bool) -> Self {
         Self {
             retry,
             after,
+            restamp,
             active: BinaryHeap::new(),
             backing: BinaryHeap::new(),
             failed: VecDeque::new(),
@@ -74,9 +77,9 @@ impl Pending {
     /// A task is to be tried.
     pub(super) fn add(&mut self, pod: Pod, now: Time) {
         let rank = match self.retry {
-            Retry::Timer => pod.created,
+            Retry::Timer if !self.restamp => pod.created,
             Retry::Tail => Time::ZERO,
-            Retry::Events => now,
+            Retry::Timer | Retry::Events => now,
         };
         let at = self.at(rank, pod);
         self.active.push(at);
@@ -174,7 +177,7 @@ mod tests {
 
     #[test]
     fn with_a_timer_who_failed_waits_and_comes_back_to_its_place() {
-        let mut pending = Pending::new(Retry::Timer, Span::from_secs(30));
+        let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), false);
         pending.failed(pod(1), true, at(10));
         pending.failed(pod(2), true, at(12));
         pending.add(pod(3), at(13));
@@ -184,11 +187,16 @@ mod tests {
         assert_eq!(jobs(&mut pending), [1, 3], "by arrival; the second waits for two more seconds");
         pending.wake(at(42));
         assert_eq!((jobs(&mut pending), pending.wakes(at(42))), (vec![2], None));
+        let mut pending = Pending::new(Retry::Timer, Span::from_secs(30), true);
+        pending.failed(pod(1), true, at(10));
+        pending.add(pod(3), at(13));
+        pending.wake(at(40));
+        assert_eq!(jobs(&mut pending), [3, 1], "by return");
     }
 
     #[test]
     fn without_a_retry_queue_it_goes_to_the_tail() {
-        let mut pending = Pending::new(Retry::Tail, Span::from_secs(30));
+        let mut pending = Pending::new(Retry::Tail, Span::from_secs(30), false);
         (1..4).for_each(|job| pending.add(pod(job), at(3)));
         let first = pending.pop().unwrap();
         pending.failed(first, false, at(4));
@@ -202,7 +210,7 @@ mod tests {
         let waits: Vec<_> =
             (1..7).map(|failures| Pod { failures, ..pod(0) }.back_off().0 / 1_000_000_000).collect();
         assert_eq!(waits, [1, 2, 4, 8, 10, 10]);
-        let mut pending = Pending::new(Retry::Events, Span::from_secs(30));
+        let mut pending = Pending::new(Retry::Events, Span::from_secs(30), false);
         pending.failed(pod(1), false, at(10));
         assert_eq!(pending.wakes(at(10)), Some(at(30)));
         pending.failed(Pod { failures: 1, ..pod(2) }, false, at(10));

@@ -11,6 +11,9 @@ use crate::message::Gossip;
 /// The tick at which two others are asked.
 pub(super) const ASK: u32 = 2;
 
+/// The tick at which an answer has lain long enough.
+pub(super) const ANSWER: u32 = 3;
+
 /// How many are asked at once.
 const AT_ONCE: usize = 2;
 
@@ -94,8 +97,42 @@ impl Boot {
     }
 }
 
+/// Copies that are given to others.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// The longest an answer lies.
+    most: Span,
+    /// Answers that lie: until when, for whom, to which attempt.
+    lying: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
+}
+
+impl Answers {
+    pub(super) const fn new(most: Span) -> Self {
+        Self { most, lying: Vec::new() }
+    }
+
+    /// Answers with a copy, now or after it lay for a while.
+    pub(super) fn give(&mut self, to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
+        if self.most == Span::ZERO {
+            return send(to, round, parts, fx);
+        }
+        let after = self.most.scale(fx.rng().unit());
+        self.lying.push((fx.now() + after, to, round, parts));
+        fx.arm(Timer::Tick(ANSWER), after);
+    }
+
+    /// Sends what has lain long enough.
+    pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
+        let (due, lying) = std::mem::take(&mut self.lying).into_iter().partition(|lies| lies.0 <= fx.now());
+        self.lying = lying;
+        for (_, to, round, parts) in due {
+            send(to, round, parts, fx);
+        }
+    }
+}
+
 /// The parts of an answer to `round`.
-pub(super) fn send(to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
+fn send(to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
     fx.recover(to, Gossip::Answer { round, parts: parts.len() as u32 });
     for part in parts {
         let part = match part {

@@ -20,11 +20,22 @@ pub(super) struct Cache {
     /// When each node last crashed or came back: news decided before is of an earlier life. Empty where nodes
     /// live for ever.
     since: Vec<Time>,
-    /// When each node last told what it has; empty if they do not.
+    /// When each node last told what it has, and how many tasks it was sent from here since it lives; empty if
+    /// nodes do not tell.
     told: Vec<Time>,
+    sent: Vec<u32>,
     watched: bool,
     /// The number of this scheduler.
     me: u32,
+}
+
+/// What a node says it has: the parts of [`Gossip::Backlog`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report {
+    pub(super) work: Span,
+    pub(super) at: Time,
+    pub(super) number: u32,
+    pub(super) came: u32,
 }
 
 /// A span as a change of work.
@@ -39,7 +50,9 @@ impl Cache {
         let nodes = layout.nodes();
         let times = |wanted: bool| if wanted { vec![Time::ZERO; nodes as usize] } else { Vec::new() };
         let numbered = config.copy == Copying::Numbered && seat.lossy;
-        let echoes = config.spread == Spread::Epidemic || config.spread == Spread::Datagrams && seat.lossy;
+        let repaired = config.repair > Span::ZERO;
+        let echoes =
+            repaired || config.spread == Spread::Epidemic || config.spread == Spread::Datagrams && seat.lossy;
         let cores = if config.wait == Wait::PerCore { uneven(layout) } else { Vec::new() };
         Self {
             waits: Waits::new(nodes, cores),
@@ -47,7 +60,8 @@ impl Cache {
             forget_dead: config.forget_dead,
             heard: (numbered || echoes).then(|| Heard::new(layout.schedulers() + nodes)),
             since: times(seat.lossy),
-            told: times(config.repair > Span::ZERO),
+            told: times(repaired),
+            sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
             watched: seat.watched,
             me: seat.index,
         }
@@ -68,12 +82,18 @@ impl Cache {
     pub(super) fn place(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
         let estimate = signed(fx.catalog().job_estimate(job));
         self.change(node, estimate, fx.now(), fx.layout());
+        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent += 1);
     }
 
     /// Takes back a task of our own.
     pub(super) fn withdraw(&mut self, node: u32, job: JobId, fx: &mut Effects<'_>) {
         let estimate = signed(fx.catalog().job_estimate(job));
         self.learn(node, -estimate, fx.now(), fx);
+    }
+
+    /// A task came back from a node that it never reached.
+    pub(super) fn came_back(&mut self, node: u32) {
+        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
     }
 
     /// Takes in news, unless it was heard before: then `false`.
@@ -128,11 +148,17 @@ impl Cache {
         true
     }
 
-    /// A node says what it has.
-    pub(super) fn backlog(&mut self, node: u32, work: Span, at: Time, fx: &mut Effects<'_>) {
+    /// A node says what it has, which is what is believed from now on. It is not if that would undo newer news: a
+    /// task of ours that is still on its way, or an end that was heard of already.
+    pub(super) fn backlog(&mut self, node: u32, report: &Report, fx: &mut Effects<'_>) {
+        let Report { work, at, number, came } = *report;
         let Some(told) = self.told.get_mut(node as usize) else { return };
         let since = self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
-        if at < *told || at < since {
+        if at < *told || at < since || came < self.sent[node as usize] {
+            return;
+        }
+        let maker = fx.layout().schedulers() + node;
+        if self.heard.as_mut().is_some_and(|heard| !heard.catch_up(maker, number)) {
             return;
         }
         *told = at;
@@ -165,6 +191,7 @@ impl Cache {
             return;
         }
         self.waits.set(node, 0);
+        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
         if let Some(since) = self.since.get_mut(node as usize) {
             *since = fx.now();
         }

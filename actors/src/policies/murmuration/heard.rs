@@ -62,6 +62,26 @@ impl Heard {
         true
     }
 
+    /// All news of a maker below a number is known from the maker's own sum; `false` if newer news was heard, which
+    /// the sum would undo.
+    pub(super) fn catch_up(&mut self, maker: u32, number: u32) -> bool {
+        let next = self.next[maker as usize];
+        if next == UNKNOWN {
+            self.next[maker as usize] = number;
+            return true;
+        }
+        if life(number) > life(next) {
+            self.bury(maker, number);
+        }
+        let newer = self.early.range((maker, number)..(maker + 1, 0)).next().is_some();
+        if newer || self.next[maker as usize] > number {
+            return false;
+        }
+        self.early.retain(|&(of, _), _| of != maker);
+        self.next[maker as usize] = number;
+        true
+    }
+
     /// Everything below a number was heard, and whatever was early right after it.
     fn close(&mut self, maker: u32, mut next: u32) {
         while self.early.remove(&(maker, next)).is_some() {
@@ -135,9 +155,8 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Time;
 
-    const NEWS: Gossip = Gossip::Backlog { work: crate::base::Span::ZERO, at: Time::ZERO };
+    const NEWS: Gossip = Gossip::Ask { round: 0 };
 
     fn hear(heard: &mut Heard, numbers: &[u32]) -> Vec<bool> {
         numbers.iter().map(|&number| heard.first_time(1, number, NEWS)).collect()
@@ -185,6 +204,18 @@ mod tests {
             assert!(heard.early().count() <= GAP);
         }
         assert_eq!(hear(&mut heard, &[0, 700]), [false, false]);
+    }
+
+    #[test]
+    fn a_sum_stands_for_all_that_is_in_it() {
+        let mut heard = Heard::new(2);
+        assert_eq!(hear(&mut heard, &[0, 2]), [true, true]);
+        assert!(!heard.catch_up(1, 1) && !heard.catch_up(1, 2), "2 is newer");
+        assert!(heard.catch_up(1, 4));
+        assert_eq!(hear(&mut heard, &[1, 3, 4]), [false, false, true]);
+        assert!(heard.catch_up(1, 1 << 24), "of a new life");
+        assert_eq!(hear(&mut heard, &[5, 1 << 24]), [true, true]);
+        assert!(!heard.catch_up(1, 6));
     }
 
     #[test]

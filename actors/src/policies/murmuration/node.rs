@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::teller::{SPREAD, Teller, others};
+use super::teller::{SPREAD, Teller};
 use super::{Murmuration, Order, Wait};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
@@ -52,6 +52,8 @@ pub(super) struct Node {
     cores: Box<[Option<Running>]>,
     queue: BinaryHeap<Reverse<Waiting>>,
     came: u64,
+    /// How many tasks came from each scheduler since it lives; empty if nobody is told.
+    from: Vec<u32>,
 }
 
 impl Node {
@@ -65,10 +67,20 @@ impl Node {
             cores: (0..seat.layout.cores(seat.index)).map(|_| None).collect(),
             queue: BinaryHeap::new(),
             came: 0,
+            from: if config.repair > Span::ZERO {
+                vec![0; seat.layout.schedulers() as usize]
+            } else {
+                Vec::new()
+            },
         }
     }
 
     fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
+        if let Role::Scheduler(by) = fx.layout().role(from)
+            && let Some(came) = self.from.get_mut(by as usize)
+        {
+            *came = came.saturating_add(row.len.into());
+        }
         let (catalog, job) = (fx.catalog(), row.job);
         let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
         let first = if self.order == Order::Srjf { estimate } else { Span::ZERO };
@@ -116,6 +128,9 @@ impl Node {
 
     /// A scheduler lost its state: what it placed is placed again by another.
     fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) {
+        if let Role::Scheduler(index) = fx.layout().role(scheduler) {
+            self.from.get_mut(index as usize).into_iter().for_each(|came| *came = 0);
+        }
         let mut gone = Vec::new();
         for core in 0..self.cores.len() {
             if let Some(run) = self.cores[core].take_if(|run| run.task.from == scheduler) {
@@ -141,8 +156,12 @@ impl Node {
         let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
         let running = self.cores.iter().flatten().map(|run| run.task.estimate);
         let work = waiting.chain(running).fold(Span::ZERO, |sum, estimate| sum + estimate);
-        for scheduler in others(fx).filter(|&scheduler| self.teller.is_up(scheduler)) {
-            fx.recover(scheduler, Gossip::Backlog { work, at: fx.now() });
+        let (at, number) = (fx.now(), self.teller.next());
+        for (index, &came) in (0..).zip(&self.from) {
+            let scheduler = fx.layout().scheduler(index);
+            if self.teller.is_up(scheduler) {
+                fx.recover(scheduler, Gossip::Backlog { work, at, number, came });
+            }
         }
         fx.arm(Timer::Tick(REPORT), self.repair);
     }

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::boot::{self, ASK, Boot};
-use super::cache::Cache;
+use super::boot::{self, ANSWER, ASK, Answers, Boot};
+use super::cache::{Cache, Report};
 use super::teller::{SPREAD, Teller, others};
 use super::{Murmuration, Order};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
@@ -61,6 +61,7 @@ pub(super) struct Scheduler {
     inbox: Vec<(ActorId, Gossip)>,
     /// Until there is a cache.
     boot: Option<Boot>,
+    answers: Answers,
 }
 
 impl Scheduler {
@@ -83,6 +84,7 @@ impl Scheduler {
             busy: None,
             inbox: Vec::new(),
             boot: None,
+            answers: Answers::new(config.answer_delay),
         }
     }
 
@@ -195,17 +197,17 @@ impl Scheduler {
                     self.desk.spread(from, news, fx);
                 }
             }
-            Gossip::Backlog { work, at } => {
+            Gossip::Backlog { work, at, number, came } => {
                 if let Role::Node(node) = fx.layout().role(from)
                     && self.boot.is_none()
                 {
-                    self.desk.cache.backlog(node, work, at, fx);
+                    self.desk.cache.backlog(node, &Report { work, at, number, came }, fx);
                 }
             }
             // Whoever has no cache yet does not answer.
             Gossip::Ask { round } if self.boot.is_none() => {
                 let parts = self.desk.cache.copy(self.desk.teller.next(), fx);
-                boot::send(from, round, parts, fx);
+                self.answers.give(from, round, parts, fx);
             }
             Gossip::Ask { .. } => {}
             Gossip::Answer { .. } | Gossip::Entry { .. } | Gossip::Heard { .. } => {
@@ -235,6 +237,7 @@ impl Scheduler {
         }
         let Some(row) = returned(to, msg, fx) else { return };
         let Role::Node(node) = fx.layout().role(to) else { return };
+        self.desk.cache.came_back(node);
         let here = |tasks: &mut Tasks| {
             tasks.nodes.get(row.base as usize) == Some(&node) && !tasks.open.is_done(row.base)
         };
@@ -326,6 +329,7 @@ impl Machine for Scheduler {
             }
             Input::Fire(Timer::Tick(SPREAD)) => self.desk.teller.due(fx),
             Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
+            Input::Fire(Timer::Tick(ANSWER)) => self.answers.due(fx),
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),

@@ -369,3 +369,23 @@ fn a_backlog_repairs() {
     hear(&mut s1, manager.me, report[0].1);
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 7)]);
 }
+
+/// It does not undo what is newer: a task on its way, an end that was heard of; and of an end that is in it
+/// nothing more is heard.
+#[test]
+fn a_backlog_does_not_undo_newer_news() {
+    let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
+    let layout = Layout::new(1, 0, [1]);
+    let mut s1 = scheduler(&config, 0, &layout, 1);
+    let says =
+        |work, number, came| Gossip::Backlog { work: Span::from_secs(work), at: Time(9), number, came };
+    let node = layout.node(0);
+    submit(&mut s1, 5);
+    hear(&mut s1, node, says(0, 0, 0));
+    assert_eq!(placements(&submit(&mut s1, 6)), [(0, 5)], "the task of 5 s is on its way");
+    hear(&mut s1, node, says(20, 1, 2));
+    assert_eq!(learnt(&hear(&mut s1, node, ended(&layout, 0, 0, 5).1)), [], "it ended before that was said");
+    assert_eq!(learnt(&hear(&mut s1, node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
+    hear(&mut s1, node, says(20, 1, 2));
+    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 14)], "it is older than the end");
+}

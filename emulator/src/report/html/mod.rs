@@ -124,13 +124,13 @@ fn header(study: &Study) -> String {
     let manifest = &study.manifest;
     let mut out = format!("<header id=\"top\"><h1>{}</h1>", escape(title(study)));
     if let Some(source) = &manifest.source {
-        out.push_str(&format!("<p class=\"source\">after {}</p>", escape(source)));
+        out.push_str(&format!("<p class=\"source\">source: {}</p>", escape(source)));
     }
-    let (state, class) = match manifest.state {
-        State::Finished => ("finished", "good"),
-        State::Running => ("still running, or killed", "warn"),
-        State::Interrupted => ("interrupted", "warn"),
-        State::Failed => ("failed in part", "bad"),
+    let state = manifest.state;
+    let class = match state {
+        State::Finished => "good",
+        State::Running | State::Interrupted => "warn",
+        State::Failed => "bad",
     };
     let runs = study.records().count();
     let jobs: u64 = study.records().map(|record| record.summary.jobs.submitted).sum();

@@ -5,7 +5,6 @@ use crate::chart::heat::{Heat, Row, Shade};
 use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
-use crate::fidelity::Certificate;
 use crate::number::{self, plural};
 use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::not_finished;
@@ -42,7 +41,7 @@ pub(super) fn warnings(study: &Study) -> String {
             "{jobs} in {runs} did not finish: percentiles are of finished jobs, and curves that stop short of 100 % show the rest."
         ));
     }
-    let degraded = study.records().filter(|record| is_degraded(&record.summary));
+    let degraded = study.records().filter(|record| record.summary.is_degraded());
     let names: Vec<String> = degraded.map(|record| name(&record.summary)).collect();
     if !names.is_empty() {
         let (runs, more) = (names.len(), names.len().saturating_sub(NAMED));
@@ -67,13 +66,12 @@ fn name(summary: &Summary) -> String {
     format!("{}{comma}{cell}, seed {}", summary.policy, summary.seed)
 }
 
-fn is_degraded(summary: &Summary) -> bool {
-    summary.fidelity.as_ref().is_some_and(Certificate::is_degraded)
-}
-
 /// Said beside a verdict that the replications do not settle.
 const WITHIN_NOISE: &str =
     " <span class=\"hint\">within noise: other seeds could well give the other verdict; see --repeat</span>";
+
+/// Said beside a verdict on runs that did not do what was asked.
+const DEGRADED: &str = " <span class=\"hint\">measured on a degraded run, which did not do what was asked; see its fidelity</span>";
 
 /// The verdict box.
 pub(super) fn claims(claims: &[ClaimResult]) -> String {
@@ -93,9 +91,10 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
             Verdict::NotTested => ("warn", "?", "not tested"),
         };
         out.push_str(&format!(
-            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}{}</div>",
+            "<div class=\"claim\"><span class=\"badge {class}\">{mark} {word}</span><div>{}{}{}</div>",
             escape(&claim.says),
-            if claim.is_within_noise() { WITHIN_NOISE } else { "" }
+            if claim.is_within_noise() { WITHIN_NOISE } else { "" },
+            if claim.is_degraded() { DEGRADED } else { "" }
         ));
         if !claim.measured.is_empty() {
             let open = if claim.verdict == Verdict::Fails { " open" } else { "" };

@@ -219,9 +219,16 @@ impl From<Refusals> for TurnedAway {
     fn from(refusals: Refusals) -> Self {
         let Refusals { full, handshake, unlisted, hello, protocol, recent } = refusals;
         let last = recent.iter().skip(recent.len().saturating_sub(RECENT));
-        let recent = last.map(|words| words.chars().take(WORDS).collect()).collect();
+        let recent = last.map(|words| first_words(words)).collect();
         Self { full, handshake, unlisted, hello, protocol, recent }
     }
+}
+
+/// What fits of a text, in whole words.
+fn first_words(text: &str) -> String {
+    let Some((end, _)) = text.char_indices().nth(WORDS) else { return text.to_owned() };
+    let end = text[..end].rfind(char::is_whitespace).unwrap_or(end);
+    format!("{} …", text[..end].trim_end())
 }
 
 #[cfg(test)]
@@ -229,6 +236,17 @@ mod tests {
     use super::*;
     use crate::fidelity::vitals::PathLoss;
     use crate::wire;
+
+    #[test]
+    fn refusals_are_cut_between_words() {
+        let long = "no host of the run ".repeat(20);
+        let cut = first_words(&long);
+        let words = cut.strip_suffix(" …").unwrap();
+        assert!(long.starts_with(&format!("{words} ")), "{cut}");
+        assert!((WORDS - 5..=WORDS).contains(&words.len()), "{cut}");
+        assert_eq!(first_words("no host of the run"), "no host of the run");
+        assert_eq!(first_words(&"x".repeat(300)), format!("{} …", "x".repeat(WORDS)));
+    }
 
     #[test]
     fn words_of_an_agent_do_not_steer_a_terminal() {

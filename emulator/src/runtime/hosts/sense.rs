@@ -47,6 +47,7 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
             | Note::Preempted { copy: id }
             | Note::Suspended { copy: id } => copy(id) && matches!(layout.role(who), Role::Worker { .. }),
             Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes() && schedules(who),
+            Note::Bound { copy: id } => copy(id) && schedules(who),
             Note::Learnt { node, .. } | Note::Believes { node, .. } => {
                 node < layout.nodes() && schedules(who)
             }

@@ -103,7 +103,8 @@ pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
     let replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,
         "wait_s": books.wait, "slowdown": books.slowdown, "makespan_s": books.makespan,
-        "utilization": books.utilization, "staleness": books.staleness,
+        "utilization": books.utilization, "placements": books.placements,
+        "staleness": books.staleness,
     });
     let recorded = serde_json::to_value(recorded).unwrap_or_default();
     let mut all = Vec::new();

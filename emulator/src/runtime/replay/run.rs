@@ -6,8 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Replayed, replay};
+use crate::number::plural;
 use crate::record::hosts::{HostRecord, of_shard};
 use crate::record::inputs::{self, FILE, Found, Log};
+use crate::record::manifest::State;
 use crate::results::Summary;
 use crate::rundir;
 use crate::runtime::pool::panic_text;
@@ -73,6 +75,7 @@ pub struct Source<R> {
     path: PathBuf,
     log: Log<R>,
     cells: Vec<String>,
+    state: State,
     /// The hosts of the run, if it was on some.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
@@ -96,7 +99,8 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let records = rundir::load_records(path)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
-    Ok(Source { path: path.to_owned(), log, cells: manifest.cells, hosts, recorded, planned: None })
+    let (cells, state) = (manifest.cells, manifest.state);
+    Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, planned: None })
 }
 
 impl<R: Read + Seek> Source<R> {
@@ -114,6 +118,17 @@ impl<R: Read + Seek> Source<R> {
             cells.retain(|cell| self.cells.contains(cell));
         }
         cells
+    }
+
+    /// What is missing, if the run did not come to its end and the log has not all of it.
+    #[must_use]
+    pub fn ends_early(&self) -> Option<String> {
+        let (logged, state) = (self.cells(), self.state);
+        let missing = self.cells.iter().filter(|cell| !logged.contains(cell)).count();
+        (state != State::Finished && missing > 0).then(|| {
+            let all = plural(self.cells.len() as u64, "run");
+            format!("the record ends early: {state}, and without {missing} of {all}")
+        })
     }
 
     /// Whether the file ends within a frame, as a killed run leaves it.

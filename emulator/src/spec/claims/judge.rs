@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use volary_actors::message::KINDS;
 
 use super::{Check, Claim, Form, Metric, Side};
+use crate::fidelity::Standing;
 use crate::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 use crate::stats::Interval;
 
@@ -71,6 +73,12 @@ impl<'a> Table<'a> {
                 // Only finished jobs have times: a policy that strands its slow jobs must not win by it.
                 for censored in ["response_s", "slowdown", "wait_s", "makespan_s"] {
                     value[censored] = Value::Null;
+                }
+            }
+            // Results list the kinds that were sent.
+            if let Some(by_kind) = value["messages"]["by_kind"].as_object_mut() {
+                for (kind, _) in KINDS {
+                    by_kind.entry(kind).or_insert(json!(0));
                 }
             }
             numbers.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, value);
@@ -147,6 +155,9 @@ impl<'a> Table<'a> {
             numbers["half_width"] = json!(noise.0);
             numbers["within_noise"] = json!(noise.covers(margin(l, r)));
         }
+        if self.degraded(check, &cell, &seeds) {
+            numbers["degraded"] = json!(true);
+        }
         (cell, Finding { holds, numbers })
     }
 
@@ -172,6 +183,7 @@ impl<'a> Table<'a> {
     }
 
     fn trend(&self, check: &Check, line: Vec<&Cell>, side: &Side, rises: bool, key: &str) -> Finding {
+        let degraded = line.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell)));
         let mut points: Vec<Along> =
             line.into_iter().map(|cell| self.along(check, cell, side, key)).collect();
         // Values that are numbers or durations are put in order; others stay as written.
@@ -196,6 +208,9 @@ impl<'a> Table<'a> {
             let within = if holds == Some(true) { unsure.any(|u| u) } else { unsure.all(|u| u) };
             numbers["within_noise"] = json!(within);
         }
+        if degraded {
+            numbers["degraded"] = json!(true);
+        }
         Finding { holds, numbers }
     }
 
@@ -213,6 +228,15 @@ impl<'a> Table<'a> {
             self.lines(metric, cell).map(|lines| lines.keys().copied().collect()).unwrap_or_default()
         });
         sets.reduce(|a: BTreeSet<u64>, b| &a & &b).unwrap_or_default()
+    }
+
+    /// Whether a run that the check looks at did not do what was asked.
+    fn degraded(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> bool {
+        let lines = check.metrics().into_iter().filter_map(|metric| self.lines(metric, cell)).flatten();
+        let degraded = json!(Standing::Degraded);
+        lines
+            .filter(|(seed, _)| seeds.contains(seed))
+            .any(|(_, line)| line["fidelity"]["verdict"] == degraded)
     }
 
     fn lines(&self, metric: &Metric, cell: &Cell) -> Option<&BTreeMap<u64, Value>> {

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde_json::Value;
+use volary_actors::message::KINDS;
 
 use super::{Metric, ParseError};
-use crate::fidelity::Certificate;
+use crate::fidelity::{Certificate, Compared};
 use crate::results::{
-    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Staleness, Summary, TaskCounts,
+    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
+    TaskCounts,
 };
 use crate::spec::error::{listed, nearest};
 
@@ -24,37 +26,40 @@ impl Metric {
             return Err(unknown("policy", &self.label, at(0, self.label.len()), labels.iter().copied()));
         }
         let (template, mut offset) = (template(), self.label.len() + 1);
-        let mut value = &template;
-        for part in &self.path {
-            let found = match value {
-                Value::Object(map) if map.is_empty() => return Ok(()), // open: named by what was sent
-                Value::Null => return Ok(()),                          // open: differs between policies
-                Value::Object(map) => map.get(part).ok_or_else(|| {
-                    unknown("number", part, at(offset, part.len()), map.keys().map(String::as_str))
-                }),
-                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(ParseError {
+        let (mut value, mut rest) = (&template, &self.path[..]);
+        while let Some(part) = rest.first() {
+            let Value::Object(map) = value else {
+                return Err(ParseError {
                     at: at(offset, part.len()),
-                    message: format!("`{}` has no parts", &self.path[0]),
+                    message: format!(
+                        "`{}` has no parts",
+                        self.path[..self.path.len() - rest.len()].join(".")
+                    ),
                     help: format!("leave out `.{part}`"),
-                }),
+                });
             };
-            value = found?;
+            let whole = rest.join(".");
+            (value, rest) = match (map.get(part), map.get(&whole)) {
+                (Some(below), _) => (below, &rest[1..]),
+                // Names of message kinds have dots of their own.
+                (None, Some(kind)) => (kind, &rest[rest.len()..]),
+                (None, None) => {
+                    let kinds = map.contains_key(KINDS[0].0);
+                    let (what, name) = if kinds { ("message kind", &whole) } else { ("number", part) };
+                    let known = map.keys().map(String::as_str);
+                    return Err(unknown(what, name, at(offset, name.len()), known));
+                }
+            };
             offset += part.len() + 1;
         }
-        if let Value::Object(map) = value
-            && !map.is_empty()
-        {
+        if !value.is_number() {
             return Err(ParseError {
                 at: self.span.clone(),
                 message: format!("`{}` is not a number", self.path.join(".")),
-                help: format!("add one of {}", listed(map.keys().map(String::as_str))),
-            });
-        }
-        if value.is_string() {
-            return Err(ParseError {
-                at: self.span.clone(),
-                message: format!("`{}` is not a number", self.path.join(".")),
-                help: "compare numbers of the results, such as response_s.p50".into(),
+                help: value.as_object().map_or_else(
+                    || "compare numbers of the results, such as response_s.p50".into(),
+                    |map| format!("add one of {}", listed(map.keys().map(String::as_str))),
+                ),
             });
         }
         self.at.iter().try_for_each(|(key, text)| self.known(key, text, axes))
@@ -105,8 +110,17 @@ fn unknown<'a>(
     ParseError { at, message: format!("unknown {what} `{name}`"), help }
 }
 
-/// A line of results with every fixed key in it; open parts are null or empty.
+/// A line of results with every number that there can be.
 fn template() -> Value {
+    let mut fidelity = Certificate::default();
+    let network = &mut fidelity.network;
+    for share in [&mut network.datagram, &mut network.stream]
+        .into_iter()
+        .flat_map(|class| [&mut class.loss, &mut class.duplicate, &mut class.reorder])
+    {
+        (share.asked, share.achieved) = (Some(0.0), Some(0.0));
+    }
+    (network.delay.ks, network.link_wait_s) = (Some(0.0), Some(Compared::default()));
     let summary = Summary {
         experiment: String::new(),
         policy: String::new(),
@@ -121,9 +135,13 @@ fn template() -> Value {
         slowdown: Brief::default(),
         makespan_s: 0.0,
         utilization: 0.0,
-        messages: Messages::default(),
+        messages: Messages {
+            by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
+            ..Messages::default()
+        },
+        placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
-        fidelity: Some(Certificate::default()),
+        fidelity: Some(fidelity),
         engine: Engine::default(),
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();
@@ -145,7 +163,8 @@ mod tests {
         let resolve = |text: &str| Check::parse(text).unwrap().resolve(&["latin-square", "sparrow"], &axes);
         for text in [
             "sparrow.response_s.p50 < 1",
-            "sparrow.messages.by_kind.anything < 1",
+            "sparrow.messages.by_kind.probe.reserve < 1",
+            "sparrow.fidelity.network.link_wait_s.asked < 1",
             "sparrow.staleness.age_s.p50 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",
@@ -160,6 +179,14 @@ mod tests {
             ("sparrow.makespan_s.x < 1", 19..20, "leave out `.x`"),
             ("sparrow.engine.order_hash < 1", 0..25, "compare numbers"),
             ("sparrow.seed < 1", 8..12, "unknown number"),
+            ("sparrow.messages.by_kind.probe.reserv < 1", 25..37, "did you mean `probe.reserve`?"),
+            ("sparrow.messages.by_kind.zzz < 1", 25..28, "unknown message kind `zzz`; known: "),
+            ("sparrow.messages.by_kind.probe < 1", 25..30, "unknown message kind `probe`"),
+            ("sparrow.messages.foo < 1", 17..20, "known: by_kind"),
+            ("sparrow.fidelity.network.delay.kss < 1", 31..34, "did you mean `ks`?"),
+            ("sparrow.fidelity.network.link_wait_s < 1", 0..36, "add one of `achieved` or `asked`"),
+            ("sparrow.fidelity.hosts < 1", 0..22, "compare numbers"),
+            ("sparrow.fidelity.hosts.busy < 1", 23..27, "leave out `.busy`"),
             ("sparrow.makespan_s[service.corelated=true] < 1", 18..19, "did you mean `service.correlated`?"),
             ("sparrow.makespan_s[service.correlated=false] < 1", 18..19, "known: true"),
             ("sparrow.makespan_s rises with service.x", 30..39, "did you mean `service.correlated`?"),
@@ -167,5 +194,20 @@ mod tests {
             let error = resolve(text).unwrap_err();
             assert!(error.at == at && error.to_string().contains(words), "{text}: {error:?}");
         }
+    }
+
+    /// A number that is sometimes null must be there in the template, or claims on it are refused.
+    #[test]
+    fn the_template_leaves_nothing_open() {
+        fn open(key: &str, value: &Value) -> Vec<String> {
+            match value {
+                Value::Object(map) if !map.is_empty() => {
+                    map.iter().flat_map(|(name, value)| open(&format!("{key}.{name}"), value)).collect()
+                }
+                Value::Object(_) | Value::Null => vec![key.to_owned()],
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
+            }
+        }
+        assert_eq!(open("", &template()), [] as [&str; 0]);
     }
 }

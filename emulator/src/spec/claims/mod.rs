@@ -4,7 +4,7 @@
 //!
 #![doc = concat!("```text\n", include_str!("grammar.txt"), "```")]
 //!
-//! `path` is a number in a line of results, such as `response_s.p50` or `messages.by_kind.probe`. Labels and
+//! `path` is a number in a line of results, such as `response_s.p50` or `messages.by_kind.probe.reserve`. Labels and
 //! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric
 //! names the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` leaves out
 //! cells. Replications count by their mean over the seeds that every metric of the check was measured under.

@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
 
     /// `[key=value, key=value]`
     fn values(&mut self) -> Result<Vec<(String, String)>, ParseError> {
-        let close = self.rest().find(']').ok_or_else(|| {
+        let close = closing(self.rest()).ok_or_else(|| {
             self.error("a closing bracket is missing").help("write [service.correlated=true]")
         })?;
         let inner = &self.rest()[1..close];
@@ -250,6 +250,15 @@ impl<'a> Parser<'a> {
         self.at += end;
         Ok(rest[..end].trim_matches('"').to_owned())
     }
+}
+
+/// Where the bracket closes that a text begins with: a swept value may be a list.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    text.find(|c| {
+        depth += i32::from(c == '[') - i32::from(c == ']');
+        depth == 0
+    })
 }
 
 #[cfg(test)]
@@ -301,6 +310,8 @@ mod tests {
             panic!()
         };
         assert_eq!(m.at, [("k.l".to_owned(), "true".to_owned()), ("m".to_owned(), "2 s".to_owned())]);
+        let Form::Compare { left: Side::Metric(m), .. } = check("a.x[k.l=[]] > 1").unwrap() else { panic!() };
+        assert_eq!(m.at, [("k.l".to_owned(), "[]".to_owned())]);
     }
 
     #[test]

@@ -120,8 +120,36 @@ fn causes_are_named() {
         slower(0.5)(run);
         run.copies.iter_mut().filter(|row| row.end_kind == CopyEnd::First).for_each(|row| row.core += 1);
     });
-    assert!(order.starts_with("ordering noise: "), "{order}");
+    assert!(order.starts_with("may be ordering noise: ") && order.contains("--repeat 3"), "{order}");
     assert_eq!(cause(&slower(0.5)), "not explained by the certificate");
+}
+
+/// Lateness is to blame only where there is enough of it.
+#[test]
+fn ordering_noise_is_not_blamed_on_lateness() {
+    let elsewhere = |run: &mut Measured| {
+        run.copies.iter_mut().filter(|row| row.end_kind == CopyEnd::First).for_each(|row| row.core += 1);
+    };
+    let late = |by: f64, each_s: f64| {
+        move |run: &mut Measured| {
+            slower(by)(run);
+            elsewhere(run);
+            run.summary.fidelity = Some(fixture::degraded());
+            run.summary.fidelity.as_mut().unwrap().lateness.deliveries.mean_s = each_s;
+            run.summary.fidelity.as_mut().unwrap().lateness.work.mean_s = 0.0;
+        }
+    };
+    let cause = |runs: &[&dyn Fn(&mut Measured)]| {
+        metric(&compared(runs), "response_s.p50").cause.clone().unwrap_or_default()
+    };
+    let little = cause(&[&late(0.5, 1e-6)]);
+    assert!(little.starts_with("may be ordering noise: "), "{little}");
+    let much = cause(&[&late(0.02, 0.01)]);
+    assert!(much.starts_with("lateness: "), "{much}");
+    let apart = cause(&[&late(0.0, 1e-6), &late(0.9, 1e-6), &late(0.3, 1e-6)]);
+    assert!(apart.starts_with("ordering noise: "), "{apart}");
+    let alike = cause(&[&late(0.50, 1e-6), &late(0.51, 1e-6), &late(0.52, 1e-6)]);
+    assert!(alike.starts_with("the run is degraded: "), "{alike}");
 }
 
 #[test]

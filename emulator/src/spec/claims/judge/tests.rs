@@ -69,6 +69,7 @@ fn comparisons_hold_or_fail_in_every_cell_they_apply_to() {
         (&all, "a.response_s.p50 falls with s.k", Verdict::Fails),
         (&all, "a.messages.by_kind.probe.claim == 7", Verdict::Holds),
         (&all, "a.messages.by_kind.claim == 7", Verdict::NotTested),
+        (&all, "a.messages.by_kind.probe.reserve == 0", Verdict::Holds),
         (&all, "c.response_s.p50 < 1", Verdict::NotTested),
     ] {
         assert_eq!(verdict(when, check), wanted, "{check} when {when}");
@@ -168,4 +169,19 @@ fn durations_are_put_in_order() {
     let (cells, lines) = world();
     let found = &judge(&[claim(&json!({ "s.k": 0 }), "a.response_s.p50 rises with s.l")], &cells, &lines)[0];
     assert_eq!(found.measured.values().next().unwrap()["along"][0][0], json!("9ms"));
+}
+
+#[test]
+fn what_was_measured_on_degraded_runs_is_marked() {
+    let (cells, mut lines) = world();
+    let at = lines.iter().position(|line| line.policy == "b" && line.seed == 2).unwrap();
+    lines[at].fidelity = Some(crate::fidelity::fixture::degraded());
+    let judged = |check: &str| judge(&[claim(&json!({}), check)], &cells, &lines).remove(0);
+    let found = judged("a.response_s.p50 < b.response_s.p50");
+    let marks: Vec<_> = found.measured.values().map(|numbers| numbers["degraded"] == true).collect();
+    assert_eq!((found.verdict, found.is_degraded()), (Verdict::Holds, true));
+    assert_eq!(marks, [true, false, false, false], "only where it was");
+    assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
+    assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
+    assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
 }

@@ -6,7 +6,7 @@ use crate::results::Spread;
 
 /// Numbers as counts of millionths: quantiles keep three significant digits, mean and maximum all.
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(in crate::record) struct Gauge {
     histogram: Histogram<u64>,
     sum: f64,
     weight: f64,
@@ -14,24 +14,24 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    pub(super) fn new() -> Self {
+    pub(in crate::record) fn new() -> Self {
         let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
         Self { histogram, sum: 0.0, weight: 0.0, max: f64::NEG_INFINITY }
     }
 
     /// Adds a number with a weight; of negative ones the quantiles are those of zero.
-    pub(super) fn add(&mut self, value: f64, weight: u32) {
+    pub(in crate::record) fn add(&mut self, value: f64, weight: u32) {
         let _ = self.histogram.record_n((value.max(0.0) * 1e6) as u64, u64::from(weight)); // grows as needed
         self.sum += value * f64::from(weight);
         self.weight += f64::from(weight);
         self.max = self.max.max(value);
     }
 
-    pub(super) fn mean(&self) -> f64 {
+    pub(in crate::record) fn mean(&self) -> f64 {
         self.sum / self.weight
     }
 
-    pub(super) fn spread(&self) -> Spread {
+    pub(in crate::record) fn spread(&self) -> Spread {
         if self.weight == 0.0 {
             return Spread::UNMEASURED;
         }

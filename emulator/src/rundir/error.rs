@@ -1,0 +1,100 @@
+//! Why a run directory could not be used.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{CELLS, MANIFEST, MergeError};
+use crate::record::manifest::State;
+use crate::results::SCHEMA;
+
+/// Why a run directory could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system refused.
+    #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The folder already holds a run.
+    #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// Its experiment.
+        experiment: String,
+        /// How far it came.
+        state: State,
+    },
+    /// The folder holds a run of something else, so there is nothing to go on with.
+    #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
+    Another {
+        /// The folder.
+        path: PathBuf,
+        /// What differs, there and here.
+        differs: String,
+    },
+    /// Another process is running in the folder.
+    #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The other's process id, as far as known.
+        pid: String,
+    },
+    /// The folder holds no run.
+    #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file does not parse.
+    #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// Written by another version.
+    #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
+    Schema {
+        /// The folder.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+    },
+    /// Rows could not be written or merged.
+    #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
+    Rows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Rows could not be read.
+    #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ::parquet::errors::ParquetError,
+    },
+    /// Several directories do not make one experiment.
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+}
+
+pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path, source }
+}
+
+pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Damaged { path: path.clone(), source }
+}
