@@ -100,6 +100,10 @@ impl Redundant {
             self.sample.clear();
             self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
             if self.design.choices == 1 {
+                // A square has every task in every row, so a row less is no loss; a rectangle has not.
+                if self.design.columns < len {
+                    self.fill(len as usize, fx);
+                }
                 placed.send(self.design, job, base, self.sample.iter().copied(), fx);
             } else if self.design.late || !self.sample.is_empty() {
                 for &node in &self.sample {
@@ -142,15 +146,23 @@ impl Redundant {
     fn decide(&mut self, job: JobId, choice: Choice, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(job) else { return };
         let base = choice.base;
-        let len = self.design.group(base, placed.open.spec.tasks).1 as usize;
+        let (_, len) = self.design.group(base, placed.open.spec.tasks);
+        let len = len as usize;
         self.sample.clear();
         self.sample.extend(choice.by_length().filter(|&node| self.members.has(node, fx.layout())).take(len));
+        self.fill(len, fx);
+        if let Some(placed) = self.jobs.get_mut(job) {
+            placed.send(self.design, job, base, self.sample.iter().copied(), fx);
+        }
+    }
+
+    /// Adds live nodes to the sample until it has so many, the same ones twice if there are too few.
+    fn fill(&mut self, len: usize, fx: &mut Effects<'_>) {
         while self.sample.len() < len
             && let Some(node) = self.members.another(fx.rng(), &self.sample)
         {
             self.sample.push(node);
         }
-        placed.send(self.design, job, base, self.sample.iter().copied(), fx);
     }
 
     /// Whoever has not answered is not waited for any longer, or asked again.
@@ -397,6 +409,33 @@ mod tests {
         assert_eq!(after[1].1, Launch::Drop(Tasks::one(JOB.task(0), 4)).into());
         bench.hear(rows[1].0, Launch::Completed { copy: rows[1].1.copy(0) });
         assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "nothing of its row is open");
+    }
+
+    /// Two nodes for three rows of one task each: each row has a server all the same.
+    #[test]
+    fn a_rectangle_needs_a_server_for_every_row() {
+        for (choices, late) in [(1, false), (2, false), (2, true)] {
+            let mut bench = bench(Design { columns: 1, choices, late, ..LATIN }, 3, 2);
+            let mut sent = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+            let mut rows = 0;
+            while let Some((node, msg)) = sent.pop() {
+                let more = match msg {
+                    Message::Probe(Probe::Sample { task, .. }) => {
+                        bench.hear(node, Probe::Length { task, length: 0 })
+                    }
+                    Message::Probe(Probe::Reserve { job, group, repair, .. }) => {
+                        bench.hear(node, Probe::Claim { job, group, repair })
+                    }
+                    Message::Probe(Probe::Grant { .. }) | Message::Launch(Launch::Row(_)) => {
+                        rows += 1;
+                        Vec::new()
+                    }
+                    _ => Vec::new(),
+                };
+                sent.extend(more);
+            }
+            assert_eq!(rows, 3, "{choices} choices, late: {late}");
+        }
     }
 
     /// Two of four nodes get the square: those with the shortest queues, whatever the order of their answers.

@@ -7,10 +7,12 @@ use volary_actors::base::Rng;
 use crate::faults::faults;
 
 /// Policies with the parameters worth varying; `#` stands for a small order.
-const POLICIES: [&str; 43] = [
+const POLICIES: [&str; 45] = [
     "latin-square = { order = # }",
     "latin-square = { order = #, preemption = false }",
+    "latin-square = { order = #, columns = 1 }",
     "latin-square = { order = #, columns = 1, choices = 2 }",
+    "latin-square = { order = #, columns = 1, choices = 2, binding = \"late\" }",
     "latin-square = { order = 1, choices = 3, patience = \"300ms\" }",
     "latin-square = { order = #, choices = 2, binding = \"late\" }",
     "full-repetition = { order = # }",

@@ -27,6 +27,10 @@ impl Redundant {
         }
         if i + 1 == len {
             placed.withdraw(job, base, fx);
+        } else if placed.choosing.iter().any(|choice| choice.base == base && choice.asked().next().is_none())
+        {
+            // There were fewer nodes than rows.
+            self.repeat(job, fx);
         }
     }
 
