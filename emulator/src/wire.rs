@@ -2,8 +2,9 @@
 //!
 //! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
 //! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
-//! stream and bare in a datagram. A parcel is its stamp, all of one length, and then its message: in a run's hot
-//! path the stamp takes no time so, and the message what the codec takes. Whoever reads bounds the length first, so nothing a peer sends makes it allocate more than a small multiple of the frame's limit.
+//! stream and bare in a datagram. A parcel is its stamp, which always has the same length, and its message as the codec
+//! writes it. Whoever reads bounds the length first, so nothing a peer sends makes it allocate more than a small multiple
+//! of the frame's limit.
 //! Types that are sent must not hold sequences of zero-sized elements: their length would cost no bytes.
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
