@@ -299,7 +299,7 @@ impl Machine for Scheduler {
             }
             // What this life reports is newer than anything an earlier one did.
             Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
         }
     }
 }
