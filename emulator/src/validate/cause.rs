@@ -91,7 +91,10 @@ fn other_servers(
         }
         Some(_) => return None,
     };
-    Some(degraded.map_or_else(|| noise.clone(), |degraded| format!("{noise}; {degraded}")))
+    Some(match degraded {
+        Some(degraded) => format!("{noise}; {degraded}"),
+        None => noise,
+    })
 }
 
 /// A quantile far out rests on few jobs.

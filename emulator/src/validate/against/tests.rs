@@ -161,7 +161,7 @@ fn a_few_moved_jobs_explain_nothing() {
     let cause = |degraded: bool| {
         let found = compared(&[&|run: &mut Measured| {
             slower(0.5)(run);
-            run.copies.iter_mut().find(|row| row.end_kind == CopyEnd::First).unwrap().core += 1;
+            run.copies.iter_mut().rfind(|row| row.end_kind == CopyEnd::First).unwrap().core += 1;
             if degraded {
                 run.summary.fidelity = Some(fixture::degraded());
                 run.summary.fidelity.as_mut().unwrap().lateness.deliveries.mean_s = 0.0;
