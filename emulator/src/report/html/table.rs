@@ -201,8 +201,11 @@ pub(super) fn books(group: &CellGroup, policies: &[&str]) -> String {
     out
 }
 
-/// Spreads below each other, under a heading: what each is of, and how its numbers read.
-pub(super) fn spreads(heading: &str, rows: &[(String, &Spread, fn(f64) -> String)]) -> String {
+/// What a spread is of, and how its numbers read.
+type Row<'a> = (String, &'a Spread, fn(f64) -> String);
+
+/// Spreads below each other, under a heading.
+pub(super) fn spreads(heading: &str, rows: &[Row<'_>]) -> String {
     let rows = rows.iter().map(|(what, spread, text)| {
         let cells = [spread.mean, spread.p50, spread.p90, spread.p99, spread.max];
         let cells: String = cells.iter().map(|&value| format!("<td>{}</td>", text(value))).collect();
