@@ -68,7 +68,7 @@ const LATE: u64 = 10_000_000_000_000;
 fn bytes() -> Vec<u8> {
     let (mut batch, mut bytes) = (batch(), Vec::new());
     stamp(&mut batch, LATE);
-    assert_eq!(wire::encode_batch_frame(0, &batch, &mut bytes), Ok(BATCH));
+    assert_eq!(wire::encode_batch_frame(0, &batch, &mut bytes), BATCH);
     bytes
 }
 
