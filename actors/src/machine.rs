@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::{ActorId, CopyId, JobId, Rng, Span, Time};
+use crate::base::{ActorId, CopyId, JobId, Rng, Score, Span, Time};
 use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
@@ -44,6 +44,13 @@ pub enum Input {
         copy: CopyId,
         /// Work still missing, in reference-core time.
         left: Span,
+    },
+    /// How far the running copy is, as asked. Only workers see this.
+    Gauged {
+        /// Which copy.
+        copy: CopyId,
+        /// How much of its work is done.
+        score: Score,
     },
     /// A stream message of ours could not be delivered: a partition or crash outlasted the peer timeout.
     Undelivered {
@@ -116,6 +123,11 @@ pub enum Effect {
     },
     /// Stop the running copy; answered by `Halted`.
     Halt {
+        /// Which copy.
+        copy: CopyId,
+    },
+    /// Say how far the running copy is; answered by `Gauged`.
+    Gauge {
         /// Which copy.
         copy: CopyId,
     },
@@ -285,6 +297,11 @@ impl<'a> Effects<'a> {
     /// Stops `copy` on this worker's core.
     pub fn halt(&mut self, copy: CopyId) {
         self.out.push(Effect::Halt { copy });
+    }
+
+    /// Asks how far `copy` on this worker's core is.
+    pub fn gauge(&mut self, copy: CopyId) {
+        self.out.push(Effect::Gauge { copy });
     }
 
     /// Records an observation.

@@ -89,6 +89,7 @@ pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
             | Effect::Arm { .. }
             | Effect::Run { .. }
             | Effect::Halt { .. }
+            | Effect::Gauge { .. }
             | Effect::Note(_) => None,
         })
         .collect()
@@ -104,6 +105,7 @@ pub(crate) fn tells(effects: &[Effect]) -> Vec<Message> {
             | Effect::Arm { .. }
             | Effect::Run { .. }
             | Effect::Halt { .. }
+            | Effect::Gauge { .. }
             | Effect::Note(_) => None,
         })
         .collect()

@@ -6,12 +6,12 @@ mod common;
 use std::collections::{BTreeSet, VecDeque};
 
 use common::{Load, policies};
-use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Span, Time};
+use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    Blocks, Ended, Form, Gang, Gossip, Heartbeat, Job, KINDS, Launch, Message, Placed, Probe, Ring, Row,
-    Share, Steal, Tasks, Visitor,
+    Blocks, Ended, Form, Gang, Gossip, Heartbeat, Job, KINDS, Launch, Message, Placed, Probe, Progress, Ring,
+    Row, Share, Steal, Tasks, Visitor,
 };
 use volary_actors::policies::{PolicySpec, Seat};
 use volary_actors::roles::Worker;
@@ -114,6 +114,10 @@ impl<'a> Chaos<'a> {
             Effect::Halt { copy } => {
                 assert_eq!(self.running[core(me)].take(), Some(copy));
                 lane.push_front((me, Input::Halted { copy, left: Span::from_millis(1) }));
+            }
+            Effect::Gauge { copy } => {
+                let score = Score(self.dice.below(Score::ALL.0 + 1));
+                lane.push_front((me, Input::Gauged { copy, score }));
             }
             Effect::Note(_) => {}
         }
@@ -228,10 +232,17 @@ impl<'a> Chaos<'a> {
         let any = [0, 1, 2, self.dice.below(1 << 20), u32::MAX][self.below(5)];
         let copy = task.copy(any);
         let turn = self.below(2) as u16;
-        let row = Row { job, base: group, len: 1 + self.below(3) as u16, turn, attempt: any };
+        let row = Row {
+            job,
+            base: group,
+            len: 1 + self.below(3) as u16,
+            turn,
+            width: 1 + self.below(2) as u16,
+            attempt: any,
+        };
         let span = Span(u64::from(any) << self.below(33));
         let repair = turn == 0;
-        match self.below(35) {
+        match self.below(36) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
             2 | 3 => Launch::Row(row).into(),
@@ -265,6 +276,7 @@ impl<'a> Chaos<'a> {
             24 => Steal::Nothing.into(),
             25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
             26..34 => self.gossip(job, group, any).into(),
+            34 => Progress::Report { copy, score: Score(any), at: self.now + span }.into(),
             _ => {
                 let copy = (turn == 0).then_some(copy);
                 Gang::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()

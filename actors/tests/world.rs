@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use common::{Load, policies};
-use volary_actors::base::{ActorId, JobId, Rng, Span, TaskId, Time};
+use volary_actors::base::{ActorId, JobId, Rng, Score, Span, TaskId, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
 use volary_actors::policies::{PolicySpec, Seat};
@@ -110,6 +110,11 @@ impl<'a> World<'a> {
                 let core = &mut self.cores[self.layout.core_index(me) as usize];
                 core.1 += 1;
                 lane.push_front((me, Input::Halted { copy, left: core.0.since(self.now) }));
+            }
+            Effect::Gauge { copy } => {
+                let left = self.cores[self.layout.core_index(me) as usize].0.since(self.now);
+                let score = Score::of(self.load.work(copy), left);
+                lane.push_front((me, Input::Gauged { copy, score }));
             }
             Effect::Note(Note::Finished { job }) => {
                 assert!(self.finished.insert(job), "{job:?} finished twice");

@@ -18,10 +18,11 @@ mod order;
 mod outbox;
 mod parts;
 mod speak;
+mod work;
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, Class, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
@@ -334,6 +335,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             Effect::Arm { timer, after } => self.arm(me, timer, after),
             Effect::Run { copy, left } => self.run(me, copy, left),
             Effect::Halt { copy } => self.halt(me, copy),
+            Effect::Gauge { copy } => self.gauge(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),
         }
     }
@@ -341,25 +343,6 @@ impl<'a, O: Observer> Shard<'a, O> {
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
         let what = What::Input(Input::Fire(timer));
         self.push(self.now + after, me, Event { to: me, stamp: self.residents[me.index()].epoch, what });
-    }
-
-    fn run(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
-        let core = self.parts.layout.core_index(me);
-        let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
-        let end = self.parts.cores.start(core, self.now, work);
-        // One that never ends waits for somebody to halt it.
-        if end < Time::MAX {
-            let stamp = self.residents[me.index()].epoch;
-            self.push(end, me, Event { to: me, stamp, what: What::Input(Input::Done { copy }) });
-        }
-    }
-
-    fn halt(&mut self, me: ActorId, copy: CopyId) {
-        let core = self.parts.layout.core_index(me);
-        let left = self.parts.cores.stop(core, self.now);
-        self.residents[me.index()].epoch += 1;
-        // Before anything else is said to this core: it may be given new work in the same step.
-        self.lane.push_front((me, Input::Halted { copy, left }));
     }
 
     fn push(&mut self, due: Time, source: ActorId, event: Event) {

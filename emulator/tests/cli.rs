@@ -247,7 +247,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
     1 | title = "small"
       | ^
       = help: add [[policy]] and below it for example sparrow = { probe_ratio = 2 }
-      = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c; `volary policies NAME` explains one
+      = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c, naive, late, hadoop2, mantri, dolly, hedged; `volary policies NAME` explains one
     "#);
     insta::assert_snapshot!(expect(here, &["run", "label.toml"], 2).1, @r#"
     error: no policy is named; write for example `sparrow = { probe_ratio = 2 }`
@@ -255,7 +255,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
        |
     18 | [[policy]]
        | ^^^^^^^^^^
-       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c; `volary policies NAME` explains one
+       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c, naive, late, hadoop2, mantri, dolly, hedged; `volary policies NAME` explains one
     "#);
     insta::assert_snapshot!(expect(here, &["policies", "full-repetition"], 0).0, @r#"
     full-repetition: Full repetition (simulator of the latin-square paper)

@@ -184,6 +184,12 @@ fn hops() -> Vec<Oracle> {
         ("kubernetes = { attempt = \"0s\" }", 2, "row, completed"),
         ("yaq-d = {}", 2, "row, completed"),
         ("yaq-c = {}", 2, "row, completed"),
+        ("naive = {}", 2, "row, completed"),
+        ("late = {}", 2, "row, completed"),
+        ("hadoop2 = {}", 2, "row, completed"),
+        ("mantri = {}", 2, "row, completed"),
+        ("dolly = {}", 2, "row, completed"),
+        ("hedged = {}", 2, "row, completed"),
     ]
     .into_iter()
     .map(|(policy, hops, source)| Oracle {
@@ -195,6 +201,55 @@ fn hops() -> Vec<Oracle> {
         source,
     })
     .collect()
+}
+
+/// Four equal tasks of 100 s, one of them on a core of a tenth of the speed, and a fifth core: when is the
+/// straggler backed up? It runs for 100 s more, and a message takes 10 ms.
+fn stragglers() -> Vec<Oracle> {
+    let slow = "[interference.scripted]\nslot = \"1h\"\nrows = [[1]]\nslowdown = 10";
+    [
+        ("central-queue = {}", 1000.02, "not at all"),
+        ("naive = {}", 160.02, "after 60 s: 0.06 done, the mean is 0.465"),
+        (
+            "naive = { scale = 0.1 }",
+            130.02,
+            "after 30 s: then it is known to be a fifth of its work behind the mean",
+        ),
+        ("late = {}", 202.02, "when the others have ended: a node that has done nothing yet counts as slow"),
+        ("late = { slow_node = 0.0 }", 160.02, "after 60 s: a tenth of the others' rate"),
+        ("hadoop2 = {}", 201.02, "at the look after the others have ended, at 100.02 s"),
+        ("hadoop2 = { finished_share = 0.8 }", 1000.02, "three of four do not suffice"),
+        ("mantri = {}", 210.02, "at the look after the others have ended, one every 10 s"),
+    ]
+    .into_iter()
+    .map(|(policy, expected, source)| {
+        let experiment = one_task(5, 1, policy, slow)
+            .replace("tasks = 1", "tasks = 4")
+            .replace("demand = \"1s\"", "demand = \"100s\"");
+        row(policy, experiment, expected, 0.0, source)
+    })
+    .collect()
+}
+
+/// Tasks that never meet, with copies that take what they take.
+fn copies() -> Vec<Oracle> {
+    let alone = |policy| poisson(10, 100_000, 1, 100.0, policy);
+    vec![
+        row(
+            "dolly, two copies",
+            alone("dolly = { straggler = 0.2, budget = 1.0, load = 1.0 }"),
+            0.5,
+            0.02,
+            "min of two Exp(1); ln 0.05 / ln 0.2 = 1.9",
+        ),
+        row(
+            "hedged, at the median",
+            alone("hedged = { quantile = 0.5 }"),
+            0.75,
+            0.02,
+            "half end before ln 2; of the rest the first of two does, in half the time",
+        ),
+    ]
 }
 
 /// E[max of n Gamma(2,2)], by the trapezoid rule on 1 − F(t)ⁿ.
@@ -227,8 +282,10 @@ fn light_load() -> Vec<Oracle> {
 
 #[test]
 fn closed_forms() {
-    let rows: Vec<_> =
-        hops().into_iter().chain(queues()).chain(small_systems()).chain(light_load()).collect();
+    let rows: Vec<_> = [hops(), queues(), small_systems(), light_load(), stragglers(), copies()]
+        .into_iter()
+        .flatten()
+        .collect();
     let mut wrong = Vec::new();
     for row in rows {
         let measured = run(&row.experiment).remove(0);

@@ -66,6 +66,15 @@ fn run_and_replay(text: &str, out: &Path) -> Vec<Replayed> {
     source.cells().iter().map(|cell| source.replay(cell).unwrap()).collect()
 }
 
+/// How far a copy is comes from the runtime, and so from the log.
+#[test]
+fn progress_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("{WORLD}[[policy]]\nlate = {{ scale = 0.002 }}\n");
+    let text = text.replace("schedulers = 2", "schedulers = 1").replace("scheduler:1", "scheduler:0");
+    assert_identical(&run_and_replay(&text, folder.path()), 1);
+}
+
 fn assert_identical(replayed: &[Replayed], policies: usize) {
     assert_eq!(replayed.len(), policies);
     for one in replayed {

@@ -3,11 +3,13 @@
 pub mod id;
 pub mod law;
 pub mod rng;
+pub mod score;
 pub mod time;
 
 pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
 pub use law::Law;
 pub use rng::{Address, Draw, Purpose, Rng};
+pub use score::Score;
 pub use time::{Span, Time};
 
 /// How a message travels. Each message kind has one class.

@@ -44,7 +44,9 @@ impl Envelope<'_> {
     }
 
     pub(crate) fn has_row(&self, row: &Row) -> bool {
-        row.turn < row.len && self.has_range(row.job, row.base, u32::from(row.len))
+        row.turn < row.len
+            && (1..=row.len).contains(&row.width)
+            && self.has_range(row.job, row.base, u32::from(row.len))
     }
 
     pub(crate) fn has_tasks(&self, tasks: Tasks) -> bool {
@@ -79,10 +81,10 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Span, Time};
+    use crate::base::{Score, Span, Time};
     use crate::message::{
-        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Ring, Share, Stamp,
-        Steal, Visitor,
+        Blocks, Core, Ended, Form, Gang, Gossip, Heartbeat, Job, Launch, Placed, Probe, Progress, Ring,
+        Share, Stamp, Steal, Visitor,
     };
     use crate::scripts::Jobs;
 
@@ -122,7 +124,7 @@ mod tests {
     const NONE: JobId = JobId(1000);
 
     fn row(base: u32, len: u16, turn: u16) -> Row {
-        Row { job: JOB, base, len, turn, attempt: u32::MAX }
+        Row { job: JOB, base, len, turn, width: len, attempt: u32::MAX }
     }
 
     #[test]
@@ -146,6 +148,9 @@ mod tests {
             world.only(&[], &[], Probe::Grant { row: bad, group: 0 });
         }
         world.only(&[], &[], Launch::Row(Row { job: NONE, ..row(0, 1, 0) }));
+        for width in [0, 3, u16::MAX] {
+            world.only(&[], &[], Launch::Row(Row { width, ..row(0, 2, 0) }));
+        }
         for (job, base, len) in [(JOB, 0, 0), (JOB, 3, 2), (JOB, u32::MAX, u32::MAX), (NONE, 0, 1)] {
             world.only(&[], &[], Launch::Drop(Tasks { job, base, len, below: 1 }));
         }
@@ -229,6 +234,18 @@ mod tests {
         let world = World::new();
         let beat = Heartbeat::Wait { wait: Span(u64::MAX), passing: Span(1), at: Time(u64::MAX) };
         world.only(&world.nodes(), &world.schedulers(), beat);
+    }
+
+    #[test]
+    fn progress_is_told_upwards_and_ends_at_all() {
+        let world = World::new();
+        let report = |task, score| {
+            let copy = JOB.task(task).copy(u32::MAX);
+            Progress::Report { copy, score: Score(score), at: Time(u64::MAX) }
+        };
+        world.only(&world.nodes(), &world.schedulers(), report(3, Score::ALL.0));
+        world.only(&[], &[], report(3, Score::ALL.0 + 1));
+        world.only(&[], &[], report(4, 0));
     }
 
     #[test]

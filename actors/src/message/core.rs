@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Conversation;
 use super::check::Envelope;
-use crate::base::{Class, CopyId, Span};
+use crate::base::{Class, CopyId, Score, Span};
 
 /// Orders to a core and its answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -43,6 +43,18 @@ pub enum Core {
         /// Work still missing.
         left: Span,
     },
+    /// How far is the running copy? A worker that runs another one, or none, is silent.
+    Ask {
+        /// Which copy.
+        copy: CopyId,
+    },
+    /// Worker → node: so far, at this moment.
+    Score {
+        /// Which copy.
+        copy: CopyId,
+        /// How much of its work it has done.
+        score: Score,
+    },
 }
 
 impl Conversation for Core {
@@ -53,6 +65,8 @@ impl Conversation for Core {
         ("core.suspend", Class::Stream),
         ("core.ended", Class::Stream),
         ("core.suspended", Class::Stream),
+        ("core.ask", Class::Stream),
+        ("core.score", Class::Stream),
     ];
     fn variant(&self) -> u8 {
         match self {
@@ -62,6 +76,8 @@ impl Conversation for Core {
             Self::Suspend { .. } => 3,
             Self::Ended { .. } => 4,
             Self::Suspended { .. } => 5,
+            Self::Ask { .. } => 6,
+            Self::Score { .. } => 7,
         }
     }
 

@@ -6,8 +6,9 @@ use super::Conversation;
 use super::check::Envelope;
 use crate::base::{Class, CopyId, JobId, TaskId};
 
-/// Tasks that one server runs in turn: `len` tasks of a job starting at `base`, rotated left by `turn`. A
-/// single task is a row of length one; row i of a latin square of order v has `len` v and `turn` i.
+/// Tasks that one server runs in turn: the first `width` of the `len` tasks of a job from `base` on, rotated
+/// left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
+/// `width` v and `turn` i; a Youden rectangle has a lesser `width`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The job.
@@ -18,6 +19,8 @@ pub struct Row {
     pub len: u16,
     /// Where in the group the row starts.
     pub turn: u16,
+    /// How many of them are run, at least one.
+    pub width: u16,
     /// Attempt number of every copy of the row.
     pub attempt: u32,
 }
@@ -26,14 +29,19 @@ impl Row {
     /// A row of one task.
     #[must_use]
     pub const fn single(copy: CopyId) -> Self {
-        Self { job: copy.task.job, base: copy.task.index, len: 1, turn: 0, attempt: copy.attempt }
+        Self { job: copy.task.job, base: copy.task.index, len: 1, turn: 0, width: 1, attempt: copy.attempt }
     }
 
-    /// The copy at a position below `len`.
+    /// The copy at a position below `width`.
     #[must_use]
     pub const fn copy(&self, position: u16) -> CopyId {
         let index = (position as u32 + self.turn as u32) % self.len as u32;
         self.job.task(self.base + index).copy(self.attempt)
+    }
+
+    /// Its tasks in turn.
+    pub fn tasks(self) -> impl Iterator<Item = TaskId> {
+        (0..self.width).map(move |position| self.copy(position).task)
     }
 
     /// The position of a task in this row, if it is one of its tasks.
@@ -41,7 +49,8 @@ impl Row {
     pub fn position(&self, task: TaskId) -> Option<u16> {
         let index = task.index.checked_sub(self.base).filter(|&i| i < u32::from(self.len))?;
         let len = u32::from(self.len);
-        (task.job == self.job).then(|| ((index + len - u32::from(self.turn) % len) % len) as u16)
+        let position = ((index + len - u32::from(self.turn) % len) % len) as u16;
+        (task.job == self.job && position < self.width).then_some(position)
     }
 }
 
@@ -113,7 +122,14 @@ mod tests {
     #[test]
     fn rows_of_a_latin_square_hold_each_task_once_per_row_and_column() {
         for order in 1..=7u16 {
-            let row = |turn| Row { job: JobId(3), base: 10, len: order, turn, attempt: u32::from(turn) };
+            let row = |turn| Row {
+                job: JobId(3),
+                base: 10,
+                len: order,
+                turn,
+                width: order,
+                attempt: u32::from(turn),
+            };
             for turn in 0..order {
                 let mut tasks: Vec<_> = (0..order).map(|j| row(turn).copy(j).task.index).collect();
                 let mut column: Vec<_> = (0..order).map(|i| row(i).copy(turn).task.index).collect();
@@ -127,6 +143,18 @@ mod tests {
                 assert_eq!(row(turn).position(JobId(3).task(9)), None);
                 assert_eq!(row(turn).position(JobId(4).task(10)), None);
             }
+        }
+    }
+
+    /// Seven rows of three: each task in three rows, and once in every column.
+    #[test]
+    fn rows_of_a_youden_rectangle_hold_each_task_once_per_column() {
+        let row = |turn| Row { job: JobId(3), base: 10, len: 7, turn, width: 3, attempt: 0 };
+        for task in 10..17 {
+            let mut positions: Vec<_> =
+                (0..7).filter_map(|turn| row(turn).position(JobId(3).task(task))).collect();
+            positions.sort_unstable();
+            assert_eq!(positions, [0, 1, 2]);
         }
     }
 }

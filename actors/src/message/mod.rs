@@ -11,6 +11,7 @@ mod heartbeat;
 mod job;
 mod launch;
 mod probe;
+mod progress;
 mod ring;
 mod share;
 mod steal;
@@ -22,6 +23,7 @@ pub use heartbeat::Heartbeat;
 pub use job::Job;
 pub use launch::{Launch, Row, Tasks};
 pub use probe::Probe;
+pub use progress::Progress;
 pub use ring::{Ring, Visitor};
 pub use share::{Blocks, Share, Stamp};
 pub use steal::Steal;
@@ -56,6 +58,8 @@ pub enum Message {
     Steal(Steal),
     /// Node → scheduler: how long one would wait there.
     Heartbeat(Heartbeat),
+    /// Node → scheduler: how far running copies are.
+    Progress(Progress),
 }
 
 /// A conversation: its variants in a fixed order, each with a name and a class.
@@ -117,7 +121,7 @@ macro_rules! vocabulary {
         })*
     };
 }
-vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip Share Steal Heartbeat);
+vocabulary!(Job Launch Core Probe Visitor Ring Gang Gossip Share Steal Heartbeat Progress);
 
 impl Message {
     /// How this message travels.

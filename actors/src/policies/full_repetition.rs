@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Policy, Seat, latin_square};
+use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::redundant::{Design, Drops, Redundant};
@@ -49,6 +50,9 @@ impl Policy for FullRepetition {
             Preempt::Branch => Drops::PerGroup,
             Preempt::Task => Drops::PerTask,
         };
-        Box::new(Redundant::new(Design { order: self.order, staggered: false, drops }, seat.layout))
+        let (order, columns) = (self.order, self.order);
+        let design =
+            Design { order, columns, staggered: false, drops, choices: 1, late: false, patience: Span::ZERO };
+        Box::new(Redundant::new(design, seat.layout, seat.lossy))
     }
 }

@@ -260,7 +260,11 @@ impl Machine for Scheduler {
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

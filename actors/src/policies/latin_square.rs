@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive};
+use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::redundant::{Design, Drops, Redundant};
@@ -15,13 +16,43 @@ pub struct LatinSquare {
     /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
     /// task count v does not divide ends with a smaller square.
     pub order: u32,
+    /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
+    /// it is a Youden rectangle (section VIII-A); absent: the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub columns: Option<u32>,
     /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
     pub preemption: bool,
+    /// Power of k choices (section VIII-A): so many nodes for each server of a branch are drawn, and those with
+    /// the shortest queues get it. 1: servers are drawn at random, as in the paper.
+    pub choices: u32,
+    /// How the servers are chosen among more nodes.
+    pub binding: Binding,
+    /// How long the scheduler waits for answers about queues. In late binding, where datagrams can be lost: how
+    /// long until a place that may have been lost is asked for again.
+    pub patience: Span,
+}
+
+/// How servers are chosen among more nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binding {
+    /// Each is asked how long its queue is; the branch goes to the shortest.
+    #[default]
+    Early,
+    /// Each keeps a place, as in Sparrow; the first ones that come to it get the rows.
+    Late,
 }
 
 impl Default for LatinSquare {
     fn default() -> Self {
-        Self { order: 2, preemption: true }
+        Self {
+            order: 2,
+            columns: None,
+            preemption: true,
+            choices: 1,
+            binding: Binding::Early,
+            patience: Span::from_secs(1),
+        }
     }
 }
 
@@ -32,12 +63,29 @@ impl Policy for LatinSquare {
         other copies are stopped or removed, and a server whose current task is unchanged goes on.";
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        check_order(self.order, layout)
+        check_order(self.order, layout)?;
+        if !(1..=64).contains(&self.choices) {
+            return Err(format!("choices: must be between 1 and 64, not {}", self.choices));
+        }
+        if self.binding == Binding::Late && self.choices == 1 {
+            return Err("choices: late binding needs at least 2 nodes for a server, not 1".into());
+        }
+        positive("patience", self.patience)?;
+        match self.columns {
+            Some(columns) if columns == 0 || columns > self.order => {
+                Err(format!("columns: must be between 1 and the order, {}, not {columns}", self.order))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         let drops = if self.preemption { Drops::PerTask } else { Drops::Never };
-        Box::new(Redundant::new(Design { order: self.order, staggered: true, drops }, seat.layout))
+        let columns = self.columns.unwrap_or(self.order);
+        let Self { order, choices, patience, .. } = *self;
+        let late = self.binding == Binding::Late;
+        let design = Design { order, columns, staggered: true, drops, choices, late, patience };
+        Box::new(Redundant::new(design, seat.layout, seat.lossy))
     }
 }
 

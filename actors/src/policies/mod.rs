@@ -10,13 +10,19 @@
 )]
 
 mod central_queue;
+mod dolly;
 mod eagle;
 mod full_repetition;
 mod gang;
+mod hadoop2;
 mod hawk;
+mod hedged;
 mod kubernetes;
+mod late;
 mod latin_square;
+mod mantri;
 mod murmuration;
+mod naive;
 mod peacock;
 mod random;
 mod round_robin;
@@ -25,15 +31,21 @@ mod yaq_c;
 mod yaq_d;
 
 pub use central_queue::CentralQueue;
+pub use dolly::Dolly;
 pub use eagle::Eagle;
 pub use full_repetition::{FullRepetition, Preempt};
 pub use gang::Gang;
+pub use hadoop2::Hadoop2;
 pub use hawk::Hawk;
+pub use hedged::Hedged;
 pub use kubernetes::{Kubernetes, Retry};
-pub use latin_square::LatinSquare;
+pub use late::Late;
+pub use latin_square::{Binding, LatinSquare};
+pub use mantri::Mantri;
 pub use murmuration::{
     Murmuration, Order as MurmurationOrder, Spread as MurmurationSpread, Wait as MurmurationWait,
 };
+pub use naive::Naive;
 pub use peacock::{Form as PeacockForm, Peacock};
 pub use random::Random;
 pub use round_robin::RoundRobin;
@@ -44,7 +56,7 @@ pub use yaq_d::YaqD;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use crate::base::ActorId;
+use crate::base::{ActorId, Span};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::{Client, Node};
@@ -181,6 +193,12 @@ registry! {
     "kubernetes" => Kubernetes(Kubernetes),
     "yaq-d" => YaqD(YaqD),
     "yaq-c" => YaqC(YaqC),
+    "naive" => Naive(Naive),
+    "late" => Late(Late),
+    "hadoop2" => Hadoop2(Hadoop2),
+    "mantri" => Mantri(Mantri),
+    "dolly" => Dolly(Dolly),
+    "hedged" => Hedged(Hedged),
 }
 
 /// Refuses more than one scheduler, for policies that keep all state in one place.
@@ -189,4 +207,23 @@ fn one_scheduler(layout: &Layout, name: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {}", layout.schedulers()))
+}
+
+/// Why a duration cannot be used, if it cannot.
+///
+/// # Errors
+/// "key: reason and remedy".
+fn positive(key: &str, value: Span) -> Result<(), String> {
+    if value == Span::ZERO { Err(format!("{key}: must be longer than zero")) } else { Ok(()) }
+}
+
+/// Why a number cannot be used, if it lies outside a range.
+///
+/// # Errors
+/// "key: reason and remedy".
+fn within(key: &str, value: f64, range: std::ops::RangeInclusive<f64>) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(format!("{key}: must be between {} and {}, not {value}", range.start(), range.end()))
 }

@@ -160,7 +160,7 @@ impl Machine for Client {
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // Nodes come and go without the client's concern.
             Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
         }
     }
 }

@@ -156,7 +156,11 @@ impl<P: Place> Machine for Early<P> {
                     self.place.reach(node, true, fx);
                 }
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

@@ -197,6 +197,12 @@ impl Open {
         self.done.has(task)
     }
 
+    /// How many tasks have a finished copy.
+    #[must_use]
+    pub const fn finished(&self) -> u32 {
+        self.spec.tasks - self.remaining
+    }
+
     /// Books a finished copy of a task.
     pub fn complete(&mut self, task: u32) -> Completion {
         if !self.done.add(task) {

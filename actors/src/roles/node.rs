@@ -7,6 +7,7 @@
 //! the head holds its core while it asks the scheduler for a task.
 
 mod held;
+mod progress;
 
 use std::collections::VecDeque;
 
@@ -381,6 +382,7 @@ impl Machine for Node {
                 Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
                 Message::Launch(Launch::Drop(tasks)) => self.drop_tasks(tasks, fx),
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                Message::Core(Core::Score { copy, score }) => self.score(from, copy, score, fx),
                 Message::Probe(probe) => self.probe(from, probe, fx),
                 _ => fx.unexpected(&msg),
             },
@@ -396,7 +398,8 @@ impl Machine for Node {
             | Input::Start { .. }
             | Input::Fire(_)
             | Input::Done { .. }
-            | Input::Halted { .. } => {}
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }
@@ -416,7 +419,7 @@ mod tests {
     }
 
     fn row(turn: u16) -> Row {
-        Row { job: JOB, base: 0, len: 3, turn, attempt: u32::from(turn) }
+        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn) }
     }
 
     fn one(index: u32) -> Tasks {

@@ -1,14 +1,18 @@
 //! Redundant groups: a job's tasks are cut into groups of v, each group goes to v distinct servers, and every
-//! server of a group holds all of its tasks. What differs between policies is the order on each server and
-//! when copies are dropped.
+//! server of a group holds all of its tasks, or as many as are asked for. What differs between policies is the
+//! order on each server and when copies are dropped.
 
+mod choice;
+mod offers;
+
+use self::choice::Choice;
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
 use super::returned;
-use crate::base::{ActorId, CopyId, JobId};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine};
-use crate::message::{Job, Launch, Message, Row, Tasks};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Job, Launch, Message, Probe, Row, Tasks};
 
 /// Which copies are dropped when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,10 +30,18 @@ pub enum Drops {
 pub struct Design {
     /// Tasks of a group, and servers it runs on; the last group of a job takes what is left.
     pub order: u32,
+    /// Tasks that each server of a group holds, the first ones of its row; of a smaller group all at most.
+    pub columns: u32,
     /// Whether row i starts at task i (a latin square) or every row at the first task.
     pub staggered: bool,
     /// When copies are dropped.
     pub drops: Drops,
+    /// Nodes asked for each server of a group; those with the shortest queues get it. One: nobody is asked.
+    pub choices: u32,
+    /// Whether they keep places instead, and whoever is free first gets it.
+    pub late: bool,
+    /// How long to wait for answers; how long until places that may have been lost are asked for again.
+    pub patience: Span,
 }
 
 impl Design {
@@ -42,7 +54,8 @@ impl Design {
     /// Row `i` of the group of `len` tasks that starts at `base`.
     const fn row(self, job: JobId, (base, len): (u32, u32), i: u32, attempt: u32) -> Row {
         let turn = if self.staggered { i as u16 } else { 0 };
-        Row { job, base, len: len as u16, turn, attempt }
+        let width = if self.columns < len { self.columns } else { len } as u16;
+        Row { job, base, len: len as u16, turn, width, attempt }
     }
 }
 
@@ -53,12 +66,16 @@ struct Placed {
     servers: Vec<Option<ActorId>>,
     /// Open tasks of each group, where groups are dropped as a whole.
     left: Vec<u32>,
+    /// Groups that wait for answers; they have no servers yet.
+    choosing: Vec<Choice>,
 }
 
 /// A scheduler of redundant groups.
 #[derive(Debug)]
 pub struct Redundant {
     design: Design,
+    /// Whether the network can lose datagrams.
+    lossy: bool,
     members: Members,
     jobs: JobTable<Placed>,
     sample: Vec<ActorId>,
@@ -67,34 +84,102 @@ pub struct Redundant {
 impl Redundant {
     /// A scheduler of that design over the nodes of `layout`.
     #[must_use]
-    pub fn new(design: Design, layout: &Layout) -> Self {
-        Self { design, members: Members::new(layout), jobs: JobTable::default(), sample: Vec::new() }
+    pub fn new(design: Design, layout: &Layout, lossy: bool) -> Self {
+        Self { design, lossy, members: Members::new(layout), jobs: JobTable::default(), sample: Vec::new() }
     }
 
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let tasks = open.spec.tasks;
-        let attempt = open.attempts(self.design.order);
-        let mut servers = Vec::with_capacity(tasks as usize);
-        let mut left = Vec::new();
+        open.attempts(self.design.order);
+        let servers = vec![None; tasks as usize];
+        let mut placed = Placed { open, servers, left: Vec::new(), choosing: Vec::new() };
         let mut base = 0;
         while base < tasks {
-            let group @ (_, len) = self.design.group(base, tasks);
+            let (_, len) = self.design.group(base, tasks);
             self.sample.clear();
-            self.members.sample(fx.rng(), len as usize, &mut self.sample);
-            for i in 0..len {
-                let server = self.sample.get(i as usize).copied();
-                if let Some(server) = server {
-                    fx.send(server, Launch::Row(self.design.row(job, group, i, attempt + i)));
+            self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
+            if self.design.choices == 1 {
+                // A square has every task in every row, so a row less is no loss; a rectangle has not.
+                if self.design.columns < len {
+                    self.fill(len as usize, fx);
                 }
-                servers.push(server);
+                placed.send(self.design, job, base, self.sample.iter().copied(), fx);
+            } else if self.design.late || !self.sample.is_empty() {
+                for &node in &self.sample {
+                    fx.send(node, self.question(job, base));
+                }
+                placed.choosing.push(Choice::new(base, &self.sample));
             }
             if self.design.drops == Drops::PerGroup {
-                left.push(len);
+                placed.left.push(len);
             }
             base += len;
         }
-        self.jobs.open(job, Placed { open, servers, left });
+        // A node that crashes never answers; one that keeps a place may take its time.
+        if !placed.choosing.is_empty() && (self.lossy || !self.design.late) {
+            fx.arm(Timer::Recheck { job, attempt: placed.open.first_attempt() }, self.design.patience);
+        }
+        self.jobs.open(job, placed);
+    }
+
+    /// What a node is asked for the group that starts at `base`.
+    fn question(&self, job: JobId, base: u32) -> Probe {
+        if self.design.late {
+            Probe::Reserve { job, group: base, count: 1, repair: false }
+        } else {
+            Probe::Sample { task: job.task(base), repair: false }
+        }
+    }
+
+    /// A node says how long its queue is.
+    fn length(&mut self, from: ActorId, task: TaskId, length: i32, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(task.job) else { return };
+        let Some(at) = placed.choosing.iter().position(|choice| choice.base == task.index) else { return };
+        if placed.choosing[at].answer(from, length) {
+            let choice = placed.choosing.swap_remove(at);
+            self.decide(task.job, choice, fx);
+        }
+    }
+
+    /// Sends a group to the live nodes with the shortest queues; to others, if too few are left.
+    fn decide(&mut self, job: JobId, choice: Choice, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(job) else { return };
+        let base = choice.base;
+        let (_, len) = self.design.group(base, placed.open.spec.tasks);
+        let len = len as usize;
+        self.sample.clear();
+        self.sample.extend(choice.by_length().filter(|&node| self.members.has(node, fx.layout())).take(len));
+        self.fill(len, fx);
+        if let Some(placed) = self.jobs.get_mut(job) {
+            placed.send(self.design, job, base, self.sample.iter().copied(), fx);
+        }
+    }
+
+    /// Adds live nodes to the sample until it has so many, the same ones twice if there are too few.
+    fn fill(&mut self, len: usize, fx: &mut Effects<'_>) {
+        while self.sample.len() < len
+            && let Some(node) = self.members.another(fx.rng(), &self.sample)
+        {
+            self.sample.push(node);
+        }
+    }
+
+    /// Whoever has not answered is not waited for any longer, or asked again.
+    fn lose_patience(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        if self.design.late {
+            let current = self.jobs.get_mut(job).is_some_and(|placed| placed.open.first_attempt() == attempt);
+            if current && self.repeat(job, fx) {
+                fx.arm(Timer::Recheck { job, attempt }, self.design.patience);
+            }
+            return;
+        }
+        while let Some(placed) = self.jobs.get_mut(job)
+            && placed.open.first_attempt() == attempt
+            && let Some(choice) = placed.choosing.pop()
+        {
+            self.decide(job, choice, fx);
+        }
     }
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -105,8 +190,10 @@ impl Redundant {
         if completion == Completion::Duplicate {
             return;
         }
-        let (base, len) = design.group(task, placed.open.spec.tasks);
-        let group = &placed.servers[base as usize..(base + len) as usize];
+        let group @ (base, len) = design.group(task, placed.open.spec.tasks);
+        let servers = &placed.servers[base as usize..(base + len) as usize];
+        let holds = |&i: &u32| design.row(job, group, i, 0).position(copy.task).is_some();
+        let holders = || (0..len).filter(holds).filter_map(|i| servers[i as usize]);
         let below = placed.open.next_attempt();
         let dropped = match design.drops {
             Drops::PerTask => Some(Tasks::one(copy.task, below)),
@@ -120,11 +207,14 @@ impl Redundant {
         if let Some(tasks) = dropped {
             // The server that finished the task has nothing to drop, unless a whole group goes or it holds
             // a second row of it.
-            let only = group.iter().filter(|server| **server == Some(from)).count() == 1;
+            let only = holders().filter(|&server| server == from).count() == 1;
             let skip = (design.drops == Drops::PerTask && only).then_some(from);
-            for &server in group.iter().flatten().filter(|&&s| Some(s) != skip) {
+            for server in holders().filter(|&s| Some(s) != skip) {
                 fx.send(server, Launch::Drop(tasks));
             }
+        }
+        if !placed.choosing.is_empty() && (base..base + len).all(|task| placed.open.is_done(task)) {
+            placed.withdraw(job, base, fx);
         }
         if completion == Completion::Job {
             placed.open.report(job, fx);
@@ -144,11 +234,14 @@ impl Redundant {
         for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             let tasks = placed.open.spec.tasks;
             for at in 0..tasks {
-                if !lost(at, placed.servers[at as usize]) {
+                let group @ (base, len) = design.group(at, tasks);
+                // A row that has never gone to anybody is not lost.
+                let waits = || placed.choosing.iter().any(|c| c.base == base && at - base >= c.given());
+                if !lost(at, placed.servers[at as usize]) || waits() {
                     continue;
                 }
-                let group @ (base, len) = design.group(at, tasks);
-                if (base..base + len).all(|task| placed.open.is_done(task)) {
+                let held = design.row(job, group, at - base, 0);
+                if held.tasks().all(|task| placed.open.is_done(task.index)) {
                     continue;
                 }
                 let taken: Vec<_> =
@@ -158,11 +251,29 @@ impl Redundant {
                 let Some(server) = server else { continue };
                 let row = design.row(job, group, at - base, placed.open.attempts(1));
                 fx.recover(server, Launch::Row(row));
-                for task in (base..base + len).filter(|&task| placed.open.is_done(task)) {
+                for task in held.tasks().filter(|task| placed.open.is_done(task.index)) {
                     let below = placed.open.next_attempt();
-                    fx.recover(server, Launch::Drop(Tasks::one(job.task(task), below)));
+                    fx.recover(server, Launch::Drop(Tasks::one(task, below)));
                 }
             }
+        }
+    }
+}
+
+impl Placed {
+    /// Sends the rows of the group that starts at `base` to these servers; a row without one waits for a node.
+    fn send(
+        &mut self,
+        design: Design,
+        job: JobId,
+        base: u32,
+        servers: impl Iterator<Item = ActorId>,
+        fx: &mut Effects<'_>,
+    ) {
+        let group @ (_, len) = design.group(base, self.open.spec.tasks);
+        for (i, server) in (0..len).zip(servers) {
+            fx.send(server, Launch::Row(design.row(job, group, i, self.open.first_attempt() + i)));
+            self.servers[(base + i) as usize] = Some(server);
         }
     }
 }
@@ -173,8 +284,13 @@ impl Machine for Redundant {
             Input::Deliver { from, msg } => match msg {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
+                Message::Probe(Probe::Length { task, length }) => self.length(from, task, length, fx),
+                Message::Probe(Probe::Claim { job, group, repair }) => {
+                    self.claim(from, job, group, repair, fx)
+                }
                 _ => fx.unexpected(&msg),
             },
+            Input::Fire(Timer::Recheck { job, attempt }) => self.lose_patience(job, attempt, fx),
             Input::Undelivered { to, msg } => {
                 if let Some(row) = returned(to, msg, fx) {
                     let group = row.base..row.base + u32::from(row.len);
@@ -184,12 +300,22 @@ impl Machine for Redundant {
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
                 self.relaunch(None, |_, server| server == Some(actor), fx);
+                if self.design.late {
+                    self.offer_again(fx);
+                }
             }
             Input::Up { actor } => {
                 self.members.up(actor, fx.layout());
                 self.relaunch(None, |_, server| server.is_none(), fx);
+                if self.design.late {
+                    self.offer_again(fx);
+                }
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }
@@ -199,13 +325,21 @@ mod tests {
     use super::*;
     use crate::scripts::{Bench, sends};
 
-    const LATIN: Design = Design { order: 3, staggered: true, drops: Drops::PerTask };
+    const LATIN: Design = Design {
+        order: 3,
+        columns: 3,
+        staggered: true,
+        drops: Drops::PerTask,
+        choices: 1,
+        late: false,
+        patience: Span::from_secs(1),
+    };
     const JOB: JobId = JobId(0);
 
     fn bench(design: Design, tasks: u32, nodes: usize) -> Bench {
         let layout = Layout::new(1, 0, vec![1; nodes]);
         let me = layout.scheduler(0);
-        let machine = Box::new(Redundant::new(design, &layout));
+        let machine = Box::new(Redundant::new(design, &layout, false));
         Bench::new(layout, me, tasks, machine)
     }
 
@@ -261,9 +395,136 @@ mod tests {
         }
     }
 
+    /// Three tasks, two columns: each row holds two tasks, and only the two servers of a task hear of its end.
+    #[test]
+    fn of_a_youden_rectangle_only_who_holds_a_task_drops_it() {
+        let mut bench = bench(Design { columns: 2, ..LATIN }, 3, 4);
+        let rows = submit(&mut bench);
+        let held = |row: Row| (0..row.width).map(|j| row.copy(j).task.index).collect::<Vec<_>>();
+        assert_eq!(rows.iter().map(|&(_, row)| held(row)).collect::<Vec<_>>(), [[0, 1], [1, 2], [2, 0]]);
+        let drop = Message::from(Launch::Drop(Tasks::one(JOB.task(0), 3)));
+        assert_eq!(bench.hear(rows[0].0, Launch::Completed { copy: rows[0].1.copy(0) }), [(rows[2].0, drop)]);
+        // The first server has task 1 left, so its row is sent again if it is lost, without what is done.
+        let after = sends(&bench.step(Input::Down { actor: rows[0].0 }));
+        assert_eq!(after[1].1, Launch::Drop(Tasks::one(JOB.task(0), 4)).into());
+        bench.hear(rows[1].0, Launch::Completed { copy: rows[1].1.copy(0) });
+        assert_eq!(sends(&bench.step(Input::Down { actor: after[0].0 })), [], "nothing of its row is open");
+    }
+
+    /// Two nodes for three rows of one task each: each row has a server all the same.
+    #[test]
+    fn a_rectangle_needs_a_server_for_every_row() {
+        for (choices, late) in [(1, false), (2, false), (2, true)] {
+            let mut bench = bench(Design { columns: 1, choices, late, ..LATIN }, 3, 2);
+            let mut sent = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+            let mut rows = 0;
+            while let Some((node, msg)) = sent.pop() {
+                let more = match msg {
+                    Message::Probe(Probe::Sample { task, .. }) => {
+                        bench.hear(node, Probe::Length { task, length: 0 })
+                    }
+                    Message::Probe(Probe::Reserve { job, group, repair, .. }) => {
+                        bench.hear(node, Probe::Claim { job, group, repair })
+                    }
+                    Message::Probe(Probe::Grant { .. }) | Message::Launch(Launch::Row(_)) => {
+                        rows += 1;
+                        Vec::new()
+                    }
+                    _ => Vec::new(),
+                };
+                sent.extend(more);
+            }
+            assert_eq!(rows, 3, "{choices} choices, late: {late}");
+        }
+    }
+
+    /// Two of four nodes get the square: those with the shortest queues, whatever the order of their answers.
+    #[test]
+    fn of_more_nodes_the_shortest_queues_are_chosen() {
+        let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 9);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let question = Message::from(Probe::Sample { task: JOB.task(0), repair: false });
+        assert!(asked.len() == 4 && asked.iter().all(|&(_, msg)| msg == question));
+        let answer = |length| Probe::Length { task: JOB.task(0), length };
+        assert_eq!(bench.hear(asked[2].0, answer(4)), []);
+        assert_eq!(bench.hear(asked[0].0, answer(1)), []);
+        assert_eq!(bench.hear(asked[0].0, answer(1)), [], "the same answer, doubled");
+        assert_eq!(bench.hear(asked[3].0, answer(0)), []);
+        let sent = rows(&bench.hear(asked[1].0, answer(3)));
+        let servers: Vec<_> = sent.iter().map(|&(server, row)| (server, row.turn, row.attempt)).collect();
+        assert_eq!(servers, [(asked[3].0, 0, 0), (asked[0].0, 1, 1)]);
+        assert_eq!(bench.hear(asked[1].0, answer(3)), [], "late");
+    }
+
+    /// One node answers, one dies, two are silent: after a while the square goes to what is left.
+    #[test]
+    fn answers_that_do_not_come_are_not_waited_for_for_ever() {
+        let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        bench.hear(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });
+        assert_eq!(sends(&bench.step(Input::Down { actor: asked[0].0 })), [], "nothing is lost yet");
+        let over = Input::Fire(Timer::Recheck { job: JOB, attempt: 0 });
+        let servers: Vec<_> = rows(&sends(&bench.step(over))).iter().map(|&(server, _)| server).collect();
+        assert_eq!(servers, [asked[3].0, asked[1].0]);
+        assert_eq!(bench.step(over), []);
+    }
+
+    /// Four nodes keep a place for a square of two: the first two that ask get its rows, the others nothing.
+    #[test]
+    fn places_go_to_whoever_is_free_first() {
+        let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 9);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let place = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
+        assert!(asked.len() == 4 && asked.iter().all(|&(_, msg)| msg == place));
+        let claim = Probe::Claim { job: JOB, group: 0, repair: false };
+        let row = |turn, attempt| Row { job: JOB, base: 0, len: 2, turn, width: 2, attempt };
+        let grant = |turn| Message::from(Probe::Grant { row: row(turn, u32::from(turn)), group: 0 });
+        let [a, b, c, d] = [0, 1, 2, 3].map(|i| asked[i].0);
+        assert_eq!(bench.hear(c, claim), [(c, grant(0))]);
+        // It is done with the first task before anybody else is free.
+        assert_eq!(bench.hear(c, Launch::Completed { copy: JOB.task(0).copy(0) }), []);
+        // One dies, which leaves places enough.
+        assert_eq!(sends(&bench.step(Input::Down { actor: d })), []);
+        let late = bench.hear(a, claim);
+        let done = Launch::Drop(Tasks::one(JOB.task(0), 2)).into();
+        let cancel = Probe::Cancel { job: JOB, group: 0 }.into();
+        assert_eq!(late, [(a, grant(1)), (a, done), (b, cancel)]);
+        assert_eq!(bench.hear(b, claim), [(b, Probe::Nothing { job: JOB, group: 0 }.into())]);
+    }
+
+    /// All nodes die, one of them with a row; when it is back it gets that row again, and a place for the other.
+    #[test]
+    fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
+        let mut bench = bench(Design { order: 2, columns: 1, choices: 2, late: true, ..LATIN }, 2, 2);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let [a, b] = [asked[0].0, asked[1].0];
+        bench.hear(a, Probe::Claim { job: JOB, group: 0, repair: false });
+        bench.step(Input::Down { actor: b });
+        assert_eq!(sends(&bench.step(Input::Down { actor: a })), [], "nobody is left");
+        let sent = sends(&bench.step(Input::Up { actor: a }));
+        let place = Probe::Reserve { job: JOB, group: 0, count: 1, repair: true }.into();
+        let row = Row { job: JOB, base: 0, len: 2, turn: 0, width: 1, attempt: 2 };
+        assert_eq!(sent, [(a, Launch::Row(row).into()), (a, place)]);
+    }
+
+    /// The last node with a place dies, and others are asked; the end of a group makes places void.
+    #[test]
+    fn places_that_are_lost_are_asked_for_again() {
+        let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 2);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let [a, b] = [asked[0].0, asked[1].0];
+        let claim = Probe::Claim { job: JOB, group: 0, repair: false };
+        bench.hear(a, claim);
+        let again = Probe::Reserve { job: JOB, group: 0, count: 1, repair: true }.into();
+        assert_eq!(sends(&bench.step(Input::Down { actor: b })), [(a, again)]);
+        bench.hear(a, Launch::Completed { copy: JOB.task(0).copy(0) });
+        let end = bench.hear(a, Launch::Completed { copy: JOB.task(1).copy(0) });
+        assert!(end.contains(&(a, Probe::Cancel { job: JOB, group: 0 }.into())), "{end:?}");
+    }
+
     #[test]
     fn full_repetition_drops_a_branch_at_its_end() {
-        let design = Design { order: 2, staggered: false, drops: Drops::PerGroup };
+        let design = Design { order: 2, columns: 2, staggered: false, drops: Drops::PerGroup, ..LATIN };
         let mut bench = bench(design, 2, 4);
         let rows = submit(&mut bench);
         assert_eq!(rows.iter().map(|(_, row)| row.turn).collect::<Vec<_>>(), [0, 0]);

@@ -4,8 +4,9 @@
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::policies::{
-    Eagle, FullRepetition, Hawk, Kubernetes, LatinSquare, Murmuration, MurmurationOrder, MurmurationSpread,
-    MurmurationWait, Peacock, PeacockForm, PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
+    Binding, Dolly, Eagle, FullRepetition, Hadoop2, Hawk, Hedged, Kubernetes, Late, LatinSquare, Mantri,
+    Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait, Naive, Peacock, PeacockForm,
+    PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
 };
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
@@ -57,8 +58,20 @@ impl Catalog for Load {
 pub fn policies() -> Vec<PolicySpec> {
     let mut all = PolicySpec::defaults();
     all.extend([
-        PolicySpec::LatinSquare(LatinSquare { order: 5, preemption: true }),
-        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false }),
+        PolicySpec::LatinSquare(LatinSquare { order: 5, ..LatinSquare::default() }),
+        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false, ..LatinSquare::default() }),
+        PolicySpec::LatinSquare(LatinSquare {
+            order: 5,
+            columns: Some(2),
+            choices: 2,
+            ..LatinSquare::default()
+        }),
+        PolicySpec::LatinSquare(LatinSquare {
+            order: 3,
+            choices: 2,
+            binding: Binding::Late,
+            ..LatinSquare::default()
+        }),
         PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
         PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
@@ -92,6 +105,13 @@ pub fn policies() -> Vec<PolicySpec> {
             spread: MurmurationSpread::Epidemic,
             ..Murmuration::default()
         }),
+        // Their time constants are for tasks of minutes.
+        PolicySpec::Naive(Naive { scale: 0.01, behind: 0.0, ..Naive::default() }),
+        PolicySpec::Late(Late { scale: 0.005, slow_task: 1.0, cap: 1.0, ..Late::default() }),
+        PolicySpec::Hadoop2(Hadoop2 { scale: 0.02, slow: 0.0, ..Hadoop2::default() }),
+        PolicySpec::Mantri(Mantri { scale: 0.01, delta: 0.0, ..Mantri::default() }),
+        PolicySpec::Dolly(Dolly { straggler: 0.3, budget: 1.0, load: 1.0, ..Dolly::default() }),
+        PolicySpec::Hedged(Hedged { quantile: 0.5, window: 20, ..Hedged::default() }),
     ]);
     all
 }

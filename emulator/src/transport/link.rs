@@ -2,11 +2,11 @@
 //!
 //! Stream parcels go over one long-lived stream per direction, as many as wait in one write. Datagram parcels are
 //! packed into datagrams that bear the number of their first, so that the receiver counts the parcels that were
-//! lost and drops what came twice. What waits
-//! to be sent is bounded: a peer that reads slowly shows as [`Link::waiting`], then as [`SendError::Full`].
+//! lost and drops what came twice. What waits to be sent is bounded: a peer that reads slowly shows as
+//! [`Link::waiting`], then as [`SendError::Full`].
 
 use std::mem;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use volary_actors::base::Class;
 
 use super::connection::{Close, Connection, End};
+use super::counts::{Counts, LinkStats};
 use super::frames::FrameReader;
 use super::lock;
 use super::sequence::{Seen, Sequence};
@@ -55,23 +56,6 @@ pub enum SendError {
     Ended(#[from] End),
 }
 
-/// Counts since the link's start.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct LinkStats {
-    /// Stream parcels taken for sending.
-    pub stream_sent: u64,
-    /// Datagram parcels handed to the network.
-    pub datagram_sent: u64,
-    /// Datagram parcels dropped here, because the network did not take them fast enough.
-    pub datagram_dropped: u64,
-    /// Parcels received, either way.
-    pub received: u64,
-    /// Datagram parcels of the peer that did not come so far, though later ones did.
-    pub datagram_missing: u64,
-    /// Datagrams that came again, and were not delivered again.
-    pub datagrams_repeated: u64,
-}
-
 /// A link to a peer. Dropping it ends its tasks, without an [`Arrival`].
 #[derive(Debug)]
 pub struct Link {
@@ -89,6 +73,8 @@ struct Shared {
     /// Something was written, or the link ended.
     moved: Notify,
     counts: Counts,
+    /// Bytes of stream parcels that wait, to be looked at without the lock.
+    waiting: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -102,16 +88,6 @@ struct Outbox {
     number: u64,
     datagram: Vec<u8>,
     end: Option<End>,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    stream_sent: AtomicU64,
-    datagram_sent: AtomicU64,
-    datagram_dropped: AtomicU64,
-    received: AtomicU64,
-    datagram_missing: AtomicU64,
-    datagrams_repeated: AtomicU64,
 }
 
 impl Link {
@@ -137,6 +113,7 @@ impl Link {
             wake: Notify::new(),
             moved: Notify::new(),
             counts: Counts::default(),
+            waiting: AtomicUsize::new(0),
         });
         let deliver = Deliver { shared: Arc::clone(&shared), link, check, inbox };
         let tasks = tokio::spawn(supervise(Arc::clone(&shared), deliver)).abort_handle();
@@ -164,7 +141,7 @@ impl Link {
     /// Bytes of stream parcels that wait to be sent.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        lock(&self.shared.outbox).waiting()
+        self.shared.waiting.load(Ordering::Relaxed)
     }
 
     /// Waits until at most `bytes` wait, or gives why that will not be.
@@ -192,16 +169,7 @@ impl Link {
     /// What was counted so far.
     #[must_use]
     pub fn stats(&self) -> LinkStats {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let counts = &self.shared.counts;
-        LinkStats {
-            stream_sent: get(&counts.stream_sent),
-            datagram_sent: get(&counts.datagram_sent),
-            datagram_dropped: get(&counts.datagram_dropped),
-            received: get(&counts.received),
-            datagram_missing: get(&counts.datagram_missing),
-            datagrams_repeated: get(&counts.datagrams_repeated),
-        }
+        self.shared.counts.read()
     }
 }
 
@@ -225,11 +193,12 @@ impl Shared {
         }
         let mut rest = parcels;
         while !rest.is_empty() {
-            let taken =
-                wire::encode_batch_frame(outbox.batches, rest, &mut outbox.pending).map_err(End::from)?;
+            let taken = wire::encode_batch_frame(outbox.batches, rest, &mut outbox.pending);
+            assert!(taken > 0, "a frame has room for any parcel");
             outbox.batches += 1;
             rest = &rest[taken..];
         }
+        self.waiting.store(outbox.waiting(), Ordering::Relaxed);
         self.counts.stream_sent.fetch_add(parcels.len() as u64, Ordering::Relaxed);
         self.wake.notify_one();
         Ok(())
@@ -242,8 +211,7 @@ impl Shared {
         let mut rest = parcels;
         while !rest.is_empty() {
             outbox.datagram.clear();
-            let taken =
-                wire::encode_batch(outbox.number, rest, room, &mut outbox.datagram).map_err(End::from)?;
+            let taken = wire::encode_batch(outbox.number, rest, room, &mut outbox.datagram);
             if taken == 0 {
                 self.counts.datagram_dropped.fetch_add(rest.len() as u64, Ordering::Relaxed);
                 break;
@@ -322,7 +290,11 @@ async fn write_on(shared: &Shared, mut stream: SendStream) -> Result<std::conver
         let mut written = 0;
         while written < bytes.len() {
             written += stream.write(&bytes[written..]).await?;
-            lock(&shared.outbox).writing = bytes.len() - written;
+            {
+                let mut outbox = lock(&shared.outbox);
+                outbox.writing = bytes.len() - written;
+                shared.waiting.store(outbox.waiting(), Ordering::Relaxed);
+            }
             shared.moved.notify_waiters();
         }
         bytes.clear();

@@ -11,6 +11,7 @@
 //! | [`connection`] | one connection: who is at its other end, and why it ended |
 //! | [`control`] | typed frames both ways |
 //! | [`link`] | batches of parcels both ways, bounded |
+//! | `counts` | what is counted of a link |
 //! | [`plain`](mod@plain) | words of others, fit to be shown |
 //! | [`clock`] | the offset of the other machine's clock |
 //!
@@ -23,6 +24,7 @@ mod admission;
 pub mod clock;
 pub mod connection;
 pub mod control;
+mod counts;
 pub mod endpoint;
 mod frames;
 mod hello;
@@ -37,6 +39,7 @@ mod tls;
 
 pub use connection::{Connection, End, Peer, Who};
 pub use control::Control;
+pub use counts::LinkStats;
 pub use endpoint::{Options, Transport};
 pub use hello::engine;
 pub use hosts::{Host, Hosts};

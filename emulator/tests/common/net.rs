@@ -54,7 +54,7 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
 /// A frame of parcels.
 pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    assert_eq!(wire::encode_batch_frame(sequence, parcels, &mut bytes), Ok(parcels.len()));
+    assert_eq!(wire::encode_batch_frame(sequence, parcels, &mut bytes), parcels.len());
     bytes
 }
 

@@ -7,9 +7,14 @@ use volary_actors::base::Rng;
 use crate::faults::faults;
 
 /// Policies with the parameters worth varying; `#` stands for a small order.
-const POLICIES: [&str; 32] = [
+const POLICIES: [&str; 45] = [
     "latin-square = { order = # }",
     "latin-square = { order = #, preemption = false }",
+    "latin-square = { order = #, columns = 1 }",
+    "latin-square = { order = #, columns = 1, choices = 2 }",
+    "latin-square = { order = #, columns = 1, choices = 2, binding = \"late\" }",
+    "latin-square = { order = 1, choices = 3, patience = \"300ms\" }",
+    "latin-square = { order = #, choices = 2, binding = \"late\" }",
     "full-repetition = { order = # }",
     "full-repetition = { order = #, preempt = \"task\" }",
     "random = {}",
@@ -40,7 +45,18 @@ const POLICIES: [&str; 32] = [
     "yaq-c = {}",
     "yaq-c = { srpt = false }",
     "eagle = { retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
+    "naive = { scale = 0.02 }",
+    "late = { scale = 0.01, cap = 0.5 }",
+    "late = { running = \"0s\", report = \"200ms\", scan = \"100ms\", slow_task = 1.0, cap = 1.0 }",
+    "hadoop2 = { scale = 0.02, slow = 0.0 }",
+    "mantri = { report = \"200ms\" }",
+    "mantri = { report = \"50ms\", delta = 0.0, restarts = 9 }",
+    "dolly = { budget = 1.0, load = 1.0, straggler = 0.3 }",
+    "hedged = { quantile = 0.6, window = 20 }",
 ];
+
+/// Policies whose scheduler is the only one.
+const CENTRAL: [&str; 8] = ["gang", "central", "naive", "late", "hadoop2", "mantri", "dolly", "hedged"];
 
 /// Draws lots.
 pub(crate) struct Dice(Rng);
@@ -133,7 +149,7 @@ pub(crate) fn experiment(seed: u64) -> String {
     let mut site = Site::draw(&mut dice);
     let order = (1 + dice.below(5)).min(site.nodes);
     let policy = dice.pick(&POLICIES).replace('#', &order.to_string());
-    if policy.starts_with("gang") || policy.starts_with("central") {
+    if CENTRAL.iter().any(|name| policy.starts_with(name)) {
         site.schedulers = 1;
     }
     let tasks = 1 + dice.below(9);

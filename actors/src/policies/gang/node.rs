@@ -116,7 +116,8 @@ impl Machine for Node {
             | Input::Undelivered { .. }
             | Input::Fire(_)
             | Input::Done { .. }
-            | Input::Halted { .. } => {}
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

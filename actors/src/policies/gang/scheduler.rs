@@ -199,7 +199,7 @@ impl Machine for Scheduler {
                 }
             }
             Input::Start { epoch } => self.epoch = epoch as u16,
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
         }
     }
 }

@@ -84,7 +84,7 @@ impl Node {
         let (catalog, job) = (fx.catalog(), row.job);
         let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
         let first = if self.order == Order::Srjf { estimate } else { Span::ZERO };
-        for position in 0..row.len {
+        for position in 0..row.width {
             self.came += 1;
             let order = (first, created, self.came);
             self.queue.push(Reverse(Waiting {
@@ -196,7 +196,7 @@ impl Machine for Node {
                 self.forget(actor, fx);
             }
             Input::Up { actor } => self.teller.up(actor, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
         }
     }
 }

@@ -302,7 +302,11 @@ impl Machine for Node {
                     self.down.retain(|&s| u32::from(s) != back);
                 }
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

@@ -355,7 +355,11 @@ impl Machine for Late {
                 self.members.up(actor, fx.layout());
                 self.retry_stranded(fx);
             }
-            Input::Start { .. } | Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } => {}
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Gauged { .. } => {}
         }
     }
 }

@@ -23,12 +23,12 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: Bits::new(u32::from(row.len)), at: 0, began: Time::ZERO, stick: None }
+        Self { from, row, gone: Bits::new(u32::from(row.width)), at: 0, began: Time::ZERO, stick: None }
     }
 
     /// Marks positions of tasks as gone.
     pub(super) fn remove(&mut self, tasks: Tasks) {
-        for position in 0..self.row.len {
+        for position in 0..self.row.width {
             if tasks.contains(self.row.copy(position).task) {
                 self.gone.add(u32::from(position));
             }
@@ -37,7 +37,7 @@ impl Held {
 
     /// Positions from `at` on that are not gone.
     pub(super) fn left(&self) -> u32 {
-        (self.at..self.row.len).filter(|&position| !self.gone.has(u32::from(position))).count() as u32
+        (self.at..self.row.width).filter(|&position| !self.gone.has(u32::from(position))).count() as u32
     }
 
     pub(super) fn overlaps(&self, tasks: Tasks) -> bool {
@@ -50,7 +50,7 @@ impl Held {
 
     /// Moves to the first position from `at` on that is not gone.
     pub(super) fn seek(&mut self) -> Option<CopyId> {
-        while self.at < self.row.len {
+        while self.at < self.row.width {
             if !self.gone.has(u32::from(self.at)) {
                 return Some(self.row.copy(self.at));
             }

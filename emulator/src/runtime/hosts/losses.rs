@@ -6,7 +6,7 @@
 use super::protocol::{Account, Datagrams, Member};
 use crate::fidelity::HostVitals;
 use crate::fidelity::vitals::PathLoss;
-use crate::transport::link::LinkStats;
+use crate::transport::LinkStats;
 
 impl Datagrams {
     /// What a link counted.

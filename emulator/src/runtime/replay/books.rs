@@ -41,7 +41,8 @@ impl<'a> Ledger<'a> {
             | Effect::Tell { .. }
             | Effect::Arm { .. }
             | Effect::Run { .. }
-            | Effect::Halt { .. } => None,
+            | Effect::Halt { .. }
+            | Effect::Gauge { .. } => None,
         });
         match self {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),

@@ -1,0 +1,122 @@
+//! Dolly: clones of small jobs from the start.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler, within};
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::central::{Central, Cluster, Rule, View, Wish};
+
+/// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dolly {
+    /// ε: how probable it may be that a job has a straggler all the same.
+    pub epsilon: f64,
+    /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
+    pub straggler: f64,
+    /// β: share of the cluster's cores that may run clones.
+    pub budget: f64,
+    /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
+    pub load: f64,
+    /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
+    pub largest: u32,
+}
+
+impl Default for Dolly {
+    fn default() -> Self {
+        Self { epsilon: 0.05, straggler: 0.1, budget: 0.05, load: 0.8, largest: 10 }
+    }
+}
+
+impl Policy for Dolly {
+    const ABOUT: &'static str = "Dolly (Ananthanarayanan, Ghodsi, Shenker and Stoica, NSDI 2013)\n\
+        A central queue of tasks. When a small job arrives each of its n tasks gets c copies at once, the least \
+        with which the job has no straggler but with probability ε: c = ⌈ln(1 − (1 − ε)^(1/n)) / ln p⌉. That \
+        is if all of them find a core, on nodes of their own, within the budget for clones and the limit on \
+        load; if not, each task gets one. The first result counts, other copies are stopped.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "dolly")?;
+        within("epsilon", self.epsilon, 1e-9..=1.0 - 1e-9)?;
+        within("straggler", self.straggler, 1e-9..=0.999)?;
+        within("budget", self.budget, 0.0..=1.0)?;
+        within("load", self.load, 0.0..=1.0)
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Central::new(self.clone(), seat.layout))
+    }
+}
+
+impl Dolly {
+    /// Copies of each of a job's tasks with which it has a straggler with probability ε at most.
+    fn copies(&self, tasks: u32) -> u32 {
+        let task = 1.0 - (1.0 - self.epsilon).powf(1.0 / f64::from(tasks));
+        ((task.ln() / self.straggler.ln()).ceil() as u32).max(1)
+    }
+
+    /// Whether so many clones may be sent now.
+    fn affords(&self, clones: u32, cluster: Cluster) -> bool {
+        let Cluster { slots, free, waiting, backups } = cluster;
+        let share = |cores: u32| f64::from(cores) / f64::from(slots);
+        waiting == 0
+            && clones <= free
+            && share(backups + clones) <= self.budget
+            && share(slots.saturating_sub(free) + clones) <= self.load
+    }
+}
+
+impl Rule for Dolly {
+    /// The first look is the only one: it finds every task with one copy, or waiting.
+    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+        let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
+        if self.affords(more.saturating_mul(view.tasks), view.cluster) {
+            wishes.extend((0..more).flat_map(|_| (0..view.tasks).map(Wish::Backup)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::central::fixture::Table;
+
+    const NOBODY: [u32; 0] = [];
+
+    /// For ε = 0.05, p = 0.1: a task may straggle with 0.05, 0.0102, 0.00512, 0.000513.
+    #[test]
+    fn as_many_copies_as_the_formula_says() {
+        let dolly = Dolly::default();
+        assert_eq!([1, 5, 10, 100].map(|tasks| dolly.copies(tasks)), [2, 2, 3, 4]);
+        let rare = Dolly { straggler: 0.05, ..Dolly::default() };
+        assert_eq!([1, 2, 20, 1000].map(|tasks| rare.copies(tasks)), [1, 2, 2, 4]);
+    }
+
+    fn arrival(tasks: u32) -> Table {
+        (0..tasks).fold(Table::new(tasks), |table, task| table.running(task, 0, 0.0))
+    }
+
+    fn look(table: &Table) -> Vec<u32> {
+        table.look(&mut Dolly::default())
+    }
+
+    #[test]
+    fn small_jobs_are_cloned_as_a_whole() {
+        let dolly = &mut Dolly { budget: 0.3, ..Dolly::default() };
+        assert_eq!(arrival(2).free(50).look(dolly), [0, 1]);
+        assert_eq!(arrival(10).free(50).look(dolly), (0..10).chain(0..10).collect::<Vec<_>>());
+        assert_eq!(arrival(11).free(50).look(dolly), NOBODY);
+    }
+
+    /// A hundred cores: five for clones, eighty for all.
+    #[test]
+    fn clones_keep_to_their_budget_and_to_idle_hours() {
+        assert_eq!(look(&arrival(5).free(50)).len(), 5);
+        assert_eq!(look(&arrival(5).free(50).slots(100, 1)), NOBODY, "one more than the budget");
+        assert_eq!(look(&arrival(5).free(25)).len(), 5, "80 of 100");
+        assert_eq!(look(&arrival(5).free(24)), NOBODY, "81 of 100");
+        assert_eq!(look(&arrival(5).crowded()), NOBODY);
+    }
+}

@@ -1,0 +1,220 @@
+//! Speculative execution as Hadoop 2 has it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler, positive, within};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::Reporter;
+use crate::roles::central::rule::mean_and_deviation;
+use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+
+/// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
+/// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hadoop2 {
+    /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
+    pub finished: u32,
+    /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
+    pub finished_share: f64,
+    /// Standard deviations above the mean time of finished tasks from which on a task is slow
+    /// (`slowtaskthreshold`).
+    pub slow: f64,
+    /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
+    pub allowed: u32,
+    /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
+    pub allowed_of_tasks: f64,
+    /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
+    pub allowed_of_running: f64,
+    /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
+    pub scan: Span,
+    /// Time to the next look once something was backed up (`retry-after-speculate`).
+    pub rest: Span,
+    /// A copy that was not heard of for so long is taken to have done nothing since (`notHeartbeatedInAWhile`).
+    pub silence: Span,
+    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+    pub report: Span,
+    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    pub scale: f64,
+}
+
+impl Default for Hadoop2 {
+    fn default() -> Self {
+        Self {
+            finished: 1,
+            finished_share: 0.05,
+            slow: 1.0,
+            allowed: 10,
+            allowed_of_tasks: 0.01,
+            allowed_of_running: 0.1,
+            scan: Span::from_secs(1),
+            rest: Span::from_secs(15),
+            silence: Span::from_secs(9),
+            report: Span::from_secs(3),
+            scale: 1.0,
+        }
+    }
+}
+
+impl Policy for Hadoop2 {
+    const ABOUT: &'static str = "Hadoop 2 (DefaultSpeculator of Hadoop 2.7)\n\
+        A central queue of tasks. Once a twentieth of a job has finished, each look at it finds the task whose \
+        copy is expected to end longest after a new one would; if a core is free for which nothing waits, it \
+        gets a second copy. The next look is after a second, or after fifteen if a copy was sent. The first \
+        result counts, the other copy is stopped.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "hadoop2")?;
+        within("finished_share", self.finished_share, 0.0..=1.0)?;
+        within("slow", self.slow, 0.0..=1000.0)?;
+        within("allowed_of_tasks", self.allowed_of_tasks, 0.0..=1.0)?;
+        within("allowed_of_running", self.allowed_of_running, 0.0..=1.0)?;
+        within("scale", self.scale, 1e-6..=1e6)?;
+        positive("report", self.report.scale(self.scale))?;
+        positive("rest", self.rest.scale(self.scale))?;
+        positive("scan", self.scan.scale(self.scale))
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Central::new(Latest(self.clone()), seat.layout))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    }
+}
+
+/// Backs up what ends longest after a new copy would.
+#[derive(Debug)]
+struct Latest(Hadoop2);
+
+/// Progress below this counts as this (`LegacyTaskRuntimeEstimator`).
+const LEAST_PROGRESS: f64 = 0.0001;
+
+impl Latest {
+    /// Mean and standard deviation of what finished, s, if it is enough to judge by.
+    fn usual(&self, view: &View<'_>) -> Option<(f64, f64)> {
+        let share = f64::from(view.finished) / f64::from(view.tasks);
+        let enough = view.finished >= self.0.finished && share >= self.0.finished_share;
+        if enough { mean_and_deviation(view.took) } else { None }
+    }
+
+    /// How long an attempt is expected to take in all, s.
+    fn estimate(&self, attempt: &Attempt, view: &View<'_>) -> f64 {
+        let silent = view.now.since(attempt.heard) > self.0.silence.scale(self.0.scale);
+        let until = if silent { view.now } else { attempt.heard };
+        attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
+    }
+
+    /// How long after a new copy an attempt is expected to end, s, if it is slow.
+    fn value(&self, attempt: &Attempt, view: &View<'_>) -> Option<f64> {
+        let (mean, deviation) = self.usual(view)?;
+        let takes = self.estimate(attempt, view);
+        let value = takes - attempt.ran(view.now) - mean;
+        (takes > mean + self.0.slow * deviation && value > 0.0).then_some(value)
+    }
+
+    /// Backups the job may have at once.
+    fn allowed(&self, running: u32, view: &View<'_>) -> f64 {
+        let of_tasks = self.0.allowed_of_tasks * f64::from(view.tasks);
+        let of_running = self.0.allowed_of_running * f64::from(running);
+        f64::from(self.0.allowed).max(of_tasks.floor()).max(of_running)
+    }
+}
+
+impl Rule for Latest {
+    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+        let alone = view.attempts.alone().count() as u32;
+        let copied = (view.attempts.all().len() as u32 - alone) / 2;
+        if view.cluster.free == 0 || f64::from(copied) >= self.allowed(alone + copied, view) {
+            return;
+        }
+        let values = view.attempts.alone().filter_map(|a| Some((self.value(a, view)?, a.task)));
+        // Of equals the first task.
+        let best = values.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+        wishes.extend(best.map(|(_, task)| Wish::Backup(task)));
+    }
+
+    fn pause(&self, sent: bool) -> Option<Span> {
+        Some(if sent { self.0.rest } else { self.0.scan }.scale(self.0.scale))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::central::fixture::Table;
+
+    const NOBODY: [u32; 0] = [];
+
+    fn look(table: &Table) -> Vec<u32> {
+        table.look(&mut Latest(Hadoop2::default()))
+    }
+
+    /// Finished in 10, 10, 20 and 20 s: mean 15, deviation 5. A new copy at 100 s would end at 115.
+    fn table(tasks: u32) -> Table {
+        Table::new(tasks).finished(2, 10).finished(2, 20).at(100)
+    }
+
+    #[test]
+    fn the_best_is_what_ends_longest_after_a_new_copy() {
+        // Expected to end at 90 + 10 / 0.25 = 130, at 80 + 20 / 0.5 = 120, at 84 + 16 / 0.5 = 116.
+        let rule = Latest(Hadoop2::default());
+        let three = table(7).running(4, 90, 0.25).running(5, 80, 0.5).running(6, 84, 0.5);
+        let view = three.view();
+        let values: Vec<_> = view.attempts.all().iter().map(|a| rule.value(a, &view)).collect();
+        assert_eq!(values, [Some(15.0), Some(5.0), Some(1.0)]);
+        assert_eq!(look(&three), [4], "one a look");
+        assert_eq!(look(&three.clone().backup(4, 99, 0.0)), [5]);
+        assert_eq!(look(&three.free(0)), NOBODY);
+    }
+
+    #[test]
+    fn what_is_usual_or_ends_before_a_new_copy_is_left_alone() {
+        // In all 20 s, not more than mean and deviation.
+        assert_eq!(look(&table(5).running(4, 90, 0.5)), NOBODY);
+        // In all 40 s, but it ends at 110.
+        assert_eq!(look(&table(5).running(4, 70, 0.75)), NOBODY);
+        assert_eq!(look(&table(5).running(4, 70, 0.5)), [4]);
+    }
+
+    #[test]
+    fn a_twentieth_must_have_finished() {
+        let table = |tasks| Table::new(tasks).finished(1, 10).at(100).running(9, 50, 0.1);
+        assert_eq!((look(&table(20)), look(&table(21))), (vec![9], vec![]));
+        assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NOBODY);
+    }
+
+    /// Half done after 20 s: 40 s in all, it would end at 100. Heard of 9 s ago that stands, 10 s ago it does not.
+    #[test]
+    fn silence_is_no_progress() {
+        let silent = |heard| look(&table(5).at(heard + 9).silent(4, heard - 20, 0.5, heard));
+        assert_eq!(silent(80), NOBODY);
+        assert_eq!(look(&table(5).at(90).silent(4, 60, 0.5, 80)), [4], "30 s for half of it: 60 s in all");
+        // Never heard of: nothing is known for 9 s, and then it seems to stand still.
+        assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NOBODY);
+        assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
+    }
+
+    /// Ten at once, or 1 % of 2000 tasks, or a tenth of 150 that run.
+    #[test]
+    fn backups_have_a_cap() {
+        let rule = Latest(Hadoop2::default());
+        let allowed = |tasks, running| rule.allowed(running, &Table::new(tasks).view());
+        assert_eq!([allowed(50, 40), allowed(2000, 40), allowed(500, 150)], [10.0, 20.0, 15.0]);
+        let copied = (0..10).fold(table(30), |table, task| table.running(task, 0, 0.1).backup(task, 90, 0.1));
+        assert_eq!(look(&copied.running(20, 0, 0.1)), NOBODY);
+    }
+
+    #[test]
+    fn a_look_that_sent_something_is_followed_by_a_rest() {
+        let rule = Latest(Hadoop2 { scale: 0.01, ..Hadoop2::default() });
+        assert_eq!(
+            [false, true].map(|sent| rule.pause(sent)),
+            [10, 150].map(|ms| Some(Span::from_millis(ms)))
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! LATE: back up what will end last.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler, positive, within};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::Reporter;
+use crate::roles::central::rule::quantile;
+use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+
+/// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Late {
+    /// How long a copy runs before it can be a straggler.
+    pub running: Span,
+    /// SpeculativeCap: share of the cluster's cores that may run backups.
+    pub cap: f64,
+    /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
+    /// backups.
+    pub slow_node: f64,
+    /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
+    pub slow_task: f64,
+    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+    pub report: Span,
+    /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
+    pub scan: Span,
+    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    pub scale: f64,
+}
+
+impl Default for Late {
+    fn default() -> Self {
+        let (running, every) = (Span::from_secs(60), Span::from_secs(3));
+        let (cap, slow_node, slow_task) = (0.1, 0.25, 0.25);
+        Self { running, cap, slow_node, slow_task, report: every, scan: every, scale: 1.0 }
+    }
+}
+
+impl Policy for Late {
+    const ABOUT: &'static str = "LATE (Zaharia, Konwinski, Joseph, Katz and Stoica, OSDI 2008)\n\
+        A central queue of tasks. When cores are free for which nothing waits, the tasks that will take longest \
+        at the rate seen so far get a second copy: those slower than a quarter of their job's tasks, never on a \
+        node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
+        first result counts, the other copy is stopped.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "late")?;
+        within("cap", self.cap, 0.0..=1.0)?;
+        within("slow_node", self.slow_node, 0.0..=1.0)?;
+        within("slow_task", self.slow_task, 0.0..=1.0)?;
+        within("scale", self.scale, 1e-6..=1e6)?;
+        positive("report", self.report.scale(self.scale))?;
+        positive("scan", self.scan.scale(self.scale))
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Central::new(Longest::new(self, seat.layout.nodes()), seat.layout))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    }
+}
+
+#[derive(Debug)]
+struct Longest {
+    terms: Late,
+    running: Span,
+    /// What each node has done of copies that finished or run, in billionths of a copy.
+    done: Vec<i64>,
+    /// What a node must have done to get backups.
+    least: f64,
+}
+
+impl Longest {
+    fn new(terms: &Late, nodes: u32) -> Self {
+        let running = terms.running.scale(terms.scale);
+        Self { terms: terms.clone(), running, done: vec![0; nodes as usize], least: 0.0 }
+    }
+
+    /// The rate below which tasks of a job are slow; those that finished had theirs, those that were not heard
+    /// of yet tell nothing.
+    fn slow(&self, view: &View<'_>) -> Option<f64> {
+        let finished = view.took.iter().map(|took| 1.0 / took.as_secs_f64());
+        let running = view.farthest().map(|attempt| attempt.rate(view.now)).filter(|&rate| rate > 0.0);
+        quantile(&mut finished.chain(running).collect::<Vec<_>>(), self.terms.slow_task)
+    }
+
+    /// How many more backups may run.
+    fn room(&self, view: &View<'_>) -> usize {
+        let most = (self.terms.cap * f64::from(view.cluster.slots)).ceil() as u32;
+        view.cluster.free.min(most.saturating_sub(view.cluster.backups)) as usize
+    }
+}
+
+impl Rule for Longest {
+    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+        let room = self.room(view);
+        let old = |attempt: &&Attempt| view.now.since(attempt.since) >= self.running;
+        let mut slow: Vec<&Attempt> = view.attempts.alone().filter(old).collect();
+        if room == 0 || slow.is_empty() {
+            return;
+        }
+        let Some(rate) = self.slow(view) else { return };
+        slow.retain(|attempt| attempt.rate(view.now) < rate);
+        if slow.is_empty() {
+            return;
+        }
+        slow.sort_by(|a, b| b.left(view.now).total_cmp(&a.left(view.now)).then(a.task.cmp(&b.task)));
+        wishes.extend(slow.iter().take(room).map(|attempt| Wish::Backup(attempt.task)));
+        let mut done: Vec<f64> = self.done.iter().map(|&done| done as f64).collect();
+        self.least = quantile(&mut done, self.terms.slow_node).unwrap_or(0.0);
+    }
+
+    fn pause(&self, _: bool) -> Option<Span> {
+        Some(self.terms.scan.scale(self.terms.scale))
+    }
+
+    fn serves(&self, node: u32) -> bool {
+        self.done[node as usize] as f64 >= self.least
+    }
+
+    fn progressed(&mut self, node: u32, gain: i64) {
+        self.done[node as usize] += gain;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Score;
+    use crate::roles::central::fixture::Table;
+
+    fn rule() -> Longest {
+        Longest::new(&Late::default(), 4)
+    }
+
+    /// Eight tasks at 100 s: four finished in 50 s, two run at the same rate, one at a quarter of it, one has
+    /// done more at a lower rate still but for long.
+    fn table() -> Table {
+        Table::new(8)
+            .finished(4, 50)
+            .at(100)
+            .running(4, 80, 0.4)
+            .running(5, 80, 0.4)
+            .running(6, 20, 0.4)
+            .running(7, 0, 0.4)
+    }
+
+    #[test]
+    fn the_slow_task_with_the_most_left_comes_first() {
+        // Rates: 0.02 six times, 0.005, 0.004: the 25th percentile is 0.02 − 0.25 · 0.015.
+        assert!((rule().slow(&table().view()).unwrap() - 0.016_25).abs() < 1e-12);
+        // Left: 120 s of task 6, 150 s of task 7.
+        assert_eq!(table().look(&mut rule()), [7, 6]);
+        assert_eq!(table().free(1).look(&mut rule()), [7]);
+    }
+
+    #[test]
+    fn backups_have_a_cap() {
+        let slots = |slots, backups| table().slots(slots, backups).look(&mut rule());
+        assert_eq!((slots(20, 0), slots(20, 1), slots(20, 2)), (vec![7, 6], vec![7], vec![]));
+    }
+
+    #[test]
+    fn what_has_just_begun_or_has_a_backup_gets_none() {
+        assert_eq!(table().backup(7, 99, 0.0).look(&mut rule()), [6]);
+        let young = |since| Table::new(4).finished(3, 10).at(100).running(3, since, 0.01).look(&mut rule());
+        assert_eq!((young(40), young(41)), (vec![3], vec![]));
+    }
+
+    /// The node with the least done is no place for a backup; progress that is stopped is none.
+    #[test]
+    fn slow_nodes_get_no_backups() {
+        let mut rule = rule();
+        for node in 0..4 {
+            rule.progressed(node, i64::from(Score::ALL.0) * i64::from(node + 1));
+        }
+        rule.progressed(3, -3 * i64::from(Score::ALL.0));
+        table().look(&mut rule);
+        // Done: 1, 2, 3, 1; the 25th percentile is 1.
+        assert_eq!([0, 1, 2, 3].map(|node| rule.serves(node)), [true; 4]);
+        rule.progressed(0, -1);
+        table().look(&mut rule);
+        assert_eq!([0, 1, 2, 3].map(|node| rule.serves(node)), [false, true, true, true]);
+    }
+}

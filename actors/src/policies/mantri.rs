@@ -1,0 +1,179 @@
+//! Mantri: a copy must be worth its cores.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler, positive, within};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::Reporter;
+use crate::roles::central::rule::mean;
+use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+
+/// Parameters of Mantri; letters and defaults are the paper's.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Mantri {
+    /// δ: how probable it must be that one more copy lowers the time that all copies take together.
+    pub delta: f64,
+    /// Δ: how often nodes report how far their copies are and the scheduler looks at a job. A copy that has run
+    /// for less is taken to be a fresh one, and only one that takes Δ longer than a fresh one is stopped and
+    /// begun anew.
+    pub report: Span,
+    /// γ: how often a task is begun anew at most.
+    pub restarts: u32,
+    /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
+    pub scale: f64,
+}
+
+impl Default for Mantri {
+    fn default() -> Self {
+        Self { delta: 0.25, report: Span::from_secs(10), restarts: 3, scale: 1.0 }
+    }
+}
+
+impl Policy for Mantri {
+    const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
+        A central queue of tasks. With c copies of a task running, one more is sent if what is left of it \
+        exceeds (c + 1) / c times a new run with probability δ, that is if less core time is expected in all; \
+        new runs take what finished tasks of the job took. Only free cores for which nothing waits get copies; \
+        while tasks wait, a copy that takes clearly longer than a new run is stopped and begun anew elsewhere. \
+        The first result counts, other copies are stopped.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "mantri")?;
+        within("delta", self.delta, 0.0..=1.0)?;
+        within("scale", self.scale, 1e-6..=1e6)?;
+        positive("report", self.report.scale(self.scale))
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        let every = self.report.scale(self.scale);
+        Box::new(Central::new(Frugal { delta: self.delta, every, restarts: self.restarts }, seat.layout))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    }
+}
+
+#[derive(Debug)]
+struct Frugal {
+    delta: f64,
+    every: Span,
+    restarts: u32,
+}
+
+impl Frugal {
+    /// How long an attempt takes on, s: as a fresh one would, until it can have reported.
+    fn left(&self, attempt: &Attempt, fresh: f64, view: &View<'_>) -> f64 {
+        if view.now.since(attempt.since) > self.every {
+            attempt.left(view.now)
+        } else {
+            (fresh - attempt.ran(view.now)).max(0.0)
+        }
+    }
+
+    /// How probable it is that one more copy of a task lowers the time of all, with `copies` running and `left`
+    /// seconds to the first result: P(left > (c + 1) / c · new).
+    fn gain(copies: u32, left: f64, took: &[Span]) -> f64 {
+        let c = f64::from(copies);
+        let lower = took.iter().filter(|new| left > (c + 1.0) / c * new.as_secs_f64()).count();
+        lower as f64 / took.len() as f64
+    }
+
+    /// What is to be done for a task whose latest copy is `attempt`.
+    fn wish(&self, attempt: &Attempt, left: f64, fresh: f64, view: &View<'_>) -> Option<Wish> {
+        let copies = view.attempts.copies(attempt.task);
+        if view.cluster.free > 0 {
+            let pays = Self::gain(copies, left, view.took) > self.delta;
+            return pays.then_some(Wish::Backup(attempt.task));
+        }
+        let before = view.restarted.iter().filter(|&&task| task == attempt.task).count();
+        let clearly = left > fresh + self.every.as_secs_f64() && before < self.restarts as usize;
+        let anew = view.cluster.waiting > 0 && copies == 1 && clearly;
+        anew.then_some(Wish::Restart(attempt.task, attempt.number))
+    }
+}
+
+impl Rule for Frugal {
+    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+        let Some(fresh) = mean(view.took) else { return };
+        let mut slow: Vec<(f64, &Attempt)> = Vec::new();
+        for attempt in view.attempts.all() {
+            // Once a task: at the latest of its copies.
+            if view.attempts.of(attempt.task).next() == Some(attempt) {
+                let lefts = view.attempts.of(attempt.task).map(|copy| self.left(copy, fresh, view));
+                slow.push((lefts.fold(f64::INFINITY, f64::min), attempt));
+            }
+        }
+        slow.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.task.cmp(&b.1.task)));
+        wishes.extend(slow.iter().filter_map(|&(left, attempt)| self.wish(attempt, left, fresh, view)));
+    }
+
+    fn pause(&self, _: bool) -> Option<Span> {
+        Some(self.every)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::central::fixture::Table;
+
+    const NOBODY: [u32; 0] = [];
+
+    fn rule() -> Frugal {
+        Frugal { delta: 0.25, every: Span::from_secs(10), restarts: 3 }
+    }
+
+    /// Finished in 10, 20, 30 and 40 s: mean 25.
+    fn table() -> Table {
+        Table::new(8).finished(1, 10).finished(1, 20).finished(1, 30).finished(1, 40).at(100)
+    }
+
+    #[test]
+    fn the_probability_that_a_copy_saves_core_time() {
+        let took = [10, 20, 30, 40].map(Span::from_secs);
+        let gain = |copies, left| Frugal::gain(copies, left, &took);
+        // One copy: twice a new run. Two copies: one and a half times.
+        assert_eq!([gain(1, 20.0), gain(1, 20.1), gain(1, 40.1), gain(1, 81.0)], [0.0, 0.25, 0.5, 1.0]);
+        assert_eq!([gain(2, 15.0), gain(2, 15.1), gain(2, 30.1), gain(2, 61.0)], [0.0, 0.25, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn a_copy_is_sent_if_the_probability_exceeds_delta() {
+        // 50 s for half of it: 50 s are left, more than twice 10 or 20 s.
+        assert_eq!(table().running(4, 50, 0.5).look(&mut rule()), [4]);
+        // 40 s are left: more than twice 10 s only.
+        assert_eq!(table().running(4, 60, 0.5).look(&mut rule()), NOBODY);
+        // A fresh copy beside it would take the mean, 25 s: with two copies less than 30 s is not enough.
+        assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut rule()), NOBODY);
+        // But both slow, 50 s and 40 s left.
+        assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut rule()), [4]);
+    }
+
+    #[test]
+    fn what_takes_longest_comes_first_and_what_is_silent_takes_for_ever() {
+        let table = table().running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
+        assert_eq!(table.look(&mut rule()), [6, 5, 4]);
+        assert_eq!(
+            Table::new(4).at(100).running(0, 0, 0.01).look(&mut rule()),
+            NOBODY,
+            "nothing to judge by"
+        );
+    }
+
+    /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.
+    #[test]
+    fn while_tasks_wait_a_straggler_is_begun_anew() {
+        let left = |since| table().crowded().running(4, since, 0.5).wishes(&mut rule());
+        assert_eq!((left(65), left(64)), (vec![], vec![Wish::Restart(4, 0)]));
+        let twice = table().crowded().running(4, 50, 0.5).restarted(4).restarted(4).restarted(5);
+        assert_eq!(twice.wishes(&mut rule()), [Wish::Restart(4, 0)]);
+        assert_eq!(twice.restarted(4).wishes(&mut rule()), []);
+        assert_eq!(table().free(0).running(4, 0, 0.1).wishes(&mut rule()), [], "nobody would take its core");
+        assert_eq!(table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).wishes(&mut rule()), []);
+    }
+}

@@ -1,0 +1,120 @@
+//! Speculative execution as the first Hadoop had it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Policy, Seat, one_scheduler, positive, within};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::roles::Reporter;
+use crate::roles::central::{Central, Rule, View, Wish};
+
+/// Parameters of naive speculation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Naive {
+    /// How long a copy runs before it can be a straggler (as the LATE paper says).
+    pub running: Span,
+    /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
+    pub behind: f64,
+    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+    pub report: Span,
+    /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
+    pub scan: Span,
+    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    pub scale: f64,
+}
+
+impl Default for Naive {
+    fn default() -> Self {
+        let (running, every) = (Span::from_secs(60), Span::from_secs(3));
+        Self { running, behind: 0.2, report: every, scan: every, scale: 1.0 }
+    }
+}
+
+impl Policy for Naive {
+    const ABOUT: &'static str = "Naive speculation (Hadoop 1, as Zaharia et al., OSDI 2008, describe it)\n\
+        A central queue of tasks. A task whose only copy has run for a minute and is a fifth of its work behind \
+        the mean of its job gets a second copy when a core is free for which nothing waits; the first result \
+        counts, the other copy is stopped. The mean counts tasks that have not begun as nothing done.";
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        one_scheduler(layout, "naive")?;
+        within("behind", self.behind, 0.0..=1.0)?;
+        within("scale", self.scale, 1e-6..=1e6)?;
+        positive("report", self.report.scale(self.scale))?;
+        positive("scan", self.scan.scale(self.scale))
+    }
+
+    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        let rule = Behind {
+            running: self.running.scale(self.scale),
+            by: self.behind,
+            scan: self.scan.scale(self.scale),
+        };
+        Box::new(Central::new(rule, seat.layout))
+    }
+
+    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    }
+}
+
+#[derive(Debug)]
+struct Behind {
+    running: Span,
+    by: f64,
+    scan: Span,
+}
+
+impl Rule for Behind {
+    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+        if view.cluster.free > 0 {
+            let mean = view.score() / f64::from(view.tasks);
+            let slow = view.attempts.alone().filter(|attempt| {
+                view.now.since(attempt.since) >= self.running && attempt.score.share() < mean - self.by
+            });
+            wishes.extend(slow.map(|attempt| Wish::Backup(attempt.task)));
+        }
+    }
+
+    fn pause(&self, _: bool) -> Option<Span> {
+        Some(self.scan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::roles::central::fixture::Table;
+
+    const NOBODY: [u32; 0] = [];
+
+    /// Ten tasks: five finished, four halfway, one at some score: the mean is 0.7 and a tenth of that score.
+    fn look(score: f64, ran: u64) -> Vec<u32> {
+        let mut table = Table::new(10).finished(5, 30).at(100);
+        for task in 5..9 {
+            table = table.running(task, 70, 0.5);
+        }
+        let mut rule = Behind { running: Span::from_secs(60), by: 0.2, scan: Span::from_secs(3) };
+        table.running(9, 100 - ran, score).look(&mut rule)
+    }
+
+    #[test]
+    fn a_fifth_behind_the_mean_after_a_minute() {
+        assert_eq!(look(0.1, 60), [9]);
+        assert_eq!(look(0.1, 59), NOBODY);
+        // 0.7 + s / 10 − 0.2 > s below 5/9.
+        assert_eq!((look(0.555, 60), look(0.556, 60)), (vec![9], vec![]));
+    }
+
+    #[test]
+    fn one_backup_a_task_and_none_without_a_core() {
+        let mut rule = Behind { running: Span::from_secs(60), by: 0.2, scan: Span::from_secs(3) };
+        let table = Table::new(2).finished(1, 30).at(100).running(1, 0, 0.1);
+        assert_eq!(table.look(&mut rule), [1]);
+        assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
+        assert_eq!(table.backup(1, 90, 0.0).look(&mut rule), NOBODY);
+    }
+}
