@@ -193,8 +193,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A message holds no sequence, so nothing in it needs a limit. Integers of one length make a parcel a third longer than
-/// short ones would, and take a quarter of the codec's time less.
+/// A message holds no sequence, so nothing in it needs a limit. Integers of one length make a parcel a third longer
+/// than short ones would, and take a quarter of the codec's time less.
 const MESSAGE: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 /// Bytes of a parcel without its message.
