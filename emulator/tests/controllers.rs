@@ -7,12 +7,12 @@ mod common;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, Command};
+use std::time::Duration;
 
-use common::binary::{lines, text};
-use common::net::{Net, PATIENT, relay, within};
-use common::worlds;
+use common::binary::lines;
+use common::net::{Net, relay, within};
+use common::{cluster, worlds};
 use serde_json::Value;
 use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
@@ -54,12 +54,7 @@ impl Stage {
 
     /// `volary run` in the background.
     fn run(&self) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["run", "e.toml", "--runtime", "hosts", "--hosts", "lab.toml", "--quiet", "--out", "r"])
-            .current_dir(self.net.folder(""))
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        cluster::run(&self.net.folder(""), "e.toml", "lab.toml", "r")
     }
 
     fn out(&self) -> PathBuf {
@@ -67,7 +62,7 @@ impl Stage {
     }
 
     fn manifest(&self) -> Value {
-        serde_json::from_slice(&fs::read(self.out().join("manifest.json")).unwrap()).unwrap()
+        cluster::manifest(&self.out())
     }
 }
 
@@ -152,15 +147,9 @@ impl Agent {
     }
 }
 
-/// Ends a run that should end by itself; returns its status and what it said.
-async fn finish(mut run: Child) -> (Option<i32>, String) {
-    let late = Instant::now() + PATIENT;
-    while run.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < late, "the run does not end");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    let output = run.wait_with_output().unwrap();
-    (output.status.code(), text(&output.stderr))
+/// Ends a run that should end by itself, while the agents go on; returns its status and what it said.
+async fn finish(run: Child) -> (Option<i32>, String) {
+    tokio::task::spawn_blocking(|| cluster::finish(run)).await.unwrap()
 }
 
 #[tokio::test]
@@ -191,6 +180,21 @@ async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
     assert!(!said.contains("random with"), "{said}");
     let summary = lines(&fs::read_to_string(stage.out().join("summary.jsonl")).unwrap());
     assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
+}
+
+/// One that says nothing does not keep the others from being asked; it is the one that is named.
+#[tokio::test]
+async fn hosts_are_asked_all_at_once() {
+    let mut stage = Stage::new(&["h2"]);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (h1, h2) = (silent.local_addr().unwrap(), stage.doors[0].0.address().unwrap());
+    stage.hosts([(&"h1", h1), (&"h2", h2)].into_iter());
+    let run = stage.run();
+    let host = Agent::taken(&mut stage.doors[0].1).await;
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains(&format!("host h1 at {h1}: no answer within")), "{said}");
+    assert_eq!(within(host.connection.ended()).await, volary::transport::End::Done, "it is free at once");
 }
 
 #[tokio::test]

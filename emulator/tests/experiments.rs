@@ -77,6 +77,12 @@ fn murmuration_keeps_its_worked_examples() {
     assert_claims(&small("murmuration/fig8.toml", &[&trace]), &[]);
 }
 
+#[test]
+fn stragglers_are_backed_up() {
+    let experiment = small("stragglers/speculation.toml", &["workload.synthetic.jobs=200"]);
+    assert_claims(&experiment, &["long and severe bursts", "LATE has", "clones for all"]);
+}
+
 /// One cell in which the latin square wins and one in which it loses.
 #[test]
 fn stragglers_decide_where_bursts_outlast_tasks() {

@@ -6,10 +6,13 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::hostile::{Guest, Hostile, hello};
-use common::net::{Net, Rig, batch, frame, parcel, relay, within};
+use common::net::{Net, Rig, batch, frame, parcel, relay, relay_at, within};
+use tokio::sync::Notify;
 use volary::transport::connection::Close;
 use volary::transport::link::{SendError, What};
 use volary::transport::{Control, End, Options, Role, Transport};
@@ -336,6 +339,76 @@ async fn half_open_handshakes_keep_nobody_out() {
     within(elsewhere.connect("h1", rig.address())).await.expect("their source is full, and no other");
     let beside = rig.net.connector("controller");
     within(beside.connect("h1", rig.address())).await.expect("they have had their turn");
+    rig.exchange(100).await;
+}
+
+/// Who is slow gives way when all places are taken, is told, and calls again.
+#[tokio::test]
+async fn who_is_called_off_calls_again() {
+    let patience = Duration::from_secs(600);
+    let mut rig = Rig::new(Options { handshakes: 1, per_source: 1, patience, ..Options::default() }).await;
+    rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
+    let (answered, heard) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    // It learns how to prove its address, and for a while nothing more.
+    let slow = relay(rig.address(), {
+        let (answered, heard) = (Arc::clone(&answered), Arc::clone(&heard));
+        move |to_client, before| {
+            if to_client && before > 0 {
+                answered.notify_one();
+            }
+            (!to_client || before == 0 || heard.load(Ordering::Relaxed)).then_some(Duration::ZERO)
+        }
+    });
+    let (slow, caller) = (slow.await, rig.net.connector("controller"));
+    let calling = tokio::spawn(async move { caller.connect("h1", slow).await });
+    within(answered.notified()).await;
+    // The only place is taken, and nobody's turn is over before the second.
+    let elsewhere = rig.net.connector_at("controller", [127, 0, 0, 2]);
+    within(elsewhere.connect("h1", rig.address())).await.expect("the slow one gives way");
+    assert!(!calling.is_finished());
+    heard.store(true, Ordering::Relaxed);
+    within(calling).await.unwrap().expect("it calls again");
+    // The same for one that is certified and says nothing.
+    let folder = rig.net.folder("h3");
+    let (mute, address) = (Hostile::new(&folder, Some(&folder)), rig.address());
+    let refused = tokio::spawn(async move { mute.refused(address).await });
+    within(rig.accepted.next()).await.unwrap();
+    within(rig.accepted.next()).await.unwrap();
+    while !refused.is_finished() {
+        let both = async { tokio::join!(elsewhere.connect("h1", address), rig.accepted.next()) };
+        within(both).await.0.expect("the mute one gives way");
+    }
+    assert_eq!(refused.await.unwrap(), End::Full);
+    rig.exchange(100).await;
+}
+
+/// More hosts than there are places link up at once, while some stall: all get in.
+#[tokio::test]
+async fn a_crowd_of_sources_gets_in() {
+    let patience = Duration::from_secs(600);
+    let options = Options { handshakes: 4, per_source: 2, per_name: 32, patience, ..Options::default() };
+    let mut rig = Rig::new(options).await;
+    let address = rig.address();
+    let folder = rig.net.folder("h3");
+    let mut stalled = tokio::task::JoinSet::new();
+    for host in 10..16 {
+        let deaf = relay_at([127, 0, 0, host], address, |to_client, before| {
+            (!to_client || before == 0).then_some(Duration::ZERO)
+        });
+        stalled.spawn(Hostile::new(&folder, None).knock(deaf.await));
+    }
+    rig.refused_since(&rig.server.refusals(), |now| now.full).await;
+    let crowd: Vec<_> = (20..32).map(|host| rig.net.connector_at("controller", [127, 0, 0, host])).collect();
+    let mut calls = tokio::task::JoinSet::new();
+    for one in crowd {
+        calls.spawn(async move { one.connect("h1", address).await.map(|peer| (one, peer)) });
+    }
+    let mut inside = Vec::new();
+    while let Some(called) = within(calls.join_next()).await {
+        inside.push(called.unwrap().expect("all get in"));
+        within(rig.accepted.next()).await.unwrap();
+    }
+    assert_eq!(inside.len(), 12);
     rig.exchange(100).await;
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::node::Node;
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -121,13 +121,8 @@ pub(super) fn check_probes(big: f64, ratio: f64, timeout: Span) -> Result<(), St
     if !(big > 0.0 && big <= 1.0) {
         return Err(format!("big_partition: must be above 0 and at most 1, not {big}"));
     }
-    if !(1.0..=1000.0).contains(&ratio) {
-        return Err(format!("probe_ratio: must be between 1 and 1000, not {ratio}"));
-    }
-    if timeout == Span::ZERO {
-        return Err("probe_timeout: must be longer than zero".into());
-    }
-    Ok(())
+    within("probe_ratio", ratio, 1.0..=1000.0)?;
+    positive("probe_timeout", timeout)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use self::node::Node;
 use self::scheduler::Scheduler;
-use super::{Policy, Seat, one_scheduler};
+use super::{Policy, Seat, one_scheduler, positive};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -36,9 +36,7 @@ impl Policy for Gang {
         job with more tasks than cores runs in several slices.";
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        if self.quantum == Span::ZERO {
-            return Err("quantum: must be longer than zero".into());
-        }
+        positive("quantum", self.quantum)?;
         if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
             return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
         }

@@ -19,7 +19,7 @@ mod teller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -142,9 +142,7 @@ impl Policy for Murmuration {
         if layout.schedulers() > u32::from(u16::MAX) {
             return Err("murmuration numbers at most 65535 schedulers; lower cluster.schedulers".into());
         }
-        if self.ask_timeout == Span::ZERO {
-            return Err("ask_timeout: must be longer than zero".into());
-        }
+        positive("ask_timeout", self.ask_timeout)?;
         if self.spread == Spread::Epidemic && self.fan_out == 0 {
             return Err("fan_out: must be at least 1".into());
         }

@@ -6,7 +6,7 @@ mod worker;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
@@ -59,10 +59,7 @@ impl Policy for Peacock {
         if layout.schedulers() > u32::from(u16::MAX) {
             return Err("peacock numbers at most 65535 schedulers; lower cluster.schedulers".into());
         }
-        if self.interval == Span::ZERO {
-            return Err("interval: must be longer than zero".into());
-        }
-        Ok(())
+        positive("interval", self.interval)
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -52,9 +52,7 @@ impl Policy for Sparrow {
         come first served; the core is held for the round trip. Left-over reservations are cancelled.";
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        if !(self.probe_ratio >= 1.0 && self.probe_ratio <= 1000.0) {
-            return Err(format!("probe_ratio: must be between 1 and 1000, not {}", self.probe_ratio));
-        }
+        within("probe_ratio", self.probe_ratio, 1.0..=1000.0)?;
         if self.form == Form::Pairs && (self.group == 0 || self.group > layout.nodes()) {
             return Err(format!(
                 "group: must be between 1 and the {} servers, not {}",
@@ -62,10 +60,7 @@ impl Policy for Sparrow {
                 self.group
             ));
         }
-        if self.probe_timeout == Span::ZERO {
-            return Err("probe_timeout: must be longer than zero".into());
-        }
-        Ok(())
+        positive("probe_timeout", self.probe_timeout)
     }
 
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use self::node::Node;
 use self::snapshot::Snapshot;
-use super::{Policy, Seat};
+use super::{Policy, Seat, positive};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -69,9 +69,7 @@ impl Policy for YaqD {
         if self.silent && layout.workers() != layout.nodes() {
             return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
         }
-        if self.heartbeat == Span::ZERO {
-            return Err("heartbeat: must be longer than zero".into());
-        }
+        positive("heartbeat", self.heartbeat)?;
         if !(self.nodes > 0.0 && self.nodes <= 1.0) {
             return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
         }

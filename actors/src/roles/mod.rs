@@ -13,7 +13,6 @@
 //! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
 //! | [`members`] | the nodes believed alive: picking and sampling |
 //! | [`ahead`] | what a central scheduler reckons is ahead of a task at every node |
-//! | [`waits`] | the work expected at every node, the least at hand |
 //! | [`bits`] | which nodes have long work |
 //! | [`jobs`] | open jobs and which of their tasks are done |
 //! | [`waits`] | the work expected at every node, the least at hand |

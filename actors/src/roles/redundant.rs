@@ -235,9 +235,9 @@ impl Redundant {
             let tasks = placed.open.spec.tasks;
             for at in 0..tasks {
                 let group @ (base, len) = design.group(at, tasks);
-                let server = placed.servers[at as usize];
-                let choosing = || placed.choosing.iter().any(|choice| choice.base == base);
-                if !lost(at, server) || (server.is_none() && choosing()) {
+                // A row that has never gone to anybody is not lost.
+                let waits = || placed.choosing.iter().any(|c| c.base == base && at - base >= c.given());
+                if !lost(at, placed.servers[at as usize]) || waits() {
                     continue;
                 }
                 let held = design.row(job, group, at - base, 0);
@@ -490,6 +490,21 @@ mod tests {
         let cancel = Probe::Cancel { job: JOB, group: 0 }.into();
         assert_eq!(late, [(a, grant(1)), (a, done), (b, cancel)]);
         assert_eq!(bench.hear(b, claim), [(b, Probe::Nothing { job: JOB, group: 0 }.into())]);
+    }
+
+    /// All nodes die, one of them with a row; when it is back it gets that row again, and a place for the other.
+    #[test]
+    fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
+        let mut bench = bench(Design { order: 2, columns: 1, choices: 2, late: true, ..LATIN }, 2, 2);
+        let asked = bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let [a, b] = [asked[0].0, asked[1].0];
+        bench.hear(a, Probe::Claim { job: JOB, group: 0, repair: false });
+        bench.step(Input::Down { actor: b });
+        assert_eq!(sends(&bench.step(Input::Down { actor: a })), [], "nobody is left");
+        let sent = sends(&bench.step(Input::Up { actor: a }));
+        let place = Probe::Reserve { job: JOB, group: 0, count: 1, repair: true }.into();
+        let row = Row { job: JOB, base: 0, len: 2, turn: 0, width: 1, attempt: 2 };
+        assert_eq!(sent, [(a, Launch::Row(row).into()), (a, place)]);
     }
 
     /// The last node with a place dies, and others are asked; the end of a group makes places void.

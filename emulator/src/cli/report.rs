@@ -8,7 +8,7 @@ use clap::Args;
 use super::{print, style};
 use crate::report::{Study, table};
 use crate::results::{Cell, Summary};
-use crate::rundir;
+use crate::rundir::{self, Error, Hold};
 use crate::spec::claims::{self, Claim};
 
 /// Show the results of run directories, together if they are shards of one experiment, and write their report.
@@ -26,25 +26,37 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let own = match (&options.out, options.runs.as_slice()) {
+        (None, [run]) => Some(run),
+        _ => None,
+    };
+    if let Some(own) = own {
+        rundir::load_manifest(own)?; // nothing is made in a folder that holds no run
+    }
+    // Held while it is read: a run that ends just now writes more than was there before.
+    let held = own.map(|own| Hold::take(own));
     let mut study = rundir::merge(&options.runs)?;
     if options.runs.len() > 1 {
         judge_again(&mut study);
     }
-    let out = match (&options.out, options.runs.as_slice()) {
-        (Some(out), _) | (None, [out]) => Some(out),
-        (None, _) => None,
+    let said = match held.or_else(|| options.out.as_ref().map(|out| Hold::take(out))) {
+        None => "name a folder with --out to write a report".to_owned(),
+        Some(Err(Error::Locked { pid, .. })) => {
+            format!(
+                "process {pid} is at work there, so no report was written; name another folder with --out"
+            )
+        }
+        Some(held) => {
+            let held = held?;
+            held.write(&study)?;
+            format!("report: {}", held.root().join(rundir::REPORT).display())
+        }
     };
-    if let Some(out) = out {
-        rundir::write_outputs(out, &study)?;
-    }
     if options.json {
         print(&table::json_lines(&study))?;
     } else {
         print(&table::text(&study, style()))?;
-        match out {
-            Some(out) => print(&format!("report: {}", out.join(rundir::REPORT).display()))?,
-            None => print("name a folder with --out to write a report")?,
-        }
+        print(&said)?;
     }
     Ok(ExitCode::SUCCESS)
 }

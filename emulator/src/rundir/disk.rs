@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{damaged, io};
-use super::{Error, MANIFEST};
+use super::{CELLS, Error, MANIFEST};
 use crate::record::manifest::{Manifest, State};
 
 /// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
@@ -19,10 +19,13 @@ const ROOM: usize = 64;
 const TRIES: u32 = 20;
 const APART: Duration = Duration::from_millis(5);
 
+/// The file that whoever runs in a folder holds locked.
+const LOCK: &str = ".lock";
+
 /// Locks the folder, making it if needed. The lock ends with the process, however it ends.
 pub(super) fn lock(root: &Path) -> Result<File, Error> {
     fs::create_dir_all(root).map_err(io("create", root))?;
-    let path = root.join(".lock");
+    let path = root.join(LOCK);
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("create", &path))?;
     match try_lock(&file) {
@@ -51,9 +54,26 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
+/// Refuses a folder that holds something but no run. What a run that was killed in its first moments leaves is no
+/// obstacle.
+pub(super) fn check_own(root: &Path) -> Result<(), Error> {
+    let entries = match fs::read_dir(root) {
+        // Made when it is locked; what else is wrong shows then.
+        Err(_) => return Ok(()),
+        Ok(_) if root.join(MANIFEST).exists() => return Ok(()),
+        Ok(entries) => entries,
+    };
+    let ours = [LOCK, CELLS, "manifest.json.partial"];
+    let mut names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
+    match names.find(|name| !ours.contains(&name.as_str())) {
+        Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
+        None => Ok(()),
+    }
+}
+
 /// Whether a process owns the folder. Where that cannot be known, nobody does.
 pub(super) fn is_owned(root: &Path) -> bool {
-    let lock = File::open(root.join(".lock"));
+    let lock = File::open(root.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 

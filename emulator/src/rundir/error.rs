@@ -46,6 +46,14 @@ pub enum Error {
         /// The other's process id, as far as known.
         pid: String,
     },
+    /// The folder holds files that are no run's, and a run would write over those that are called like its own.
+    #[error("{} holds `{file}` and no run; choose a new or an empty folder with --out", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// One of the files.
+        file: String,
+    },
     /// The folder holds no run.
     #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
     NotARun {

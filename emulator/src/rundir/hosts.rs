@@ -20,7 +20,7 @@ impl RunDir {
         keep_in(&logs).map_err(failed("write", &logs))
     }
 
-    /// Notes which hosts hold what in a cell that is about to be run.
+    /// Notes which hosts hold what in a cell, and which of them were lost in it so far.
     ///
     /// # Errors
     /// The manifest cannot be written.

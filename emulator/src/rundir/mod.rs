@@ -34,7 +34,7 @@ pub use load::{
     load, load_claims, load_copies, load_failures, load_jobs, load_manifest, load_records, load_summaries,
 };
 pub use merge::{MergeError, merge};
-pub use outputs::write_outputs;
+pub use outputs::Hold;
 pub use place::{fresh, latest};
 
 use std::fs::{self, File, OpenOptions};
@@ -43,6 +43,7 @@ use std::sync::Mutex;
 
 use self::disk::{append, lock, read, remove, replace, write, write_json};
 use self::error::{damaged, io};
+use self::outputs::write_outputs;
 use crate::guard::guard;
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
@@ -76,8 +77,9 @@ impl RunDir {
     /// Takes a folder that holds no run yet; it is made if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Occupied`], [`Error::Locked`], or the folder cannot be written.
+    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Locked`], or the folder cannot be written.
     pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
+        disk::check_own(root)?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
@@ -93,8 +95,10 @@ impl RunDir {
     /// Cells that finished are kept whatever the manifest says: their ids are hashes of what they depend on.
     ///
     /// # Errors
-    /// [`Error::Another`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or written.
+    /// [`Error::Another`], [`Error::Foreign`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or
+    /// written.
     pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
+        disk::check_own(root)?;
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old = load_manifest(root)?;

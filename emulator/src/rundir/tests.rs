@@ -194,6 +194,28 @@ fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
 }
 
 #[test]
+fn what_is_no_runs_is_not_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.parquet"), "mine").unwrap();
+    let error = RunDir::create(folder.path(), manifest(&["a"])).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { file, .. } if file == "jobs.parquet"), "{error}");
+    assert!(RunDir::open(folder.path(), manifest(&["a"])).is_err());
+    assert_eq!(names(folder.path()), ["jobs.parquet"], "and nothing is added");
+}
+
+#[test]
+fn whoever_reports_keeps_out_of_a_run_that_is_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    assert!(matches!(Hold::take(folder.path()), Err(Error::Locked { .. })));
+    drop(run);
+    let hold = Hold::take(folder.path()).unwrap();
+    assert!(matches!(RunDir::open(folder.path(), manifest(&["a"])), Err(Error::Locked { .. })));
+    drop(hold);
+    RunDir::open(folder.path(), manifest(&["a"])).unwrap();
+}
+
+#[test]
 fn shards_merge_into_one_study() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, out] = ["a", "b", "out"].map(|name| folder.path().join(name));
@@ -207,7 +229,7 @@ fn shards_merge_into_one_study() {
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
         [Verdict::Fails, Verdict::NotTested]
     );
-    write_outputs(&out, &study).unwrap();
+    Hold::take(&out).unwrap().write(&study).unwrap();
     assert_eq!(jobs(&out), 30);
     assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 4);
 

@@ -68,7 +68,7 @@ impl Watch {
 }
 
 /// What the threads share.
-struct Crew<'a> {
+struct Pool<'a> {
     /// Threads that one run in real time may have.
     threads: usize,
     /// The hosts, if there are.
@@ -107,7 +107,7 @@ pub(super) fn run(
     let threads = options.threads.unwrap_or(cores);
     // Runs in real time would be in each other's way.
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
-    let crew = Crew {
+    let pool = Pool {
         threads,
         controller,
         experiment,
@@ -124,16 +124,16 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         for _ in 0..side_by_side {
             scope.spawn(|| {
-                receive.iter().take_while(|_| !crew.watch.stopped()).for_each(|unit| crew.unit(unit))
+                receive.iter().take_while(|_| !pool.watch.stopped()).for_each(|unit| pool.unit(unit))
             });
         }
     });
     watch.bar.finish_and_clear();
-    let trouble = guard(&crew.trouble).take();
-    trouble.map_or_else(|| Ok(std::mem::take(&mut *guard(&crew.failures))), Err)
+    let trouble = guard(&pool.trouble).take();
+    trouble.map_or_else(|| Ok(std::mem::take(&mut *guard(&pool.failures))), Err)
 }
 
-impl Crew<'_> {
+impl Pool<'_> {
     fn unit(&self, unit: &Unit) {
         // A bug in one run must not take the others with it.
         let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(unit))) {
@@ -165,11 +165,15 @@ impl Crew<'_> {
                 }
                 (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
                 (RuntimeKind::Hosts, log) => self.on_hosts(|controller| {
-                    self.note_hosts(&controller.held(&world, &unit.id));
+                    let before = controller.held(&world, &unit.id);
+                    self.note_hosts(&before);
                     let measured =
                         controller.measure(name, &world, unit.point, run, log.as_ref(), self.watch);
-                    // Some may have been lost.
-                    self.note_hosts(&controller.held(&world, &unit.id));
+                    let after = controller.held(&world, &unit.id);
+                    // Some were lost.
+                    if after != before {
+                        self.note_hosts(&after);
+                    }
                     measured
                 }),
             }

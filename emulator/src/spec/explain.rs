@@ -156,6 +156,11 @@ pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError 
 
 /// A trace, or a file of values, that is nowhere.
 fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
+    if looked.iter().any(|path| path.is_dir()) {
+        return document
+            .error_at(&["workload", "trace", "file"], format!("trace `{}` is a folder", file.display()))
+            .help("name a file in it");
+    }
     let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
     document
         .error_at(&["workload", "trace", "file"], format!("trace `{}` was not found", file.display()))

@@ -1,8 +1,9 @@
 //! Who may come in: so many handshakes at once, shared fairly among sources, and so many connections of each name.
 //!
 //! Before the handshake nobody can be told from anybody else but by the address, which QUIC's retry has proved. So a
-//! source has its share of the handshakes and no more; where all are taken, whoever has fewest takes the oldest
-//! one of whoever has most. After the handshake the certificate tells who it is, and connections are counted
+//! source has its share of the handshakes and no more. Where all are taken, whoever has fewer takes the oldest one
+//! of whoever has most, if that one still has more then, or else one that has had its turn. Who is called off is told,
+//! and calls again. After the handshake the certificate tells who it is, and connections are counted
 //! by name: a host whose key is misused locks out nobody but itself. The controller's do not count among the hosts'.
 
 use std::collections::BTreeMap;
@@ -12,14 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Options;
 use super::identity::CONTROLLER;
 use super::lock;
 
 /// How long a handshake keeps its place, however soon it fails: that bounds what failures cost. One that takes longer
-/// gives way when others of its source wait.
+/// gives way when others wait.
 const TURN: Duration = Duration::from_secs(1);
 
 /// The handshakes and connections of a socket. Clones count together.
@@ -46,7 +47,7 @@ struct Knocking {
     source: IpAddr,
     since: Instant,
     /// Dropped to call it off.
-    _hold: oneshot::Sender<Infallible>,
+    _hold: oneshot::Receiver<Infallible>,
 }
 
 /// A handshake's place, until it is dropped.
@@ -55,7 +56,7 @@ pub(super) struct Knock {
     admission: Admission,
     number: u64,
     since: Instant,
-    hold: oneshot::Receiver<Infallible>,
+    hold: oneshot::Sender<Infallible>,
 }
 
 /// A connection's place, until it is dropped.
@@ -80,9 +81,9 @@ impl Admission {
         if !counts.make_room(source, now) {
             return None;
         }
-        let (number, (sender, hold)) = (counts.next, oneshot::channel());
+        let (number, (hold, held)) = (counts.next, oneshot::channel());
         counts.next += 1;
-        counts.knocking.push(Knocking { number, source, since: now, _hold: sender });
+        counts.knocking.push(Knocking { number, source, since: now, _hold: held });
         Some(Knock { admission: self.clone(), number, since: now, hold })
     }
 
@@ -104,22 +105,20 @@ impl Counts {
     /// Whether one more handshake of a source has a place, if need be another's.
     fn make_room(&mut self, source: IpAddr, now: Instant) -> bool {
         let mine = self.of(source);
-        let most = if mine >= self.per_source {
-            Some(source)
-        } else if self.knocking.len() >= self.handshakes {
-            self.knocking.iter().map(|other| other.source).max_by_key(|other| self.of(*other))
-        } else {
+        let had_turn = |other: &Knocking| now.saturating_duration_since(other.since) >= TURN;
+        let gives_way = if mine >= self.per_source {
+            self.knocking.iter().position(|other| other.source == source && had_turn(other))
+        } else if self.knocking.len() < self.handshakes {
             return true;
+        } else {
+            // With less between them they would take the place from each other, again and again.
+            let most = self.knocking.iter().map(|other| self.of(other.source)).max();
+            let greedy = most.filter(|most| *most > mine + 1);
+            greedy
+                .and_then(|most| self.knocking.iter().position(|other| self.of(other.source) == most))
+                .or_else(|| self.knocking.iter().position(had_turn))
         };
-        let Some(oldest) = self.knocking.iter().position(|other| Some(other.source) == most) else {
-            return false;
-        };
-        let Knocking { source: most, since, .. } = self.knocking[oldest];
-        let gives_way = self.of(most) > mine || now.saturating_duration_since(since) >= TURN;
-        if gives_way {
-            self.knocking.remove(oldest);
-        }
-        gives_way
+        gives_way.map(|oldest| self.knocking.remove(oldest)).is_some()
     }
 
     fn of(&self, source: IpAddr) -> usize {
@@ -130,13 +129,13 @@ impl Counts {
 impl Knock {
     /// Waits until the place is wanted for another.
     pub(super) async fn called_off(&mut self) {
-        // Nothing is ever sent.
-        let _ = (&mut self.hold).await;
+        self.hold.closed().await;
     }
 
-    /// Keeps the place of a handshake that failed for the rest of its turn.
-    pub(super) async fn linger(self) {
-        sleep_until(self.since + TURN).await;
+    /// Keeps the place of a handshake that failed for the rest of its turn, if it still has one.
+    pub(super) async fn linger(mut self) {
+        // Late is when the turn is over.
+        let _ = timeout_at(self.since + TURN, self.called_off()).await;
     }
 }
 
@@ -178,40 +177,75 @@ mod tests {
         [10, 0, 0, host].into()
     }
 
-    fn is_called_off(knock: &mut Knock) -> bool {
-        knock.hold.try_recv() == Err(oneshot::error::TryRecvError::Closed)
+    fn is_called_off(knock: &Knock) -> bool {
+        knock.hold.is_closed()
     }
 
     #[test]
     fn a_source_has_its_share_and_who_had_his_turn_gives_way() {
         let (admission, start) = (admission(8, 2), Instant::now());
-        let mut first = admission.knock(at(1), start).unwrap();
+        let first = admission.knock(at(1), start).unwrap();
         let second = admission.knock(at(1), start).unwrap();
         assert!(admission.knock(at(1), start).is_none(), "more than its share");
         let other = admission.knock(at(2), start);
         assert!(other.is_some(), "which is nobody else's matter");
         drop(second);
         let third = admission.knock(at(1), start + TURN / 2).unwrap();
-        assert!(!is_called_off(&mut first));
+        assert!(!is_called_off(&first));
         let fourth = admission.knock(at(1), start + TURN).unwrap();
-        assert!(is_called_off(&mut first), "it has had its turn");
+        assert!(is_called_off(&first), "it has had its turn");
         assert!(admission.knock(at(1), start + TURN).is_none());
         drop((first, third, fourth));
         assert_eq!(lock(&admission.0).knocking.len(), 1, "a place is given back once");
     }
 
+    fn called_off(knocks: &[Knock]) -> Vec<bool> {
+        knocks.iter().map(is_called_off).collect()
+    }
+
     #[test]
     fn where_all_is_full_the_modest_goes_before_the_greedy() {
         let (admission, start) = (admission(6, 4), Instant::now());
-        let mut greedy: Vec<_> = (0..4).map(|_| admission.knock(at(1), start).unwrap()).collect();
-        let mut also: Vec<_> = (0..2).map(|_| admission.knock(at(2), start).unwrap()).collect();
-        let _modest = admission.knock(at(3), start).unwrap();
-        let called_off = |knocks: &mut [Knock]| knocks.iter_mut().map(is_called_off).collect::<Vec<_>>();
-        assert_eq!(called_off(&mut greedy), [true, false, false, false], "the oldest of the greediest");
-        let _also = admission.knock(at(2), start).unwrap();
-        assert_eq!(called_off(&mut greedy), [true, true, false, false]);
-        assert_eq!(called_off(&mut also), [false; 2]);
-        assert!(admission.knock(at(2), start).is_none(), "it is the greediest now");
+        let knocks = |host: u8, count: usize| -> Vec<_> {
+            (0..count).map(|_| admission.knock(at(host), start).unwrap()).collect()
+        };
+        let (greedy, also) = (knocks(1, 4), knocks(2, 2));
+        let mut modest = knocks(3, 1);
+        assert_eq!(called_off(&greedy), [true, false, false, false], "the oldest of the greediest");
+        assert!(admission.knock(at(2), start).is_none(), "it would be as greedy then");
+        modest.extend(knocks(3, 1));
+        assert_eq!(called_off(&greedy), [true, true, false, false]);
+        // All have two.
+        assert!([1, 2, 3].iter().all(|host| admission.knock(at(*host), start).is_none()));
+        let _new = knocks(4, 1);
+        assert_eq!(called_off(&greedy), [true, true, true, false], "the oldest of those that have most");
+        assert_eq!([called_off(&also), called_off(&modest)], [[false; 2]; 2]);
+        assert!(admission.knock(at(4), start).is_none(), "nobody would still have more");
+    }
+
+    /// A run of more hosts than places, all of which link up at once.
+    #[test]
+    fn many_sources_do_not_throw_each_other_out() {
+        let (admission, start) = (admission(64, 32), Instant::now());
+        let first: Vec<_> = (0..64).map(|host| admission.knock(at(host), start).unwrap()).collect();
+        let early = start + TURN / 2;
+        assert!((64..200).all(|host| admission.knock(at(host), early).is_none()));
+        assert_eq!(called_off(&first), [false; 64]);
+        // Those that stall give way in their order.
+        let next: Vec<_> = (64..74).map(|host| admission.knock(at(host), start + TURN).unwrap()).collect();
+        assert_eq!(called_off(&first), [[true; 10].as_slice(), &[false; 54]].concat());
+        assert_eq!(called_off(&next), [false; 10]);
+    }
+
+    #[tokio::test]
+    async fn who_is_called_off_has_no_place_to_keep() {
+        let (admission, start) = (admission(1, 1), Instant::now());
+        let mut first = admission.knock(at(1), start).unwrap();
+        let _second = admission.knock(at(2), start + TURN).unwrap();
+        first.called_off().await;
+        first.since += Duration::from_secs(3600);
+        let lingered = tokio::time::timeout(Duration::from_secs(60), first.linger()).await;
+        assert!(lingered.is_ok(), "it waits for nothing");
     }
 
     #[test]

@@ -85,9 +85,12 @@ pub enum End {
     /// The peer closed it, and says why.
     #[error("the peer closed: {0}")]
     Peer(String),
-    /// The peer has no time for more handshakes just now.
+    /// The peer has no place for one more just now.
     #[error("too many connect to it at once")]
     Full,
+    /// The peer gave the handshake up; until it is over there is no way to say why.
+    #[error("the peer called the handshake off")]
+    CalledOff,
     /// Nothing was heard for the idle time.
     #[error("the peer fell silent")]
     Silent,
@@ -151,14 +154,15 @@ impl From<ConnectionError> for End {
             ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
                 0 => Self::Peer("without a reason".to_owned()),
                 code if code == Close::Done as u64 => Self::Done,
+                code if code == Close::Full as u64 => Self::Full,
                 _ => Self::Peer(plain(&String::from_utf8_lossy(&close.reason))),
             },
-            ConnectionError::ConnectionClosed(close)
-                if close.error_code == TransportErrorCode::CONNECTION_REFUSED =>
-            {
-                Self::Full
-            }
-            ConnectionError::ConnectionClosed(ref close) => Self::Broken(explain(close.error_code, &error)),
+            ConnectionError::ConnectionClosed(ref close) => match close.error_code {
+                TransportErrorCode::CONNECTION_REFUSED => Self::Full,
+                // What a program says to a peer whose keys are not there yet (RFC 9000, section 10.2.3).
+                TransportErrorCode::APPLICATION_ERROR => Self::CalledOff,
+                code => Self::Broken(explain(code, &error)),
+            },
             ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
             ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
                 Self::Broken(error.to_string())
@@ -221,7 +225,7 @@ mod tests {
                 reason: reason.clone(),
             })
         };
-        let application = ApplicationClose { error_code: VarInt::from_u32(7), reason: reason.clone() };
+        let application = ApplicationClose { error_code: VarInt::from_u32(5), reason: reason.clone() };
         for error in [
             close(TransportErrorCode::PROTOCOL_VIOLATION),
             close(TransportErrorCode::crypto(42)),

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use quinn::{Incoming, TokioRuntime, VarInt};
+use quinn::{Connecting, Incoming, TokioRuntime, VarInt};
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -68,6 +68,8 @@ impl Default for Options {
 
 /// How long whoever finds a host full waits before it tries again.
 const AGAIN: Duration = Duration::from_millis(50);
+/// What it is told whose place another has.
+const CROWDED: &str = "too many connect at once";
 
 /// Sizes of a socket's buffers in bytes, as the system gave them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -178,8 +180,8 @@ impl Transport {
         Ok(Self { quic, gate: Arc::new(gate), buffers, doorman: None })
     }
 
-    /// Connects to the host of that name, and to nobody else who may be at that address. One that is full is asked
-    /// again while there is time.
+    /// Connects to the host of that name, and to nobody else who may be at that address. One that is full, or calls
+    /// the handshake off, is asked again while there is time.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
         let patience = self.gate.options.patience;
@@ -189,7 +191,9 @@ impl Transport {
                 failed(format!("no answer within {patience:?}: does `volary agent` run there?"))
             })?;
             match called {
-                Err(HelloError::End(End::Full)) if Instant::now() + AGAIN < late => sleep(AGAIN).await,
+                Err(HelloError::End(End::Full | End::CalledOff)) if Instant::now() + AGAIN < late => {
+                    sleep(AGAIN).await;
+                }
                 called => return called.map_err(|error| failed(error.to_string())),
             }
         }
@@ -263,9 +267,9 @@ async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<
 /// Lets somebody in who has a place for a handshake, or not.
 async fn answer(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted: mpsc::Sender<Peer>) {
     let address = incoming.remote_address();
-    let received = tokio::select! {
-        received = gate.receive(incoming) => received,
-        () = knock.called_off() => Err(Refusal::Full),
+    let received = match incoming.accept() {
+        Ok(connecting) => gate.receive(connecting, &mut knock).await,
+        Err(error) => Err(Refusal::Handshake(error.into())),
     };
     match received {
         Ok(peer) => {
@@ -281,12 +285,33 @@ async fn answer(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted:
 }
 
 impl Gate {
-    /// Takes somebody in who connects to us.
-    async fn receive(&self, incoming: Incoming) -> Result<Peer, Refusal> {
-        let patience = self.options.patience;
-        let shaken = timeout(patience, incoming).await.map_err(|_| Refusal::Handshake(End::Silent))?;
+    /// Takes somebody in who connects to us. Who is called off is told, and so knows to call again.
+    async fn receive(&self, mut connecting: Connecting, knock: &mut Knock) -> Result<Peer, Refusal> {
+        let shaken = tokio::select! {
+            shaken = timeout(self.options.patience, &mut connecting) => shaken,
+            () = knock.called_off() => {
+                // Whoever is called can always close so early.
+                if let Ok((connection, _)) = connecting.into_0rtt() {
+                    connection.close(VarInt::from_u32(Close::Full as u32), CROWDED.as_bytes());
+                }
+                return Err(Refusal::Full);
+            }
+        };
+        let shaken = shaken.map_err(|_| Refusal::Handshake(End::Silent))?;
         let shaken = shaken.map_err(|error| Refusal::Handshake(error.into()))?;
         let connection = Connection::new(shaken, self.refusals.clone());
+        tokio::select! {
+            greeted = self.greet(connection.clone()) => greeted,
+            () = knock.called_off() => {
+                connection.close(Close::Full, CROWDED);
+                Err(Refusal::Full)
+            }
+        }
+    }
+
+    /// Looks at who it is, and exchanges hellos.
+    async fn greet(&self, connection: Connection) -> Result<Peer, Refusal> {
+        let patience = self.options.patience;
         let subject = subject(&connection).map_err(Refusal::Handshake)?;
         if !lock(&self.listed).contains(&subject.name) {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));

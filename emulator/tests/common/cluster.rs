@@ -109,12 +109,7 @@ impl Cluster {
 
     /// `volary run` in the background.
     pub fn run(&self, file: &str, out: &str) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["run", file, "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", out])
-            .current_dir(self.path())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
+        run(self.path(), file, "ids/hosts.toml", out)
     }
 
     /// What each host says of itself.
@@ -166,7 +161,7 @@ impl Cluster {
     }
 
     pub fn manifest(&self, out: &str) -> Value {
-        serde_json::from_slice(&fs::read(self.path().join(out).join("manifest.json")).unwrap()).unwrap()
+        manifest(&self.path().join(out))
     }
 }
 
@@ -177,6 +172,21 @@ impl Drop for Cluster {
             let _ = agent.wait();
         }
     }
+}
+
+/// `volary run` in the background, in a folder with an experiment and a hosts file.
+pub fn run(folder: &Path, file: &str, hosts: &str, out: &str) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_volary"))
+        .args(["run", file, "--runtime", "hosts", "--hosts", hosts, "--quiet", "--out", out])
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// The manifest of a run directory.
+pub fn manifest(out: &Path) -> Value {
+    serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap()
 }
 
 /// Ends a run that should end by itself; returns its status and what it said.

@@ -125,17 +125,27 @@ impl Net {
 
     /// One that speaks from an address of its own: all of 127.0.0.0/8 is this machine.
     pub fn connector_at(&self, name: &str, address: [u8; 4]) -> Transport {
-        Transport::connector(&self.identity(name), (address, 0).into(), &Options::default()).unwrap()
+        let options = Options { patience: PATIENT, ..Options::default() };
+        Transport::connector(&self.identity(name), (address, 0).into(), &options).unwrap()
     }
 }
 
-/// Carries datagrams between a client and a server. The rule says of each how late it is, from whether it goes to the
+/// Carries datagrams between a client and a server, from 127.0.0.1. The rule says of each how late it is, from whether it goes to the
 /// client and how many did before; none: it is lost.
 pub async fn relay(
     server: SocketAddr,
     rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
 ) -> SocketAddr {
-    let socket = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
+    relay_at([127, 0, 0, 1], server, rule).await
+}
+
+/// The same from an address of its own.
+pub async fn relay_at(
+    address: [u8; 4],
+    server: SocketAddr,
+    rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
+) -> SocketAddr {
+    let socket = Arc::new(UdpSocket::bind(SocketAddr::from((address, 0))).await.unwrap());
     let address = socket.local_addr().unwrap();
     tokio::spawn(async move {
         let (mut client, mut back, mut bytes) = (server, 0, vec![0; 1 << 16]);

@@ -1,23 +1,24 @@
 //! The controller's line to one host.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::HostsError;
 use super::archive::Archive;
 use super::protocol::{Member, Order, WORD_FRAME, Word};
 use crate::record::hosts::Lost;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::control::{Incoming, Outgoing};
+use crate::transport::endpoint::ConnectError;
 use crate::transport::{Connection, Control, End, Transport};
 use crate::wire::LARGEST_FRAME;
 
-/// A host that was taken.
+/// The line to a host that was taken.
 #[derive(Debug)]
-pub(super) struct Host {
+pub(super) struct Line {
     orders: mpsc::Sender<Order>,
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
@@ -32,23 +33,23 @@ pub(super) enum Heard {
     Gone(String),
 }
 
-impl Drop for Host {
+impl Drop for Line {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
-impl Host {
+impl Line {
     /// Connects to a host, claims it, sends it the order to load an experiment and begins to listen to it.
     pub(super) async fn take(
         i: usize,
-        member: &Member,
-        transport: &Transport,
+        member: Member,
+        transport: Arc<Transport>,
         ticks: Ticks,
-        archive: &Archive,
-        hear: &mpsc::Sender<(usize, Heard)>,
+        archive: Archive,
+        hear: mpsc::Sender<(usize, Heard)>,
         load: Bytes,
-    ) -> Result<Self, HostsError> {
+    ) -> Result<Self, ConnectError> {
         let peer = transport.connect(&member.name, member.address).await?;
         let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
         let Control { outgoing: sender, incoming: receiver } = control.hearing(WORD_FRAME);
@@ -59,7 +60,7 @@ impl Host {
                 let _ = gone.send((i, Heard::Gone(error.to_string()))).await;
             }
         });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, archive.clone(), hear.clone()));
+        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, archive, hear));
         Ok(Self { orders, connection: peer.connection, tasks: [write, read], lost: None })
     }
 

@@ -1,6 +1,7 @@
 //! A host's part in a unit: its shard, and links to the other hosts.
 
 use std::cmp::Ordering;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -65,33 +66,9 @@ impl Part<'_> {
             () = self.desk.halted() => return Err(self.desk.reason()),
         };
         let mut crew = Crew::default();
-        crew.assist(&self.desk, deaf(Rc::clone(&self.desk), self.words.clone()));
-        crew.assist(&self.desk, ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
-        let ready = async {
-            let links = self.links(&task).await?;
-            let bound = self.desk.known(PINGS).await;
-            Ok::<_, String>((links, bound))
-        };
-        let (links, bound) = tokio::select! {
-            ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
-                ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())??
-            }
-            () = self.desk.halted() => return Err(self.desk.reason()),
-        };
-        let homes: Arc<[u16]> = homes(&world, &task.members).into();
-        let world = Arc::new(world);
-        let (came, arrivals) = mpsc::channel(ARRIVALS);
-        let start = |(from, connection): (usize, Option<Connection>)| {
-            let (world, homes, me, host) = (Arc::clone(&world), Arc::clone(&homes), task.me, from as u16);
-            let now = Arc::clone(&self.desk.now);
-            let check = move |parcel: &Parcel| {
-                timely(Time(now.load(Relaxed)), parcel) && sensible(&world, &homes, me, host, parcel)
-            };
-            Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
-        };
-        let links = links.into_iter().enumerate().map(start).collect();
-        let names = task.members.iter().map(|member| member.name.clone()).collect();
-        crew.assist(&self.desk, receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
+        let (connections, bound) = self.prepare(&mut crew, &task).await?;
+        let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
+        let links = self.link(&mut crew, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
@@ -105,6 +82,61 @@ impl Part<'_> {
         let (desk, words) = (Rc::clone(&self.desk), self.words.clone());
         let mut office = Office::new(desk, links, words, carried, self.house.events);
         let driven = drive(&mut shard, &clock, &self.desk.inbox, &mut office).await;
+        self.finish(driven, shard, office, vitals).await
+    }
+
+    /// Connects to the other hosts and learns the controller's time; returns how wrong that can be, ns.
+    async fn prepare(
+        &self,
+        crew: &mut Crew,
+        task: &Assignment,
+    ) -> Result<(Vec<Option<Connection>>, i64), String> {
+        crew.assist(&self.desk, deaf(Rc::clone(&self.desk), self.words.clone()));
+        crew.assist(&self.desk, ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
+        let ready = async {
+            let connections = self.connections(task).await?;
+            let bound = self.desk.known(PINGS).await;
+            Ok((connections, bound))
+        };
+        tokio::select! {
+            ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
+                ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())?
+            }
+            () = self.desk.halted() => Err(self.desk.reason()),
+        }
+    }
+
+    /// Begins to exchange parcels with the other hosts; what comes is looked at first.
+    fn link(
+        &self,
+        crew: &mut Crew,
+        connections: Vec<Option<Connection>>,
+        world: &Arc<World>,
+        homes: &Arc<[u16]>,
+        task: &Assignment,
+    ) -> Vec<Option<Link>> {
+        let (came, arrivals) = mpsc::channel(ARRIVALS);
+        let names = task.members.iter().map(|member| member.name.clone()).collect();
+        crew.assist(&self.desk, receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
+        let start = |(from, connection): (usize, Option<Connection>)| {
+            let (world, homes, me, host) = (Arc::clone(world), Arc::clone(homes), task.me, from as u16);
+            let now = Arc::clone(&self.desk.now);
+            let check = move |parcel: &Parcel| {
+                timely(Time(now.load(Relaxed)), parcel) && sensible(&world, &homes, me, host, parcel)
+            };
+            Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
+        };
+        connections.into_iter().enumerate().map(start).collect()
+    }
+
+    /// Sends what is still to be said of the unit, and tells how it went.
+    async fn finish(
+        &self,
+        driven: io::Result<()>,
+        mut shard: Shard<'_, Watcher>,
+        mut office: Office,
+        vitals: Vitals,
+    ) -> Result<Box<Account>, String> {
         let datagrams = office.links();
         office.close();
         // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
@@ -138,7 +170,7 @@ impl Part<'_> {
     }
 
     /// A connection to every other host, all at once: those after us in the list we call, those before us call us.
-    async fn links(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
+    async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         for (i, member) in task.members.iter().enumerate() {
             let (house, member, run) = (Rc::clone(self.house), member.clone(), task.run);
@@ -152,12 +184,12 @@ impl Part<'_> {
                 }
             };
         }
-        let mut links: Vec<_> = task.members.iter().map(|_| None).collect();
+        let mut connections: Vec<_> = task.members.iter().map(|_| None).collect();
         while let Some(made) = making.join_next().await {
-            let (i, link) = made.map_err(|error| error.to_string())??;
-            links[i] = Some(link);
+            let (i, connection) = made.map_err(|error| error.to_string())??;
+            connections[i] = Some(connection);
         }
-        Ok(links)
+        Ok(connections)
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::io;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::archive::Archive;
-use super::line::{Heard, Host};
+use super::line::{Heard, Line};
 use super::protocol::{Member, Order, Word};
 use super::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::record::hosts::Lost;
@@ -17,7 +19,8 @@ use crate::runtime::UnitError;
 use crate::runtime::pool::Watch;
 use crate::runtime::real::ticks::Ticks;
 use crate::spec::Bundle;
-use crate::transport::{Hosts, Identity, Options, Transport};
+use crate::transport::endpoint::ConnectError;
+use crate::transport::{Host, Hosts, Identity, Options, Transport};
 use crate::wire::{self, LARGEST_FRAME, WireError};
 
 /// How long hosts may take to plan and build.
@@ -27,12 +30,15 @@ pub(super) const ROUND: Duration = Duration::from_millis(20);
 /// What was heard and not yet attended to, at most.
 const HEARD: usize = 256;
 
+/// A host that is asked.
+type Claim = JoinHandle<Result<Line, ConnectError>>;
+
 /// Hosts that were taken.
 #[derive(Debug)]
 pub(super) struct Party {
-    transport: Transport,
+    transport: Arc<Transport>,
     pub(super) members: Vec<Member>,
-    pub(super) hosts: Vec<Host>,
+    pub(super) hosts: Vec<Line>,
     pub(super) heard: mpsc::Receiver<(usize, Heard)>,
     pub(super) ticks: Ticks,
     /// Logs and inputs of the hosts.
@@ -48,8 +54,13 @@ impl Party {
     /// once.
     pub(super) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
         let (hear, heard) = mpsc::channel(HEARD);
+        let load = load(file, bundle)?;
         let mut party = Self::new(file, heard)?;
-        match party.take(file, bundle, hear, watch).await {
+        // Kept until those that were taken are told.
+        let mut claims = party.claim(&load, &hear);
+        // Only the hosts hold it now, until they have it.
+        drop((hear, load));
+        match party.take(&mut claims, watch).await {
             Ok(()) => Ok(party),
             Err(error) => {
                 party.leave("the run does not begin").await;
@@ -63,33 +74,38 @@ impl Party {
         // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
         let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
-        let (members, hosts) = (Vec::new(), Vec::new());
+        let member = |host: &Host| Member {
+            name: host.name.clone(),
+            address: host.address,
+            weight: f64::from(host.weight),
+        };
+        let (members, hosts) = (file.hosts.iter().map(member).collect(), Vec::new());
         let (archive, ticks) = (Archive::default(), Ticks::new());
         let (run, cell) = (run_number(), String::new());
+        let transport = Arc::new(transport);
         Ok(Self { transport, members, hosts, heard, ticks, archive, run, cell })
     }
 
-    async fn take(
-        &mut self,
-        file: &Hosts,
-        bundle: Bundle,
-        hear: mpsc::Sender<(usize, Heard)>,
-        watch: &Watch,
-    ) -> Result<(), HostsError> {
-        let load = load(file, bundle)?;
-        for (i, host) in file.hosts.iter().enumerate() {
-            let member =
-                Member { name: host.name.clone(), address: host.address, weight: f64::from(host.weight) };
+    /// Asks all hosts at once.
+    fn claim(&self, load: &Bytes, hear: &mpsc::Sender<(usize, Heard)>) -> Vec<Claim> {
+        let claim = |(i, member): (usize, &Member)| {
             self.archive.add(&member.name);
+            let (member, transport, archive) =
+                (member.clone(), Arc::clone(&self.transport), self.archive.clone());
+            tokio::spawn(Line::take(i, member, transport, self.ticks, archive, hear.clone(), load.clone()))
+        };
+        self.members.iter().enumerate().map(claim).collect()
+    }
+
+    /// Hears their answers in the order of the file: of several that fail the first is named.
+    async fn take(&mut self, claims: &mut [Claim], watch: &Watch) -> Result<(), HostsError> {
+        for claim in claims {
             let taken = tokio::select! {
-                taken = Host::take(i, &member, &self.transport, self.ticks, &self.archive, &hear, load.clone()) => taken?,
+                taken = claim => taken,
                 () = stopped(watch) => return Err(HostsError::Interrupted),
             };
-            self.hosts.push(taken);
-            self.members.push(member);
+            self.hosts.push(taken.map_err(|error| HostsError::System(io::Error::other(error)))??);
         }
-        // Only the hosts hold it now, until they have it.
-        drop((hear, load));
         let planned = |word: &Word| matches!(word, Word::Loaded);
         Ok(self.all(0, "plan the experiment", planned, watch).await?)
     }
@@ -153,7 +169,7 @@ impl Party {
     /// The round trip to the furthest of the hosts that are there.
     pub(super) fn round_trip(&self) -> Duration {
         let there = self.hosts.iter().filter(|host| host.lost.is_none());
-        there.map(Host::round_trip).max().unwrap_or_default()
+        there.map(Line::round_trip).max().unwrap_or_default()
     }
 
     /// The number of a host.

@@ -49,7 +49,10 @@ pub(super) async fn session(house: &Rc<House>, control: Control<Word, Order>) ->
     let planned = tokio::select! {
         planned = plan(bundle) => planned,
         // The planning ends by itself, for nobody; the seat is free at once.
-        _ = orders.recv() => return Err("it did not wait until the experiment was planned".to_owned()),
+        order = orders.recv() => return Err(match order {
+            Some(_) => "it did not wait until the experiment was planned".to_owned(),
+            None => "it went before the experiment was planned".to_owned(),
+        }),
     };
     let experiment = match planned {
         Ok(experiment) => Arc::new(experiment),
