@@ -64,9 +64,9 @@ pub(super) enum HelloError {
 /// A hello is a name and a version.
 const MOST: usize = 1024;
 
-/// The version of this volary with a digest of the kinds of its messages, as semantic versions write builds: two builds
-/// of one version do not talk if an actor of one could say what those of the other do not know. What a message of a kind
-/// carries the digest does not tell: that is the version's to change.
+/// The version of this volary with a digest of the kinds of its messages, as semantic versions write builds: two
+/// builds of one version do not talk if an actor of one could say what those of the other do not know. What a message
+/// of a kind carries the digest does not tell: that is the version's to change.
 #[must_use]
 pub fn engine() -> String {
     format!("{}+{:016x}", env!("CARGO_PKG_VERSION"), digest(&KINDS))

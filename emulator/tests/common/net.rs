@@ -130,8 +130,8 @@ impl Net {
     }
 }
 
-/// Carries datagrams between a client and a server, from 127.0.0.1. The rule says of each how late it is, from whether it goes to the
-/// client and how many did before; none: it is lost.
+/// Carries datagrams between a client and a server, from 127.0.0.1. The rule says of each how late it is, from whether
+/// it goes to the client and how many did before; none: it is lost.
 pub async fn relay(
     server: SocketAddr,
     rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
