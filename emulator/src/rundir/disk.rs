@@ -10,8 +10,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{damaged, io};
-use super::{CELLS, Error, MANIFEST};
+use super::{Error, MANIFEST, REPORT, SUMMARY, TIMELINE};
 use crate::record::manifest::{Manifest, State};
+use crate::record::{inputs, parquet};
 
 /// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
 const ROOM: usize = 64;
@@ -54,18 +55,14 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder that holds something but no run. What a run that was killed in its first moments leaves is no
-/// obstacle.
+/// Refuses a folder that holds no run but files that one would write over. Others are no obstacle.
 pub(super) fn check_own(root: &Path) -> Result<(), Error> {
-    let entries = match fs::read_dir(root) {
-        // Made when it is locked; what else is wrong shows then.
-        Err(_) => return Ok(()),
-        Ok(_) if root.join(MANIFEST).exists() => return Ok(()),
-        Ok(entries) => entries,
-    };
-    let ours = [LOCK, CELLS, "manifest.json.partial"];
-    let mut names = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
-    match names.find(|name| !ours.contains(&name.as_str())) {
+    if root.join(MANIFEST).exists() {
+        return Ok(());
+    }
+    let rows = parquet::Rows::ALL.map(|kind| format!("{}.parquet", kind.name()));
+    let others = [SUMMARY, REPORT, TIMELINE, inputs::FILE].map(str::to_owned);
+    match rows.into_iter().chain(others).find(|name| root.join(name).exists()) {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),
     }

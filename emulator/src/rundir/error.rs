@@ -46,12 +46,12 @@ pub enum Error {
         /// The other's process id, as far as known.
         pid: String,
     },
-    /// The folder holds files that are no run's, and a run would write over those that are called like its own.
-    #[error("{} holds `{file}` and no run; choose a new or an empty folder with --out", path.display())]
+    /// The folder holds no run, but a file that a run would write over.
+    #[error("{} holds no run but a file `{file}`, which a run would write over; choose another folder with --out", path.display())]
     Foreign {
         /// The folder.
         path: PathBuf,
-        /// One of the files.
+        /// The file.
         file: String,
     },
     /// The folder holds no run.
