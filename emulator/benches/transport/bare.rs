@@ -14,7 +14,7 @@ use volary::wire;
 use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 
-use super::{LATE, batch, runtime, stamp};
+use super::{LATE, PACE, batch, runtime, stamp};
 
 fn anywhere() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
@@ -81,7 +81,7 @@ impl Pair {
         let send = async {
             let (mut batch, mut bytes) = (batch(), Vec::new());
             for i in 0..batches {
-                stamp(&mut batch, LATE + 1000 * i as u64);
+                stamp(&mut batch, LATE + PACE * i as u64);
                 bytes.clear();
                 for parcel in &batch {
                     wire::append(&Plain::from(parcel), &mut bytes).unwrap();

@@ -1,10 +1,10 @@
 //! The transport beside bare QUIC that carries the same bytes, in the same run.
 //!
 //! `cargo bench --bench transport [-- throughput | latency]`. Throughput is messages per CPU-second with both ends in
-//! one thread: stamp, encode, batch, send, receive, decode, against writes of the same bytes that nobody decodes, and
-//! against the program one would write by hand, which encodes and decodes the same messages a batch at a time.
-//! Latency is a round trip of one message between two threads, against a stream echo. What is compared takes turns;
-//! medians of five.
+//! one thread: stamp, encode, batch, send, receive, decode, hold until due, against writes of the same bytes that
+//! nobody decodes, and against the program one would write by hand, which encodes and decodes the same messages a
+//! batch at a time. Latency is a round trip of one message between two threads, against a stream echo. What is
+//! compared takes turns; medians of five.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
@@ -61,6 +61,9 @@ fn stamp(batch: &mut [Parcel], now: u64) {
     }
 }
 
+/// Emulated nanoseconds between batches, about what they take: 64,000 messages wait for their delay to pass.
+const PACE: u64 = 10_000;
+
 /// Some hours into a run.
 const LATE: u64 = 10_000_000_000_000;
 
@@ -98,10 +101,11 @@ fn throughput() {
         for round in 0..=ROUNDS {
             let rate = |seconds: f64| (BATCH * BATCHES) as f64 / seconds / 1e6;
             let seen = [
-                rate(cpu(ours.pump(BATCHES)).await),
+                rate(cpu(ours.pump(BATCHES, true)).await),
                 rate(cpu(bare.pump(&payload, BATCHES)).await),
                 rate(cpu(bare.pump(&coalesced, BATCHES / 64)).await),
                 rate(cpu(bare.converse(BATCHES)).await),
+                rate(cpu(ours.pump(BATCHES, false)).await),
             ];
             if round > 0 {
                 rates.push(seen); // the first warms up congestion windows and path MTU
@@ -113,7 +117,8 @@ fn throughput() {
             "throughput, {BATCH} messages of {} bytes a batch, M messages per CPU-second of both ends",
             payload.len() / BATCH
         );
-        println!("  links                             {:6.2}", of(0));
+        println!("  links, and the queue of due times {:6.2}", of(0));
+        println!("  links alone                       {:6.2}", of(4));
         println!("  bare QUIC, a write per batch      {:6.2}   ratio {:.2}", of(1), ratio(1));
         println!("  bare QUIC, a write per 64 batches {:6.2}   ratio {:.2}", of(2), ratio(2));
         println!("  QUIC and the codec, by hand       {:6.2}   ratio {:.2}", of(3), ratio(3));

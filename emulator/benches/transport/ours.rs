@@ -1,5 +1,6 @@
 //! Links, both ends.
 
+use std::hint::black_box;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::SystemTime;
@@ -7,13 +8,14 @@ use std::time::SystemTime;
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
 use volary::parcel::Parcel;
+use volary::queue::{Key, Queue};
 use volary::transport::endpoint::Accepted;
 use volary::transport::issue::{Request, issue};
 use volary::transport::link::What;
 use volary::transport::{Arrival, Control, Identity, Link, Options, Peer, Transport};
 use volary_actors::base::Class;
 
-use super::{BATCH, LATE, batch, runtime, stamp};
+use super::{BATCH, LATE, PACE, batch, runtime, stamp};
 
 /// Bytes that may wait on a link.
 const QUEUE: usize = 1 << 20;
@@ -82,20 +84,28 @@ impl Pair {
         Self { from: End::new(called), to: End::new(came.unwrap()), _sockets: [server, client] }
     }
 
-    /// Sends so many batches and receives them.
-    pub(super) async fn pump(&mut self, batches: usize) {
+    /// Sends so many batches and receives them; if told so, holds each message until it is due on the sender's clock.
+    pub(super) async fn pump(&mut self, batches: usize, hold: bool) {
         let send = async {
             let mut batch = batch();
             for i in 0..batches {
-                stamp(&mut batch, LATE + 1000 * i as u64);
+                stamp(&mut batch, LATE + PACE * i as u64);
                 self.from.link.room(QUEUE / 16).await.unwrap();
                 self.from.link.send(&batch, Class::Stream).unwrap();
             }
         };
         let receive = async {
-            let mut came = 0;
+            let (mut came, mut queue) = (0, Queue::new());
             while came < batches * BATCH {
-                came += self.to.receive().await.len();
+                let parcels = self.to.receive().await;
+                came += parcels.len();
+                let Some(now) = parcels.last().map(|last| last.sent).filter(|_| hold) else { continue };
+                for Parcel { due, from, count, to, msg, .. } in parcels {
+                    queue.push(Key { due, source: from, count }, (to, msg));
+                }
+                while queue.peek().is_some_and(|next| next.due <= now) {
+                    black_box(queue.pop());
+                }
             }
         };
         tokio::join!(send, receive);

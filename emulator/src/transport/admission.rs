@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::endpoint::Options;
 use super::identity::CONTROLLER;
-use super::lock;
+use crate::guard::guard;
 
 /// How long a handshake keeps its place, however soon it fails: that bounds what failures cost. One that takes longer
 /// gives way when others wait.
@@ -77,7 +77,7 @@ impl Admission {
     /// A place for a handshake with this address, if there is one.
     pub(super) fn knock(&self, address: IpAddr, now: Instant) -> Option<Knock> {
         let source = source(address);
-        let mut counts = lock(&self.0);
+        let mut counts = guard(&self.0);
         if !counts.make_room(source, now) {
             return None;
         }
@@ -89,7 +89,7 @@ impl Admission {
 
     /// A place for a connection of this name, if there is one.
     pub(super) fn seat(&self, name: &str) -> Option<Seat> {
-        let mut counts = lock(&self.0);
+        let mut counts = guard(&self.0);
         let hosts = counts.inside.iter().filter(|(name, _)| *name != CONTROLLER).map(|(_, count)| count);
         let full = name != CONTROLLER && hosts.sum::<usize>() >= counts.connections;
         let count = counts.inside.get(name).map_or(0, |count| *count);
@@ -141,13 +141,13 @@ impl Knock {
 
 impl Drop for Knock {
     fn drop(&mut self) {
-        lock(&self.admission.0).knocking.retain(|other| other.number != self.number);
+        guard(&self.admission.0).knocking.retain(|other| other.number != self.number);
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut counts = lock(&self.admission.0);
+        let mut counts = guard(&self.admission.0);
         if let Some(count) = counts.inside.get_mut(&self.name) {
             *count -= 1;
             if *count == 0 {
@@ -196,7 +196,7 @@ mod tests {
         assert!(is_called_off(&first), "it has had its turn");
         assert!(admission.knock(at(1), start + TURN).is_none());
         drop((first, third, fourth));
-        assert_eq!(lock(&admission.0).knocking.len(), 1, "a place is given back once");
+        assert_eq!(guard(&admission.0).knocking.len(), 1, "a place is given back once");
     }
 
     fn called_off(knocks: &[Knock]) -> Vec<bool> {
@@ -267,6 +267,6 @@ mod tests {
         drop(seats);
         assert!(admission.seat("h4").is_some());
         drop(controllers);
-        assert!(lock(&admission.0).inside.is_empty(), "nobody is left");
+        assert!(guard(&admission.0).inside.is_empty(), "nobody is left");
     }
 }

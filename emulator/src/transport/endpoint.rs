@@ -20,9 +20,9 @@ use super::admission::{Admission, Knock};
 use super::connection::{Close, Connection, End, Peer, Who};
 use super::hello::{Hello, HelloError};
 use super::identity::{CONTROLLER, Identity, Subject};
-use super::lock;
 use super::refusals::{Blotter, Refusal, Refusals};
 use super::tls::{self, TlsError};
+use crate::guard::guard;
 
 /// Limits and times of a socket.
 #[derive(Clone, Debug)]
@@ -203,7 +203,7 @@ impl Transport {
     pub fn admit(&self, names: impl IntoIterator<Item = String>) {
         let mut listed: BTreeSet<_> = names.into_iter().collect();
         listed.insert(CONTROLLER.to_owned());
-        *lock(&self.gate.listed) = listed;
+        *guard(&self.gate.listed) = listed;
     }
 
     /// What was refused so far.
@@ -313,7 +313,7 @@ impl Gate {
     async fn greet(&self, connection: Connection) -> Result<Peer, Refusal> {
         let patience = self.options.patience;
         let subject = subject(&connection).map_err(Refusal::Handshake)?;
-        if !lock(&self.listed).contains(&subject.name) {
+        if !guard(&self.listed).contains(&subject.name) {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
             return Err(Refusal::Unlisted(subject.name));
         }

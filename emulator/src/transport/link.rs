@@ -19,8 +19,8 @@ use volary_actors::base::Class;
 use super::connection::{Close, Connection, End};
 use super::counts::{Counts, LinkStats};
 use super::frames::FrameReader;
-use super::lock;
 use super::sequence::{Seen, Sequence};
+use crate::guard::guard;
 use crate::parcel::Parcel;
 use crate::wire::{self, Batch, PARCEL_FRAME, WireError};
 
@@ -125,7 +125,7 @@ impl Link {
     /// Of [`Class::Stream`], none is lost while the link lasts. Of [`Class::Datagram`], any may be; what is
     /// dropped here is counted and no error.
     pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
-        let mut outbox = lock(&self.shared.outbox);
+        let mut outbox = guard(&self.shared.outbox);
         if let Some(end) = &outbox.end {
             return Err(end.clone().into());
         }
@@ -149,7 +149,7 @@ impl Link {
         loop {
             let moved = self.shared.moved.notified();
             {
-                let outbox = lock(&self.shared.outbox);
+                let outbox = guard(&self.shared.outbox);
                 if let Some(end) = &outbox.end {
                     return Err(end.clone());
                 }
@@ -238,7 +238,7 @@ impl Shared {
     }
 
     fn end(&self, end: &End) {
-        lock(&self.outbox).end = Some(end.clone());
+        guard(&self.outbox).end = Some(end.clone());
         self.moved.notify_waiters();
     }
 }
@@ -279,7 +279,7 @@ async fn write_on(shared: &Shared, mut stream: SendStream) -> Result<std::conver
     let mut bytes = Vec::new();
     loop {
         {
-            let mut outbox = lock(&shared.outbox);
+            let mut outbox = guard(&shared.outbox);
             mem::swap(&mut outbox.pending, &mut bytes);
             outbox.writing = bytes.len();
         }
@@ -291,7 +291,7 @@ async fn write_on(shared: &Shared, mut stream: SendStream) -> Result<std::conver
         while written < bytes.len() {
             written += stream.write(&bytes[written..]).await?;
             {
-                let mut outbox = lock(&shared.outbox);
+                let mut outbox = guard(&shared.outbox);
                 outbox.writing = bytes.len() - written;
                 shared.waiting.store(outbox.waiting(), Ordering::Relaxed);
             }

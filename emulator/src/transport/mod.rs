@@ -18,8 +18,6 @@
 //! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks
 //! the protocol loses its connection and is told why; nobody else notices.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 mod admission;
 pub mod clock;
 pub mod connection;
@@ -45,8 +43,3 @@ pub use hello::engine;
 pub use hosts::{Host, Hosts};
 pub use identity::{Identity, Role};
 pub use link::{Arrival, Link};
-
-/// What is kept under the locks here is whole at any time, so a panic elsewhere spoils nothing.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

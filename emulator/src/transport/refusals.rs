@@ -8,8 +8,8 @@ use thiserror::Error;
 
 use super::connection::End;
 use super::hello::HelloError;
-use super::lock;
 use super::plain::plain;
+use crate::guard::guard;
 
 /// How many are remembered in words.
 const RECENT: usize = 16;
@@ -53,7 +53,7 @@ pub(super) struct Blotter(Arc<Mutex<Refusals>>);
 impl Blotter {
     /// Takes note of one.
     pub(super) fn note(&self, address: SocketAddr, refusal: &Refusal) {
-        let mut refusals = lock(&self.0);
+        let mut refusals = guard(&self.0);
         *match refusal {
             Refusal::Full => &mut refusals.full,
             Refusal::Handshake(_) => &mut refusals.handshake,
@@ -71,6 +71,6 @@ impl Blotter {
 
     /// What there is so far.
     pub(super) fn read(&self) -> Refusals {
-        lock(&self.0).clone()
+        guard(&self.0).clone()
     }
 }

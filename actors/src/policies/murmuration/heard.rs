@@ -8,7 +8,7 @@ use crate::message::Gossip;
 const UNKNOWN: u32 = u32::MAX;
 
 /// How many of a maker's news may be waited around before what is missing counts as lost.
-const GAP: usize = 256;
+const GAP: u32 = 256;
 
 /// How often the maker of a number was restarted.
 const fn life(number: u32) -> u32 {
@@ -24,12 +24,15 @@ pub(super) struct Heard {
     past: Vec<(u32, u32)>,
     /// Heard before something that was made earlier, by maker and number.
     early: BTreeMap<(u32, u32), Gossip>,
+    /// How many of them each maker made: counted anew at each news they would cost more than all else.
+    waiting: Vec<u32>,
 }
 
 impl Heard {
     /// Nothing of so many makers, whose lives are their first.
     pub(super) fn new(makers: u32) -> Self {
-        Self { next: vec![0; makers as usize], past: Vec::new(), early: BTreeMap::new() }
+        let none = vec![0; makers as usize];
+        Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none }
     }
 
     /// Whether news is heard for the first time; it counts as heard from now on.
@@ -53,7 +56,8 @@ impl Heard {
             self.close(maker, number.saturating_add(1));
         } else {
             self.early.insert((maker, number), news);
-            if self.early.range((maker, 0)..(maker + 1, 0)).count() > GAP
+            self.waiting[maker as usize] += 1;
+            if self.waiting[maker as usize] > GAP
                 && let Some((&(_, first), _)) = self.early.range((maker, 0)..).next()
             {
                 self.close(maker, first);
@@ -77,14 +81,24 @@ impl Heard {
         if newer || self.next[maker as usize] > number {
             return false;
         }
-        self.early.retain(|&(of, _), _| of != maker);
+        self.drop_early(maker);
         self.next[maker as usize] = number;
         true
+    }
+
+    /// Waits around nothing of a maker any longer.
+    fn drop_early(&mut self, maker: u32) {
+        for _ in 0..std::mem::take(&mut self.waiting[maker as usize]) {
+            if let Some((&first, _)) = self.early.range((maker, 0)..).next() {
+                self.early.remove(&first);
+            }
+        }
     }
 
     /// Everything below a number was heard, and whatever was early right after it.
     fn close(&mut self, maker: u32, mut next: u32) {
         while self.early.remove(&(maker, next)).is_some() {
+            self.waiting[maker as usize] -= 1;
             next = next.saturating_add(1);
         }
         self.next[maker as usize] = next;
@@ -98,7 +112,7 @@ impl Heard {
             .next_back()
             .map(|(&(_, last), _)| last.saturating_add(1));
         self.past.push((maker, last.unwrap_or(0).max(self.next[maker as usize])));
-        self.early.retain(|&(of, _), _| of != maker);
+        self.drop_early(maker);
         self.next[maker as usize] = number >> 24 << 24;
     }
 
@@ -149,6 +163,7 @@ impl Heard {
         self.next.fill(UNKNOWN);
         self.past.clear();
         self.early.clear();
+        self.waiting.fill(0);
     }
 }
 
@@ -201,7 +216,8 @@ mod tests {
         let mut heard = Heard::new(2);
         for number in 1..1000 {
             assert!(heard.first_time(1, number, NEWS));
-            assert!(heard.early().count() <= GAP);
+            let waiting = heard.early().count() as u32;
+            assert!(waiting <= GAP && waiting == heard.waiting[1]);
         }
         assert_eq!(hear(&mut heard, &[0, 700]), [false, false]);
     }
@@ -214,6 +230,7 @@ mod tests {
         assert!(heard.catch_up(1, 4));
         assert_eq!(hear(&mut heard, &[1, 3, 4]), [false, false, true]);
         assert!(heard.catch_up(1, 1 << 24), "of a new life");
+        assert_eq!((heard.early().count(), heard.waiting[1]), (0, 0));
         assert_eq!(hear(&mut heard, &[5, 1 << 24]), [true, true]);
         assert!(!heard.catch_up(1, 6));
     }
