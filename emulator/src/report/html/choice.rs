@@ -66,6 +66,9 @@ fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
     )
 }
 
+/// A cell of the sweep and its number; none where nothing was run.
+type Place<'a> = Option<(usize, &'a CellGroup)>;
+
 /// The cells of the sweep as a table: the key with the most values across, the others down.
 fn map(study: &Study, policies: &[&str]) -> String {
     let swept = study.swept();
@@ -73,7 +76,7 @@ fn map(study: &Study, policies: &[&str]) -> String {
     let across = if names.len() < 2 { None } else { names.iter().max_by_key(|key| swept[**key].len()) };
     let values = across.map_or_else(|| vec![&Value::Null], |key| swept[key].clone());
     let down: Vec<&str> = names.iter().copied().filter(|name| Some(name) != across).collect();
-    let mut rows: Vec<(Cell, Vec<Option<(usize, &CellGroup)>>)> = Vec::new();
+    let mut rows: Vec<(Cell, Vec<Place<'_>>)> = Vec::new();
     for (number, group) in study.cells.iter().enumerate() {
         let mut rest = group.cell.clone();
         let value = across.and_then(|key| rest.remove(*key)).unwrap_or_default();
@@ -88,11 +91,11 @@ fn map(study: &Study, policies: &[&str]) -> String {
         across.map_or_else(String::new, |key| format!("{} = {}", short_key(key, &names), plain(value)))
     };
     let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
-    let cell = |place: &Option<(usize, &CellGroup)>, metric| {
+    let cell = |place: &Place<'_>, metric| {
         let choice = choose((*place)?.1, policies, metric)?;
         Some(shade(&choice, policies))
     };
-    let row = |(rest, places): &(Cell, Vec<Option<(usize, &CellGroup)>>)| Row {
+    let row = |(rest, places): &(Cell, Vec<Place<'_>>)| Row {
         names: down.iter().map(|key| rest.get(*key).map(plain).unwrap_or_default()).collect(),
         link: places.iter().flatten().next().map_or_else(String::new, |(number, _)| anchor(*number)),
         cells: AIMS.iter().flat_map(|(_, metric)| places.iter().map(|place| cell(place, *metric))).collect(),
