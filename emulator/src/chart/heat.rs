@@ -3,6 +3,7 @@
 //! It is HTML, not a picture: it scrolls, wraps and reads aloud better, and can be copied.
 
 use super::svg::escape;
+use super::theme;
 
 /// A shaded table.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +38,8 @@ pub struct Shade {
     pub small: String,
     /// What it says on hover.
     pub title: String,
+    /// The series in whose colour it is shaded; `None` for the one of all.
+    pub series: Option<usize>,
 }
 
 impl Heat {
@@ -92,11 +95,15 @@ impl Shade {
     fn html(cell: Option<&Self>, class: &str) -> String {
         let class = escape(class);
         let Some(cell) = cell else { return format!("<td class=\"{class}\">–</td>") };
+        let (class, colour) = match cell.series {
+            Some(series) => (format!("{class} {}", theme::series(series)), "c"),
+            None => (class, "heat"),
+        };
         let depth = (48.0 * cell.depth.clamp(0.0, 1.0)).round();
         let (text, small, title) = (escape(&cell.text), escape(&cell.small), escape(&cell.title));
         let small = if small.is_empty() { small } else { format!(" <small>{small}</small>") };
         format!(
-            "<td class=\"{class}\" title=\"{title}\" style=\"background:color-mix(in srgb,var(--heat) {depth}%,transparent)\">{text}{small}</td>"
+            "<td class=\"{class}\" title=\"{title}\" style=\"background:color-mix(in srgb,var(--{colour}) {depth}%,transparent)\">{text}{small}</td>"
         )
     }
 }
@@ -107,8 +114,10 @@ mod tests {
 
     #[test]
     fn shades_follow_depth_and_gaps_stay_gaps() {
-        let shade =
-            |depth| Some(Shade { depth, text: "1".into(), small: "×<".into(), title: String::new() });
+        let series = None;
+        let shade = |depth| {
+            Some(Shade { depth, text: "1".into(), small: "×<".into(), title: String::new(), series })
+        };
         let rows = vec![Row {
             names: vec!["r<".into()],
             link: "c1".into(),

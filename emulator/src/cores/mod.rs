@@ -48,6 +48,10 @@ pub struct Cores {
     runs: Vec<Run>,
     /// Where the process of a core stood when its copy started; empty when that is found without.
     cursors: Vec<Cursor>,
+    /// How long it takes a core to put a preempted copy away.
+    preemption: Span,
+    /// Until when each core does that, ns; empty if it takes no time.
+    cleared: Vec<u64>,
     totals: Totals,
 }
 
@@ -95,8 +99,19 @@ impl Cores {
             table,
             course,
             pauses,
+            preemption: Span::ZERO,
+            cleared: Vec::new(),
             totals: Totals::default(),
         }
+    }
+
+    /// The same cores, which take so long to put a preempted copy away before the next can begin. Pauses and
+    /// interference do not prolong it.
+    #[must_use]
+    pub fn with_preemption(mut self, takes: Span) -> Self {
+        self.preemption = takes;
+        self.cleared = vec![0; if takes == Span::ZERO { 0 } else { self.runs.len() }];
+        self
     }
 
     /// Where the cores are and how fast.
@@ -112,11 +127,12 @@ impl Cores {
     /// When the core is busy.
     pub fn start(&mut self, core: u32, now: Time, work: Span) -> Time {
         assert!(!self.is_busy(core), "core {core} runs a copy already");
+        let begin = self.begin(core, now.0);
         let due = if self.plain {
-            now + work
+            Time(begin) + work
         } else {
-            let cursor = self.remember(core, now);
-            Time(self.work(core, cursor, Leg::new(now.0, work), u64::MAX).at)
+            let cursor = self.remember(core, Time(begin));
+            Time(self.work(core, cursor, Leg::new(begin, work), u64::MAX).at)
         };
         let run = &mut self.runs[core as usize];
         *run = Run { since: now.0, work: work.0, due: due.0, busy: run.busy };
@@ -133,6 +149,18 @@ impl Cores {
     pub fn stop(&mut self, core: u32, now: Time) -> Span {
         let left = self.left(core, now);
         self.end(core, now, left);
+        left
+    }
+
+    /// [Stops](Self::stop) the copy on `core`, which is [taken up](Self::with_preemption) by that.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    pub fn preempt(&mut self, core: u32, now: Time) -> Span {
+        let left = self.stop(core, now);
+        if let Some(cleared) = self.cleared.get_mut(core as usize) {
+            *cleared = (now + self.preemption).0;
+        }
         left
     }
 
@@ -163,12 +191,18 @@ impl Cores {
         if now.0 >= run.due {
             return Span::ZERO;
         }
-        let at = now.0.max(run.since);
+        let begin = self.begin(core, run.since);
+        let at = now.0.max(begin);
         if self.plain {
             return Span(run.due - at);
         }
-        let cursor = self.remembered(core, Time(run.since));
-        self.work(core, cursor, Leg::new(run.since, Span(run.work)), at).left()
+        let cursor = self.remembered(core, Time(begin));
+        self.work(core, cursor, Leg::new(begin, Span(run.work)), at).left()
+    }
+
+    /// When a copy that was given to a core at `since` begins: the core may have to put another away before.
+    fn begin(&self, core: u32, since: u64) -> u64 {
+        self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
     }
 
     /// Whether a copy runs on `core`.

@@ -195,6 +195,23 @@ fn speeds_and_pauses_count() {
 }
 
 #[test]
+fn a_preempted_copy_takes_its_core_up() {
+    let slow = r#"scripted = { slot = "1s", rows = [[0,0,1,1]], slowdown = 2.0 }"#;
+    for (text, due) in [(None, 3.75), (Some(slow), 4.75)] {
+        let profile = text.map(profile);
+        let new = Cores::new(profile.as_ref(), CoreTable::equal(1, 1), Pauses::default(), 7);
+        let mut cores = new.with_preemption(seconds(0.25));
+        cores.start(0, Time::ZERO, seconds(9.0));
+        assert_eq!(cores.preempt(0, at(1.0)), seconds(8.0));
+        assert_eq!(cores.start(0, at(1.0), seconds(2.5)), at(due), "a quarter of a second later");
+        assert_eq!((cores.left(0, at(1.2)), cores.left(0, at(2.0))), (seconds(2.5), seconds(1.75)));
+        cores.finished(0, at(due));
+        assert_eq!((cores.busy(0, at(9.0)), cores.total_work()), (seconds(due), 3.5));
+        assert_eq!(cores.start(0, at(7.0), seconds(1.0)), at(8.0), "only what was preempted takes time");
+    }
+}
+
+#[test]
 fn the_books_close() {
     let mut cores = cores(TABLE_1, 3);
     cores.start(0, Time::ZERO, seconds(2.0));

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`study`] | the cells of one experiment, from one run directory or several |
 //! | [`table`] | the table at the end of a run, and the JSON lines |
+//! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | what certificates say, in words |
 //! | [`html()`] | `report.html` |
 
+pub mod choice;
 pub mod fidelity;
 pub mod study;
 pub mod table;

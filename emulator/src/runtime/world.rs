@@ -95,6 +95,7 @@ impl World {
         });
         let interference = self.point.resolved.interference.as_ref();
         Cores::new(interference, self.machines.cores.clone(), Pauses::new(pauses), self.seed)
+            .with_preemption(self.point.resolved.service.preemption)
     }
 
     /// Empty books for this world.

@@ -19,7 +19,7 @@ impl<O: Observer> Shard<'_, O> {
 
     pub(super) fn halt(&mut self, me: ActorId, copy: CopyId) {
         let core = self.parts.layout.core_index(me);
-        let left = self.parts.cores.stop(core, self.now);
+        let left = self.parts.cores.preempt(core, self.now);
         self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));

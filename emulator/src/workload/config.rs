@@ -133,6 +133,10 @@ pub struct Service {
     /// comes from a trace or a trace-like generator, as in the papers that use them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
+    /// How long a core is taken up by a copy that is stopped before it is finished, and can begin no other: the
+    /// price of preemption and of calling off what is redundant. Counted as busy time of the copy that waits for it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub preemption: Span,
     /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of one. Needs `cluster.cpu`. It bounds
     /// how many tasks a node runs at once, not how fast they are.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,6 +153,7 @@ impl Default for Service {
             homogeneous: Share::ALL,
             correlated: Share::ALL,
             estimate: None,
+            preemption: Span::ZERO,
             cpu: None,
             memory: None,
         }
@@ -243,6 +248,10 @@ impl JsonSchema for Share {
             "anyOf": [{ "type": "boolean" }, { "type": "number", "minimum": 0, "maximum": 1 }]
         })
     }
+}
+
+fn is_zero(span: &Span) -> bool {
+    *span == Span::ZERO
 }
 
 const fn one() -> f64 {

@@ -3,11 +3,13 @@
 //! | module | part of the page |
 //! |---|---|
 //! | `overview` | verdicts, warnings, the sweep at a glance |
+//! | `choice` | which policy when |
 //! | `cell` | one point of the sweep |
 //! | `table`, `placements`, `staleness`, `fidelity` | the tables of a cell |
 //! | `style` | style sheet and the few lines of script |
 
 mod cell;
+mod choice;
 mod fidelity;
 mod overview;
 mod placements;
@@ -46,6 +48,7 @@ pub fn html(study: &Study) -> String {
     out.push_str(&header(study));
     out.push_str(&overview::warnings(study));
     out.push_str(&overview::claims(&study.claims));
+    out.push_str(&choice::section(study, &policies));
     out.push_str(&overview::sweep(study, &policies));
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
     let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).min(crate::chart::timeline::BLOCKS);
@@ -105,6 +108,9 @@ fn contents(study: &Study, policies: &[&str]) -> String {
     out.push_str("<h2>Contents</h2><ul><li><a href=\"#top\">Summary</a></li>");
     if !study.claims.is_empty() {
         out.push_str("<li><a href=\"#claims\">Claims</a></li>");
+    }
+    if choice::is_worthwhile(study, policies) {
+        out.push_str("<li><a href=\"#choice\">Which policy when</a></li>");
     }
     if study.cells.len() > 1 {
         out.push_str("<li><a href=\"#sweep\">The sweep at a glance</a></li>");

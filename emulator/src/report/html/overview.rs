@@ -6,6 +6,7 @@ use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
 use crate::number::{self, plural};
+use crate::report::choice::Metric;
 use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::not_finished;
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
@@ -136,9 +137,6 @@ fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
     Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
 }
 
-/// A number of a summary.
-type Metric = fn(&Summary) -> f64;
-
 /// What the shaded table shows of each policy.
 const SHADED: [(&str, Metric); 2] =
     [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
@@ -175,7 +173,7 @@ fn shade(mean: f64, best: f64, policy: &str) -> Shade {
     let small = if factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
     let depth = if factor.is_finite() { factor.ln() / 5f64.ln() } else { 0.0 };
     let text = number::seconds(mean);
-    Shade { depth, title: format!("{policy}: {text} {small}"), text, small }
+    Shade { depth, title: format!("{policy}: {text} {small}"), text, small, series: None }
 }
 
 /// For each key swept with three numbers or more: median and tail over it, a chart for each choice of the others.

@@ -84,6 +84,20 @@ fn verdicts_intervals_and_books_are_there() {
 }
 
 #[test]
+fn the_map_names_the_best_and_what_is_at_stake() {
+    let page = html(&study(&[0.5, 0.9], 4, 500));
+    assert_balanced(&page);
+    let map = &page[page.find("id=\"choice\"").unwrap()..page.find("id=\"sweep\"").unwrap()];
+    assert!(map.contains("load = 0.5</th>") && map.contains("load = 0.9</th>"), "{map}");
+    assert_eq!(map.matches(">latin-square <small>×2.50</small></td>").count(), 8, "two aims, four cells");
+    assert!(map.contains("class=\" s0 d0\" title=\"latin-square "), "in its colour");
+    let order = ["latin-square", "murmuration", "sparrow", "random"].map(|name| map.rfind(name).unwrap());
+    assert!(order.is_sorted(), "the safest first: {order:?}");
+    assert!(map.contains("<td>4 of 4</td><td>4</td><td>×1.00</td><td class=\"left\">–</td>"), "{map}");
+    assert!(!html(&study(&[], 1, 10)).contains("id=\"choice\""), "nothing to choose by");
+}
+
+#[test]
 fn all_text_is_escaped() {
     let evil = "<script>alert(1)</script>\"'&";
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);

@@ -1,0 +1,178 @@
+//! Which policy to choose, cell by cell and over the whole sweep.
+
+use super::study::{CellGroup, PolicyRuns, Study};
+use super::table::not_finished;
+use crate::results::Summary;
+use crate::stats::Interval;
+
+/// A number of a summary, of which less is better.
+pub type Metric = fn(&Summary) -> f64;
+
+/// A policy counts as close to the best up to this factor.
+pub const CLOSE: f64 = 1.1;
+
+/// What is best in one cell.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Choice {
+    /// Index of the policy with the least mean.
+    pub best: usize,
+    /// Its mean over replications.
+    pub mean: f64,
+    /// Others that these replications cannot tell from it: the 95 % interval of the paired difference includes
+    /// zero. None with a single replication, where nothing can be said.
+    pub ties: Vec<usize>,
+    /// Mean of each policy over the best's. `None` for one that was not run here or did not finish its jobs: what
+    /// percentiles it has leave out the jobs it was slowest with.
+    pub factors: Vec<Option<f64>>,
+}
+
+impl Choice {
+    /// How much the worst policy that finished is behind the best: what is at stake in this cell.
+    #[must_use]
+    pub fn stake(&self) -> f64 {
+        self.factors.iter().flatten().copied().fold(1.0, f64::max)
+    }
+}
+
+/// What is best in a cell by `metric`; `None` if no policy finished its jobs.
+#[must_use]
+pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
+    let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();
+    let mean = |runs: &PolicyRuns| Interval::new(&values(runs, metric)).map(|interval| interval.mean);
+    let means: Vec<Option<f64>> = runs.iter().map(|runs| runs.and_then(mean)).collect();
+    let known = means.iter().enumerate().filter_map(|(i, mean)| Some((i, (*mean)?)));
+    let (best, mean) = known.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let tied = |other: usize| {
+        let pairs = pairs(runs[other]?, runs[best]?, metric);
+        let difference = Interval::paired(&pairs)?;
+        (difference.half_width.is_some() && !difference.excludes_zero()).then_some(other)
+    };
+    let ties = (0..policies.len()).filter(|&other| other != best).filter_map(tied).collect();
+    let factors = means.into_iter().map(|of| Some(of? / mean)).collect();
+    Some(Choice { best, mean, ties, factors })
+}
+
+/// The runs of a policy in a cell, if all of them finished their jobs.
+fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
+    let runs = group.policies.iter().find(|runs| runs.policy == policy)?;
+    runs.runs.iter().all(|run| not_finished(&run.summary) == 0).then_some(runs)
+}
+
+fn values(runs: &PolicyRuns, metric: Metric) -> Vec<f64> {
+    runs.runs.iter().map(|run| metric(&run.summary)).collect()
+}
+
+/// The values of two policies under the seeds that both were run with.
+fn pairs(a: &PolicyRuns, b: &PolicyRuns, metric: Metric) -> Vec<(f64, f64)> {
+    let of = |seed: u64| b.runs.iter().find(|run| run.summary.seed == seed);
+    let pair = |run: &Summary| Some((metric(run), metric(&of(run.seed)?.summary)));
+    a.runs.iter().filter_map(|run| pair(&run.summary)).collect()
+}
+
+/// How a policy does over all cells in which it can be compared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Standing {
+    /// Index of the policy.
+    pub policy: usize,
+    /// Cells in which it finished its jobs.
+    pub cells: usize,
+    /// Of these, where it is best, or cannot be told from the best.
+    pub best: usize,
+    /// Of these, where it is within [`CLOSE`] of the best.
+    pub close: usize,
+    /// Its largest factor above the best.
+    pub worst: f64,
+    /// Index of the cell where that is.
+    pub worst_at: usize,
+}
+
+/// How each policy does over all cells: those that finished in most cells first, then by their worst factor. Who does
+/// not know which cell will come about chooses the first.
+#[must_use]
+pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standing> {
+    let choices: Vec<_> = study.cells.iter().map(|group| choose(group, policies, metric)).collect();
+    let standing = |policy: usize| {
+        let mut standing = Standing { policy, cells: 0, best: 0, close: 0, worst: 0.0, worst_at: 0 };
+        for (at, choice) in choices.iter().enumerate().filter_map(|(at, choice)| Some((at, choice.as_ref()?)))
+        {
+            let Some(factor) = choice.factors[policy] else { continue };
+            standing.cells += 1;
+            standing.best += usize::from(choice.best == policy || choice.ties.contains(&policy));
+            standing.close += usize::from(factor <= CLOSE);
+            if factor > standing.worst {
+                (standing.worst, standing.worst_at) = (factor, at);
+            }
+        }
+        standing
+    };
+    let mut standings: Vec<Standing> = (0..policies.len()).map(standing).filter(|s| s.cells > 0).collect();
+    standings.sort_by(|a, b| b.cells.cmp(&a.cells).then(a.worst.total_cmp(&b.worst)));
+    standings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::record::cell::CellRecord;
+    use crate::record::fixture::{manifest, measured};
+
+    /// Responses of policies by cell; a cell's entries are (policy, factor on the draws, of which seed on).
+    fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {
+        let mut records = Vec::new();
+        for (at, policies) in cells.iter().enumerate() {
+            for &(policy, scale, other) in *policies {
+                for seed in 1..=seeds {
+                    let mut measured = measured(policy, &[("load", json!(at))], seed + other, scale, 400);
+                    measured.summary.seed = seed;
+                    records.push(CellRecord::new(&format!("{at}{policy}{seed}"), &measured));
+                }
+            }
+        }
+        Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new())
+    }
+
+    const MEDIAN: Metric = |summary| summary.response_s.p50;
+
+    #[test]
+    fn the_least_mean_is_best_and_noise_ties() {
+        let study = study(&[&[("a", 1.0, 0), ("b", 1.5, 0), ("c", 1.001, 100)]], 4);
+        let choice = choose(&study.cells[0], &["a", "b", "c", "d"], MEDIAN).unwrap();
+        let (best, other) = if choice.best == 0 { (0, 2) } else { (2, 0) };
+        assert_eq!((choice.best, choice.ties.as_slice()), (best, &[other][..]), "other draws, the same law");
+        assert!(choice.factors[3].is_none(), "it was not run");
+        assert!((choice.stake() - choice.factors[1].unwrap()).abs() < 1e-12 && choice.stake() > 1.3);
+        let alone = self::study(&[&[("a", 1.0, 0), ("c", 1.001, 100)]], 1);
+        assert!(
+            choose(&alone.cells[0], &["a", "c"], MEDIAN).unwrap().ties.is_empty(),
+            "one seed says nothing"
+        );
+    }
+
+    #[test]
+    fn who_leaves_jobs_unfinished_is_not_chosen() {
+        let mut study = study(&[&[("a", 1.0, 0), ("b", 2.0, 0)]], 2);
+        study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 1;
+        let choice = choose(&study.cells[0], &["a", "b"], MEDIAN).unwrap();
+        assert_eq!((choice.best, choice.factors), (1, vec![None, Some(1.0)]));
+        study.cells[0].policies[1].runs[0].summary.jobs.failed = 3;
+        assert_eq!(choose(&study.cells[0], &["a", "b"], MEDIAN), None);
+    }
+
+    #[test]
+    fn the_safest_comes_first() {
+        let cells: [&[(&str, f64, u64)]; 3] = [
+            &[("bold", 1.0, 0), ("safe", 1.05, 0), ("rare", 1.3, 0)],
+            &[("bold", 1.0, 0), ("safe", 1.2, 0)],
+            &[("bold", 4.0, 0), ("safe", 1.0, 0)],
+        ];
+        let standings = standings(&study(&cells, 3), &["bold", "safe", "rare"], MEDIAN);
+        let order: Vec<usize> = standings.iter().map(|standing| standing.policy).collect();
+        assert_eq!(order, [1, 0, 2]);
+        let safe = &standings[0];
+        assert_eq!((safe.cells, safe.best, safe.close, safe.worst_at), (3, 1, 2, 1));
+        assert!((safe.worst - 1.2).abs() < 1e-9 && (standings[1].worst - 4.0).abs() < 1e-9);
+        assert_eq!((standings[2].cells, standings[2].best), (1, 0));
+    }
+}

@@ -1,0 +1,133 @@
+//! Which policy when: the map of the sweep, and who is safe where it is not known what will come.
+
+use serde_json::Value;
+
+use super::{anchor, short_key};
+use crate::chart::heat::{Heat, Row, Shade};
+use crate::chart::svg::escape;
+use crate::chart::theme;
+use crate::number;
+use crate::report::choice::{CLOSE, Choice, Metric, Standing, choose, standings};
+use crate::report::study::{CellGroup, Study};
+use crate::results::{Cell, plain};
+
+/// What one may choose by.
+const AIMS: [(&str, Metric); 2] =
+    [("shortest median", |s| s.response_s.p50), ("shortest 99th percentile", |s| s.response_s.p99)];
+/// Ties that are named in a cell of the map; more are counted.
+const NAMED: usize = 2;
+/// The stake that has the strongest colour: the worst policy is so many times as slow as the best.
+const HIGH: f64 = 10.0;
+
+/// The section; nothing where there is nothing to choose.
+pub(super) fn section(study: &Study, policies: &[&str]) -> String {
+    if !is_worthwhile(study, policies) {
+        return String::new();
+    }
+    let mut out = String::from("<section id=\"choice\"><h2>Which policy when</h2>");
+    out.push_str(
+        "<p class=\"hint\">The policy with the shortest response times in each cell; behind ≈ those that the seeds cannot \
+         tell from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left jobs \
+         unfinished are not considered.</p><div class=\"card\">",
+    );
+    out.push_str(&map(study, policies));
+    out.push_str("</div><h3>And if you do not know what will come</h3>");
+    let close = format!("{:.0}\u{202f}%", 100.0 * (CLOSE - 1.0));
+    out.push_str(&format!(
+        "<p class=\"hint\">Over all cells: how often each policy is best or cannot be told from the best, how often within \
+         {close} of it, and the worst it does against the best. The safest comes first.</p><div class=\"grid\">"
+    ));
+    for (aim, metric) in AIMS {
+        let rows: String =
+            standings(study, policies, metric).iter().map(|s| row(study, policies, s)).collect();
+        out.push_str(&format!(
+            "<div class=\"card\"><table><caption>{aim}</caption><thead><tr><th>policy</th><th>best</th><th>within {close}</th>\
+             <th>worst</th><th class=\"left\">where</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        ));
+    }
+    out.push_str("</div></section>");
+    out
+}
+
+/// Whether there is a choice between policies, and more than one cell for it to depend on.
+pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
+    study.cells.len() > 1 && policies.len() > 1
+}
+
+fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
+    let Standing { policy, cells, best, close, worst, worst_at } = *standing;
+    let (series, name) = (theme::series(policy), escape(policies[policy]));
+    let (link, place) = (anchor(worst_at), escape(&super::short_title(&study.cells[worst_at])));
+    let place = if worst > 1.0 { format!("<a href=\"#{link}\">{place}</a>") } else { "–".to_owned() };
+    format!(
+        "<tr class=\"p{policy}\"><th scope=\"row\" class=\"{series}\"><i class=\"swatch\"></i> {name}</th>\
+         <td>{best} of {cells}</td><td>{close}</td><td>×{}</td><td class=\"left\">{place}</td></tr>",
+        number::short(worst)
+    )
+}
+
+/// A cell of the sweep and its number; none where nothing was run.
+type Place<'a> = Option<(usize, &'a CellGroup)>;
+
+/// The cells of the sweep as a table: the key with the most values across, the others down.
+fn map(study: &Study, policies: &[&str]) -> String {
+    let swept = study.swept();
+    let names: Vec<&str> = swept.keys().copied().collect();
+    let across = if names.len() < 2 { None } else { names.iter().max_by_key(|key| swept[**key].len()) };
+    let values = across.map_or_else(|| vec![&Value::Null], |key| swept[key].clone());
+    let down: Vec<&str> = names.iter().copied().filter(|name| Some(name) != across).collect();
+    let mut rows: Vec<(Cell, Vec<Place<'_>>)> = Vec::new();
+    for (number, group) in study.cells.iter().enumerate() {
+        let mut rest = group.cell.clone();
+        let value = across.and_then(|key| rest.remove(*key)).unwrap_or_default();
+        let Some(column) = values.iter().position(|other| **other == value) else { continue };
+        let at = rows.iter().position(|(other, _)| *other == rest).unwrap_or_else(|| {
+            rows.push((rest, vec![None; values.len()]));
+            rows.len() - 1
+        });
+        rows[at].1[column] = Some((number, group));
+    }
+    let heading = |value: &Value| {
+        across.map_or_else(String::new, |key| format!("{} = {}", short_key(key, &names), plain(value)))
+    };
+    let columns: Vec<_> = values.iter().map(|value| (String::new(), heading(value))).collect();
+    let cell = |place: &Place<'_>, metric| {
+        let choice = choose((*place)?.1, policies, metric)?;
+        Some(shade(&choice, policies))
+    };
+    let row = |(rest, places): &(Cell, Vec<Place<'_>>)| Row {
+        names: down.iter().map(|key| rest.get(*key).map(plain).unwrap_or_default()).collect(),
+        link: places.iter().flatten().next().map_or_else(String::new, |(number, _)| anchor(*number)),
+        cells: AIMS.iter().flat_map(|(_, metric)| places.iter().map(|place| cell(place, *metric))).collect(),
+    };
+    Heat {
+        keys: down.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
+        groups: AIMS.iter().map(|(aim, _)| ((*aim).to_owned(), columns.clone())).collect(),
+        rows: rows.iter().map(row).collect(),
+    }
+    .html()
+}
+
+fn shade(choice: &Choice, policies: &[&str]) -> Shade {
+    let mut text = policies[choice.best].to_owned();
+    let (named, more) = choice.ties.split_at(choice.ties.len().min(NAMED));
+    text.extend(named.iter().map(|&tie| format!(" ≈ {}", policies[tie])));
+    if !more.is_empty() {
+        text.push_str(&format!(" ≈ {} more", more.len()));
+    }
+    let mut order: Vec<(usize, f64)> =
+        choice.factors.iter().enumerate().filter_map(|(i, factor)| Some((i, (*factor)?))).collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let listed: Vec<String> = order
+        .iter()
+        .map(|&(i, factor)| format!("{} {}", policies[i], number::seconds(factor * choice.mean)))
+        .collect();
+    let stake = choice.stake();
+    Shade {
+        depth: stake.ln() / HIGH.ln(),
+        text,
+        small: format!("×{}", number::short(stake)),
+        title: listed.join(", "),
+        series: Some(choice.best),
+    }
+}
