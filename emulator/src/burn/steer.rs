@@ -1,10 +1,11 @@
 //! How a competitor slows a core down, as pure arithmetic.
 //!
-//! In a slot of slowdown σ, a copy that has been there for B should have got B / σ of its work done. The *lead* is what
-//! it has got done beyond that. The competitor lets it swing: it takes the CPU until the lead is −h, then leaves it until
-//! the lead is h, so that a copy is neither early nor late on average, with h such that both together take a period.
-//! The last period of a slot, which is up to two long, is such that the copy is where it should be at the slot's end. It
-//! ends with the burner's part: occupying the CPU ends to the microsecond, sleeping when the system says.
+//! In a slot of slowdown σ, a copy that has been there for B should have got B / σ of its work done. The *lead* is
+//! what it has got done beyond that. The competitor lets it swing: it takes the CPU until the lead is −h, then leaves
+//! it until the lead is h, so that a copy is neither early nor late on average, with h such that both together take
+//! a period. The last period of a slot, which is up to two long, is such that the copy is where it should be at
+//! the slot's end. It ends with the burner's part: occupying the CPU ends to the microsecond, sleeping when the
+//! system says.
 //!
 //! All times in nanoseconds.
 
