@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use rustix::thread::{Pid, gettid};
+
 use super::calibrate::{Calibration, Pace, calibrate};
 use super::cpu::{CpuId, thread_time, yield_to_all};
 use super::desk::{Chunk, Desk};
@@ -21,26 +23,28 @@ pub(super) struct Burner {
 }
 
 impl Burner {
-    /// Waits until `start` closes, calibrates, tells the pace, and burns until it is told to stop. Returns the CPU
+    /// Waits until `start` closes, calibrates, tells the pace and who it is, and burns until it is told to stop. Returns the CPU
     /// time that it had, calibration apart.
     pub(super) fn run(
         self,
         start: &Receiver<()>,
-        tell: &Sender<Result<Pace, BurnError>>,
+        tell: &Sender<Result<(Pace, Pid), BurnError>>,
         finished: &dyn Fn(u64),
     ) -> Duration {
         let mut load = Load::new(self.kernel);
         // Nothing is ever sent: all start when the last of them is there.
         let _ = start.recv();
-        let pace = self.calibrate(&mut load);
-        let Ok(known) = pace.as_ref().copied() else {
-            let _ = tell.send(pace);
-            return Duration::ZERO;
+        let pace = match self.calibrate(&mut load) {
+            Ok(pace) => pace,
+            Err(error) => {
+                let _ = tell.send(Err(error));
+                return Duration::ZERO;
+            }
         };
         // Nobody listens any more if another core could not be had; then there is a stop.
-        let _ = tell.send(pace);
+        let _ = tell.send(Ok((pace, gettid())));
         let began = thread_time();
-        self.burn(&mut load, known, finished);
+        self.burn(&mut load, pace, finished);
         thread_time().saturating_sub(began)
     }
 

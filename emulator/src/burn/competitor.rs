@@ -1,5 +1,5 @@
 //! The thread that interferes: it occupies its CPU as [`steer`] says while a slot lasts and a copy is there, and keeps
-//! the ledger.
+//! the ledger. Where quota does the slowing down, it sets that at the edges of slots and does not compete.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -10,6 +10,7 @@ use super::calibrate::Pace;
 use super::cpu::thread_time;
 use super::desk::{Desk, Sample};
 use super::ledger::{Ledger, Stretch};
+use super::quota::Group;
 use super::{Slot, steer};
 
 /// Some 37 times the weight of a burner, a tenth of anything else's: it wins against the one and loses to the other.
@@ -27,12 +28,16 @@ pub(super) struct Competitor {
     pace: Pace,
     timeline: Timeline,
     ledger: Ledger,
+    /// Whose quota to set, if that is the means; and what it is set to.
+    group: Option<Group>,
+    set: f64,
+    gain: Gain,
 }
 
 impl Competitor {
-    pub(super) fn new(desk: Arc<Desk>, pace: Pace) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, pace: Pace, group: Option<Group>) -> Self {
         let timeline = Timeline::healthy(desk.now());
-        Self { desk, pace, timeline, ledger: Ledger::default() }
+        Self { desk, pace, timeline, ledger: Ledger::default(), group, set: 1.0, gain: Gain::default() }
     }
 
     /// Competes until it is told to stop.
@@ -86,20 +91,36 @@ impl Competitor {
     }
 
     /// One step: occupies the CPU if it should, then sleeps.
-    fn compete(&self, now: u64) {
+    fn compete(&mut self, now: u64) {
         let Stretch { until, slowdown, .. } = self.timeline.current;
+        if let Some(group) = &self.group {
+            if self.set != slowdown {
+                // If the system refuses it now, the readings will show it.
+                let _ = group.slow(slowdown);
+                self.set = slowdown;
+            }
+            return self.sleep(until);
+        }
         if slowdown <= 1.0 || (!self.desk.is_busy() && self.desk.watch()) {
             return self.sleep(until);
         }
-        let Sample { had, done } = self.ledger.since(self.desk.sample(now));
-        let state =
-            steer::State { rest: (until - now) as f64, had: had as f64, done: self.pace.ns(done), slowdown };
-        let step = steer::next(state);
+        let sample = self.desk.sample(now);
+        self.gain.woke(now, sample, self.pace);
+        let Sample { had, done } = self.ledger.since(sample);
+        let step = steer::next(steer::State {
+            rest: (until - now) as f64,
+            had: had as f64,
+            done: self.pace.ns(done),
+            slowdown,
+            gain: self.gain.mean,
+        });
         let occupied = now + step.occupy as u64;
         while self.desk.now() < occupied && self.desk.is_busy() && !self.desk.has_news() {
             std::hint::spin_loop();
         }
         if step.leave > 0.0 {
+            let now = self.desk.now();
+            self.gain.left = Some((now, self.desk.sample(now)));
             self.sleep(occupied + step.leave as u64);
         }
     }
@@ -110,6 +131,42 @@ impl Competitor {
             std::thread::park();
         } else {
             std::thread::park_timeout(Duration::from_nanos(until.saturating_sub(self.desk.now())));
+        }
+    }
+}
+
+/// What a burner gets done in the time that it is left, lately.
+#[derive(Debug)]
+struct Gain {
+    mean: f64,
+    /// When it was last left alone, and how things stood then.
+    left: Option<(u64, Sample)>,
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Self { mean: 1.0, left: None }
+    }
+}
+
+impl Gain {
+    /// How much the latest counts.
+    const WEIGHT: f64 = 0.1;
+    /// Below, somebody else has the CPU for a long time, which tells nothing of the next time.
+    const LEAST: f64 = 0.5;
+    /// Shorter times tell of single chunks, ns.
+    const BRIEF: u64 = 200_000;
+
+    /// The competitor is awake again.
+    fn woke(&mut self, now: u64, sample: Sample, pace: Pace) {
+        let Some((then, before)) = self.left.take() else { return };
+        let had = sample.had.saturating_sub(before.had);
+        // Only if there was a copy all the time.
+        if had > Self::BRIEF && had + 1000 > now - then {
+            let gain = pace.ns(sample.done - before.done) / had as f64;
+            if gain > Self::LEAST {
+                self.mean += Self::WEIGHT * (gain - self.mean);
+            }
         }
     }
 }

@@ -62,7 +62,8 @@ impl Load {
         }
     }
 
-    /// Does so many rounds.
+    /// Does so many rounds. Compiled once: what is calibrated must be what is run, to the alignment of its loops.
+    #[inline(never)]
     pub(super) fn burn(&mut self, rounds: u64) {
         match self {
             Self::Hash(lanes) => {

@@ -31,6 +31,7 @@
 //! | `competitor` | the thread that interferes |
 //! | [`steer`] | how much it interferes, as arithmetic |
 //! | `ledger` | what came of it |
+//! | `quota` | control groups, in place of competitors that compete |
 
 mod burner;
 mod calibrate;
@@ -39,6 +40,7 @@ mod cpu;
 mod desk;
 pub mod kernel;
 mod ledger;
+mod quota;
 pub mod steer;
 
 #[cfg(test)]
@@ -51,6 +53,9 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 pub use cpu::{CpuId, free_cpus};
 pub use kernel::Kernel;
 pub use ledger::{CoreReading, SlotReading};
@@ -59,6 +64,7 @@ use burner::Burner;
 use calibrate::{Calibration, Pace};
 use competitor::{Account, Competitor};
 use desk::Desk;
+use quota::Groups;
 
 /// What to burn, and where.
 #[derive(Clone, Debug)]
@@ -72,11 +78,15 @@ pub struct Setup {
 }
 
 /// What slows cores down.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Degrade {
     /// A competing thread on the same CPU. Needs no privileges.
     #[default]
     Threads,
+    /// CPU quota of control groups, where the process may set it. Coarse: for slots of 100 ms or more. The quota holds
+    /// whether there is a copy or not.
+    Quota,
 }
 
 /// A time in which a core is degraded, on the monotonic clock.
@@ -124,6 +134,14 @@ pub enum BurnError {
         /// Why it failed.
         source: io::Error,
     },
+    /// Quota cannot be set.
+    #[error(
+        "CPU quota cannot be set here ({why}); run as root or in a group of your own (systemd-run --scope --property=Delegate=yes …), or degrade by threads"
+    )]
+    NoQuota {
+        /// What is missing or refused.
+        why: String,
+    },
     /// A CPU is too busy to be measured.
     #[error(
         "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate by; stop what else runs on it, or name another"
@@ -150,6 +168,8 @@ fn failed(doing: &'static str, cpu: CpuId) -> impl FnOnce(io::Error) -> BurnErro
 pub struct Burners {
     cores: Vec<Core>,
     origin: Instant,
+    /// Goes last, when the threads are gone.
+    groups: Option<Groups>,
 }
 
 impl fmt::Debug for Burners {
@@ -183,7 +203,11 @@ impl Burners {
         let finished: Arc<Finished> = Arc::new(finished);
         let origin = Instant::now();
         // Whatever goes wrong from here on, dropping this ends the threads that are there.
-        let mut burners = Self { cores: Vec::new(), origin };
+        let groups = match setup.degrade {
+            Degrade::Threads => None,
+            Degrade::Quota => Some(Groups::make(&setup.cpus)?),
+        };
+        let mut burners = Self { cores: Vec::new(), origin, groups };
         let mut starts = Vec::new();
         let mut paces = Vec::new();
         for (number, &cpu) in setup.cpus.iter().enumerate() {
@@ -206,12 +230,15 @@ impl Burners {
         }
         // All there are: now all at once.
         drop(starts);
-        for (core, told) in burners.cores.iter_mut().zip(paces) {
-            core.pace =
-                told.recv().map_err(|gone| failed("calibrate", core.cpu)(io::Error::other(gone)))??;
-        }
-        for core in &mut burners.cores {
-            let competitor = Competitor::new(Arc::clone(&core.desk), core.pace);
+        for (number, told) in paces.iter().enumerate() {
+            let core = &mut burners.cores[number];
+            let gone = |gone| failed("calibrate", core.cpu)(io::Error::other(gone));
+            let (pace, thread) = told.recv().map_err(gone)??;
+            core.pace = pace;
+            let group = burners.groups.as_ref().map(|groups| groups.get(number).clone());
+            let enrolled = group.iter().try_for_each(|group| group.enrol(thread));
+            enrolled.map_err(|refused| BurnError::NoQuota { why: refused.to_string() })?;
+            let competitor = Competitor::new(Arc::clone(&core.desk), core.pace, group);
             let work = move || competitor.run();
             let thread = cpu::spawn(format!("rival-{}", core.cpu), core.cpu, Some(competitor::NICE), work)?;
             core.desk.competitor_is(thread.thread().clone());
