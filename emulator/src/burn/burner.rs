@@ -23,8 +23,8 @@ pub(super) struct Burner {
 }
 
 impl Burner {
-    /// Waits until `start` closes, calibrates, tells the pace and who it is, and burns until it is told to stop. Returns the CPU
-    /// time that it had, calibration apart.
+    /// Waits until `start` closes, calibrates, tells the pace and who it is, and burns until it is told to stop.
+    /// Returns the CPU time that it had, calibration apart.
     pub(super) fn run(
         self,
         start: &Receiver<()>,
