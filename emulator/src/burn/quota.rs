@@ -1,8 +1,8 @@
 //! CPU quota of control groups: the other way to slow a core down, where the system allows it.
 //!
 //! Each core's burner gets a group of its own below the process's, named `volary-PID-CPU`, in which it may have
-//! 1 / σ of every period. Both versions are spoken: version 1 through `tasks` and `cpu.cfs_quota_us`, version 2 through a
-//! threaded group and `cpu.max`.
+//! 1 / σ of every period. Both versions are spoken: version 1 through `tasks` and `cpu.cfs_quota_us`, version 2
+//! through a threaded group and `cpu.max`.
 //!
 //! Quota is coarse: a burner has the CPU to itself at the start of each period and nothing for the rest of it, and the
 //! kernel's accounting lags by a scheduler tick. So slots of 100 ms come out about right and shorter ones do
