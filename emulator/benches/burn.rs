@@ -1,10 +1,10 @@
 //! What a degraded core achieves beside what was asked, and beside a core that nobody disturbs.
 //!
 //! `cargo bench --bench burn [-- hash | memory | cache | quota]`, ten seconds each; without a word the three kernels,
-//! degraded by threads. `quota` is the first of them degraded by control groups, where that is allowed. A copy without end runs on each of
-//! two cores. One of them is degraded by each σ in slots of each length, a second of slots one after the other; the
-//! other is left alone. `all` is the slowdown over all slots of a kind, from which `off` tells how far it is from the one
-//! asked for; the rest is of single slots.
+//! degraded by threads. `quota` is the first of them degraded by control groups, where that is allowed. A copy without
+//! end runs on each of two cores. One of them is degraded by each σ in slots of each length, a second of slots one
+//! after the other; the other is left alone. `all` is the slowdown over all slots of a kind, from which `off` tells
+//! how far it is from the one asked for; the rest is of single slots.
 
 #![allow(clippy::print_stdout, missing_docs)]
 

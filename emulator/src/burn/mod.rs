@@ -290,7 +290,7 @@ impl Burners {
     }
 
     /// Replaces what is to come: the core will be degraded in these slots and healthy between and after them. A slot
-    /// that lasts and is among them, with the same start, end and slowdown, goes on.
+    /// that lasts goes on if one of them lasts as well and slows down as much; its end is that one's.
     ///
     /// # Panics
     /// When slots are empty, overlap or are out of order, or a slowdown is not above 1.
