@@ -261,3 +261,77 @@ impl Desk {
         if presence & HERE == 0 { presence } else { at.saturating_sub(presence & !HERE) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk() -> Desk {
+        Desk::new(Instant::now())
+    }
+
+    /// A presence is time without a copy, or with one.
+    #[test]
+    fn time_with_a_copy_is_counted() {
+        let desk = desk();
+        assert!(!desk.is_busy());
+        desk.appear(100);
+        assert_eq!((desk.had(150), desk.had(250)), (50, 150));
+        desk.appear(200);
+        assert_eq!(desk.had(250), 150, "it was there already");
+        desk.leave(300);
+        assert_eq!((desk.had(300), desk.had(1000), desk.is_busy()), (200, 200, false));
+        desk.leave(500);
+        desk.appear(1000);
+        assert_eq!((desk.had(1001), desk.is_busy()), (201, true));
+    }
+
+    /// A copy that is put there while the burner finds none is not overlooked.
+    #[test]
+    fn a_core_that_gets_a_copy_does_not_count_as_left() {
+        let desk = desk();
+        desk.begin(1, 10);
+        desk.leave(1 << 40);
+        assert!(desk.is_busy());
+        assert_eq!(desk.halt(), 10);
+        desk.leave(1 << 40);
+        assert!(!desk.is_busy());
+    }
+
+    #[test]
+    fn chunks_belong_to_the_copy_they_were_done_for() {
+        let (desk, pace) = (desk(), Pace::new(1.0));
+        assert_eq!(desk.take(), None);
+        desk.begin(7, 100);
+        let (copy, ticket) = desk.take().unwrap();
+        assert_eq!((copy.left(), ticket), (100, 7));
+        let Chunk::More(rest) = desk.chunk(copy, 60, 1, pace) else { panic!() };
+        assert_eq!((rest.left(), desk.left()), (40, 40));
+        // Halted, and another begun with as much work, during a chunk.
+        assert_eq!(desk.halt(), 40);
+        desk.begin(8, 40);
+        assert_eq!(desk.chunk(rest, 40, 2, pace), Chunk::Halted);
+        let (copy, ticket) = desk.take().unwrap();
+        assert_eq!((copy.left(), ticket), (40, 8));
+        assert_eq!(desk.chunk(copy, 40, 3, pace), Chunk::Finished);
+        assert_eq!((desk.take(), desk.halt(), desk.sample(0).done), (None, 0, 140));
+    }
+
+    /// What was done at an edge is known to the round, however late it is asked for.
+    #[test]
+    fn an_edge_is_marked_by_the_first_chunk_after_it() {
+        let (desk, pace) = (desk(), Pace::new(2.0));
+        desk.begin(1, 1000);
+        let (copy, _) = desk.take().unwrap();
+        desk.await_edge(100);
+        let Chunk::More(copy) = desk.chunk(copy, 50, 99, pace) else { panic!() };
+        assert_eq!(desk.at_edge(100).done, 50, "nothing has ended since");
+        let Chunk::More(copy) = desk.chunk(copy, 50, 110, pace) else { panic!() };
+        let Chunk::More(copy) = desk.chunk(copy, 50, 135, pace) else { panic!() };
+        assert_eq!((desk.at_edge(100).done, desk.sample(135).done), (100 - 20, 150));
+        // A chunk cannot have been done after the edge more than as a whole.
+        desk.await_edge(140);
+        desk.chunk(copy, 50, 10_000, pace);
+        assert_eq!(desk.at_edge(140).done, 150);
+    }
+}
