@@ -6,6 +6,7 @@
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
+//! | [`burn`] | real work on real cores, and real interference |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
 //! | [`wire`], [`transport`] | what travels between machines, as bytes; over QUIC |
@@ -23,6 +24,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod burn;
 pub mod chart;
 pub mod cli;
 pub mod compare;

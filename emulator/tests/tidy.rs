@@ -88,6 +88,18 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "emulator/src/fidelity",
         &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
     ),
+    (
+        "emulator/src/burn",
+        &[
+            "crate::cores",
+            "crate::record",
+            "crate::runtime",
+            "crate::shard",
+            "crate::spec",
+            "crate::cli",
+            "crate::report",
+        ],
+    ),
     ("emulator/src/cores", &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"]),
     (
         "emulator/src/workload",

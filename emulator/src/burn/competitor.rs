@@ -1,0 +1,218 @@
+//! The thread that interferes: it occupies its CPU as [`steer`] says while a slot lasts and a copy is there, and keeps
+//! the ledger. Where quota does the slowing down, it sets that at the edges of slots and does not compete.
+
+use std::collections::VecDeque;
+use std::num::NonZero;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::calibrate::Pace;
+use super::cpu::thread_time;
+use super::desk::{Desk, Sample};
+use super::ledger::{Ledger, Stretch};
+use super::quota::Group;
+use super::{Slot, steer};
+
+/// Some 37 times the weight of a burner, a tenth of anything else's: it wins against the one and loses to the other.
+pub(super) const NICE: i32 = 10;
+
+/// What a competitor leaves.
+#[derive(Default, Debug)]
+pub(super) struct Account {
+    pub(super) ledger: Ledger,
+    pub(super) cpu_time: Duration,
+}
+
+pub(super) struct Competitor {
+    desk: Arc<Desk>,
+    pace: Pace,
+    timeline: Timeline,
+    ledger: Ledger,
+    /// Whose quota to set, if that is the means; and what it is set to.
+    group: Option<Group>,
+    set: f64,
+    gain: Gain,
+}
+
+impl Competitor {
+    pub(super) fn new(desk: Arc<Desk>, pace: Pace, group: Option<Group>) -> Self {
+        let timeline = Timeline::healthy(desk.now());
+        Self { desk, pace, timeline, ledger: Ledger::default(), group, set: 1.0, gain: Gain::default() }
+    }
+
+    /// Competes until it is told to stop.
+    pub(super) fn run(mut self) -> Account {
+        // Timers may be grouped by 50 µs otherwise; refused, they stay so.
+        let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+        while !self.desk.is_stopped() {
+            let now = self.desk.now();
+            self.turn(now);
+            if let Some(slots) = self.desk.new_plan() {
+                self.replan(now, &slots);
+            }
+            self.compete(now);
+        }
+        let now = self.desk.now();
+        self.turn(now);
+        self.ledger.close(Stretch { until: now, ..self.timeline.current }, self.desk.sample(now));
+        Account { ledger: self.ledger, cpu_time: thread_time() }
+    }
+
+    /// Closes the stretches that are over.
+    fn turn(&mut self, now: u64) {
+        let mut seen = true;
+        while self.timeline.current.until <= now {
+            let over = self.timeline.current;
+            // Only the first of several edges was awaited.
+            let end = if seen {
+                self.desk.at_edge(over.until)
+            } else {
+                let share = (over.until - over.from) as f64 / (now - over.from).max(1) as f64;
+                self.ledger.between(self.desk.sample(now), share)
+            };
+            self.ledger.close(over, end);
+            self.timeline.turn();
+            self.desk.await_edge(self.timeline.current.until);
+            seen = false;
+        }
+    }
+
+    /// Goes on with other slots from `now` on.
+    fn replan(&mut self, now: u64, slots: &[Slot]) {
+        let stretch = |slot: &Slot| Stretch {
+            from: self.desk.ns(slot.from),
+            until: self.desk.ns(slot.until),
+            slowdown: slot.slowdown,
+        };
+        if let Some(over) = self.timeline.replan(now, slots.iter().map(stretch).collect()) {
+            self.ledger.close(over, self.desk.sample(now));
+        }
+        self.desk.await_edge(self.timeline.current.until);
+    }
+
+    /// One step: occupies the CPU if it should, then sleeps.
+    fn compete(&mut self, now: u64) {
+        let Stretch { until, slowdown, .. } = self.timeline.current;
+        if let Some(group) = &self.group {
+            if self.set != slowdown {
+                // If the system refuses it now, the readings will show it.
+                let _ = group.slow(slowdown);
+                self.set = slowdown;
+            }
+            return self.sleep(until);
+        }
+        if slowdown <= 1.0 || (!self.desk.is_busy() && self.desk.watch()) {
+            return self.sleep(until);
+        }
+        let sample = self.desk.sample(now);
+        self.gain.woke(now, sample, self.pace);
+        let Sample { had, done } = self.ledger.since(sample);
+        let step = steer::next(steer::State {
+            rest: (until - now) as f64,
+            had: had as f64,
+            done: self.pace.ns(done),
+            slowdown,
+            gain: self.gain.mean,
+        });
+        let occupied = now + step.occupy as u64;
+        while self.desk.now() < occupied && self.desk.is_busy() && !self.desk.has_news() {
+            std::hint::spin_loop();
+        }
+        if step.leave > 0.0 {
+            let now = self.desk.now();
+            self.gain.left = Some((now, self.desk.sample(now)));
+            self.sleep(occupied + step.leave as u64);
+        }
+    }
+
+    /// Sleeps until then, or until there is news.
+    fn sleep(&self, until: u64) {
+        if until == u64::MAX {
+            std::thread::park();
+        } else {
+            std::thread::park_timeout(Duration::from_nanos(until.saturating_sub(self.desk.now())));
+        }
+    }
+}
+
+/// What a burner gets done in the time that it is left, lately.
+#[derive(Debug)]
+struct Gain {
+    mean: f64,
+    /// When it was last left alone, and how things stood then.
+    left: Option<(u64, Sample)>,
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Self { mean: 1.0, left: None }
+    }
+}
+
+impl Gain {
+    /// How much the latest counts.
+    const WEIGHT: f64 = 0.1;
+    /// Below, somebody else has the CPU for a long time, which tells nothing of the next time.
+    const LEAST: f64 = 0.5;
+    /// Shorter times tell of single chunks, ns.
+    const BRIEF: u64 = 200_000;
+
+    /// The competitor is awake again.
+    fn woke(&mut self, now: u64, sample: Sample, pace: Pace) {
+        let Some((then, before)) = self.left.take() else { return };
+        let had = sample.had.saturating_sub(before.had);
+        // Only if there was a copy all the time.
+        if had > Self::BRIEF && had + 1000 > now - then {
+            let gain = pace.ns(sample.done - before.done) / had as f64;
+            if gain > Self::LEAST {
+                self.mean += Self::WEIGHT * (gain - self.mean);
+            }
+        }
+    }
+}
+
+/// The stretch that lasts, and the slots to come.
+#[derive(Debug)]
+struct Timeline {
+    current: Stretch,
+    slots: VecDeque<Stretch>,
+}
+
+impl Timeline {
+    const fn healthy(from: u64) -> Self {
+        Self { current: Stretch { from, until: u64::MAX, slowdown: 1.0 }, slots: VecDeque::new() }
+    }
+
+    /// Goes on to the next stretch.
+    fn turn(&mut self) {
+        self.current = self.from(self.current.until);
+    }
+
+    /// The stretch that begins at `from`: a slot, or healthy until the next one.
+    fn from(&mut self, from: u64) -> Stretch {
+        match self.slots.front() {
+            Some(slot) if slot.from <= from => {
+                let slot = *slot;
+                self.slots.pop_front();
+                Stretch { from, ..slot }
+            }
+            next => Stretch { from, until: next.map_or(u64::MAX, |slot| slot.from), slowdown: 1.0 },
+        }
+    }
+
+    /// Takes other slots from `now` on. Returns the stretch that this ended, if it did.
+    fn replan(&mut self, now: u64, slots: VecDeque<Stretch>) -> Option<Stretch> {
+        self.slots = slots;
+        while self.slots.front().is_some_and(|slot| slot.until <= now) {
+            self.slots.pop_front();
+        }
+        let next = self.from(now);
+        if next.slowdown == self.current.slowdown {
+            self.current.until = next.until;
+            return None;
+        }
+        let over = Stretch { until: now, ..self.current };
+        self.current = next;
+        Some(over)
+    }
+}
