@@ -84,18 +84,26 @@ pub struct Standing {
     pub worst: f64,
     /// Index of the cell where that is.
     pub worst_at: usize,
+    /// Its mean core time over that of the policy that takes least, mean over cells.
+    pub core_time: f64,
 }
+
+/// Core time of a run, copies that were of no use included.
+const CORE_TIME: Metric = |summary| summary.copies.busy_s;
 
 /// How each policy does over all cells: those that finished in most cells first, then by their worst factor. Who does
 /// not know which cell will come about chooses the first.
 #[must_use]
 pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standing> {
-    let choices: Vec<_> = study.cells.iter().map(|group| choose(group, policies, metric)).collect();
+    let all = |metric| study.cells.iter().map(move |group| choose(group, policies, metric));
+    let choices: Vec<_> = all(metric).zip(all(CORE_TIME)).enumerate().collect();
     let standing = |policy: usize| {
-        let mut standing = Standing { policy, cells: 0, best: 0, close: 0, worst: 0.0, worst_at: 0 };
-        for (at, choice) in choices.iter().enumerate().filter_map(|(at, choice)| Some((at, choice.as_ref()?)))
-        {
+        let mut standing =
+            Standing { policy, cells: 0, best: 0, close: 0, worst: 0.0, worst_at: 0, core_time: 0.0 };
+        for (at, (choice, cost)) in &choices {
+            let (Some(choice), at) = (choice, *at) else { continue };
             let Some(factor) = choice.factors[policy] else { continue };
+            standing.core_time += cost.as_ref().and_then(|cost| cost.factors[policy]).unwrap_or(f64::NAN);
             standing.cells += 1;
             standing.best += usize::from(choice.best == policy || choice.ties.contains(&policy));
             standing.close += usize::from(factor <= CLOSE);
@@ -103,6 +111,7 @@ pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standi
                 (standing.worst, standing.worst_at) = (factor, at);
             }
         }
+        standing.core_time /= standing.cells as f64;
         standing
     };
     let mut standings: Vec<Standing> = (0..policies.len()).map(standing).filter(|s| s.cells > 0).collect();
@@ -174,5 +183,9 @@ mod tests {
         assert_eq!((safe.cells, safe.best, safe.close, safe.worst_at), (3, 1, 2, 1));
         assert!((safe.worst - 1.2).abs() < 1e-9 && (standings[1].worst - 4.0).abs() < 1e-9);
         assert_eq!((standings[2].cells, standings[2].best), (1, 0));
+        assert!(
+            standings.iter().all(|standing| (standing.core_time - 1.0).abs() < 1e-9),
+            "all take the same"
+        );
     }
 }

@@ -47,7 +47,7 @@ pub fn text(what: What) -> String {
         What::Experiment => entries(&schema, &declared::<File>),
         What::Topology => entries(&schema, &declared::<TopologyFile>),
         What::Profile => entries(&schema, &declared::<Interference>),
-        What::Results => numbers(&schema, |_| true),
+        What::Results => numbers(&schema, |_| true, true),
     };
     list(&mut out, "", &keys);
     if let Some(unit) = about(&schema["$defs"][DURATION]) {
@@ -57,7 +57,7 @@ pub fn text(what: What) -> String {
     if what == What::Experiment {
         let results = self::schema(What::Results).to_value();
         out.push_str("\nNumbers that claims can compare, each after the label of a policy and a dot\n\n");
-        list(&mut out, "  ", &numbers(&results, claims::is_comparable));
+        list(&mut out, "  ", &numbers(&results, claims::is_comparable, false));
         let _ = writeln!(out, "\n  KIND is one of {}.", KINDS.map(|(kind, _)| kind).join(", "));
         out.push_str("\nThe grammar of claims\n\n");
         indented(&mut out, "  ", claims::GRAMMAR);
@@ -100,15 +100,16 @@ fn indented(out: &mut String, indent: &str, text: &str) {
     }
 }
 
-/// Numbers of a line of results that `wanted` accepts by their path.
-fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool) -> Vec<Entry> {
+/// Numbers of a line of results that `wanted` accepts by their path, and what the tables mean that they are in if
+/// `tables` are asked for.
+fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Vec<Entry> {
     let mut all = entries(schema, &|_| Vec::new());
     let number = |entry: &Entry| {
         let mut path: Vec<&str> = entry.key.split('.').collect();
         if path == claims::BY_KIND {
             path.push(KINDS[0].0); // any of them
         }
-        entry.kind != TABLE && wanted(&path)
+        if entry.kind == TABLE { tables && !entry.about.is_empty() } else { wanted(&path) }
     };
     all.retain(number);
     let by_kind = claims::BY_KIND.join(".");

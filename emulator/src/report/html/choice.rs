@@ -35,14 +35,15 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> String {
     let close = format!("{:.0}\u{202f}%", 100.0 * (CLOSE - 1.0));
     out.push_str(&format!(
         "<p class=\"hint\">Over all cells: how often each policy is best or cannot be told from the best, how often within \
-         {close} of it, and the worst it does against the best. The safest comes first.</p><div class=\"grid\">"
+         {close} of it, how much core time it takes against who takes least, and the worst it does against the best. The \
+         safest comes first.</p><div class=\"grid\">"
     ));
     for (aim, metric) in AIMS {
         let rows: String =
             standings(study, policies, metric).iter().map(|s| row(study, policies, s)).collect();
         out.push_str(&format!(
             "<div class=\"card\"><table><caption>{aim}</caption><thead><tr><th>policy</th><th>best</th><th>within {close}</th>\
-             <th>worst</th><th class=\"left\">where</th></tr></thead><tbody>{rows}</tbody></table></div>"
+             <th>core time</th><th>worst</th><th class=\"left\">where</th></tr></thead><tbody>{rows}</tbody></table></div>"
         ));
     }
     out.push_str("</div></section>");
@@ -55,13 +56,14 @@ pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
 }
 
 fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
-    let Standing { policy, cells, best, close, worst, worst_at } = *standing;
+    let Standing { policy, cells, best, close, worst, worst_at, core_time } = *standing;
     let (series, name) = (theme::series(policy), escape(policies[policy]));
     let (link, place) = (anchor(worst_at), escape(&super::short_title(&study.cells[worst_at])));
     let place = if worst > 1.0 { format!("<a href=\"#{link}\">{place}</a>") } else { "–".to_owned() };
     format!(
         "<tr class=\"p{policy}\"><th scope=\"row\" class=\"{series}\"><i class=\"swatch\"></i> {name}</th>\
-         <td>{best} of {cells}</td><td>{close}</td><td>×{}</td><td class=\"left\">{place}</td></tr>",
+         <td>{best} of {cells}</td><td>{close}</td><td>×{}</td><td>×{}</td><td class=\"left\">{place}</td></tr>",
+        number::short(core_time),
         number::short(worst)
     )
 }

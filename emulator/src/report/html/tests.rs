@@ -93,7 +93,10 @@ fn the_map_names_the_best_and_what_is_at_stake() {
     assert!(map.contains("class=\" s0 d0\" title=\"latin-square "), "in its colour");
     let order = ["latin-square", "murmuration", "sparrow", "random"].map(|name| map.rfind(name).unwrap());
     assert!(order.is_sorted(), "the safest first: {order:?}");
-    assert!(map.contains("<td>4 of 4</td><td>4</td><td>×1.00</td><td class=\"left\">–</td>"), "{map}");
+    assert!(
+        map.contains("<td>4 of 4</td><td>4</td><td>×1.00</td><td>×1.00</td><td class=\"left\">–</td>"),
+        "{map}"
+    );
     assert!(!html(&study(&[], 1, 10)).contains("id=\"choice\""), "nothing to choose by");
 }
 
