@@ -178,7 +178,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             }
             (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
         } else if self.reset(to, due, now) {
-            self.traffic.dropped += 1;
+            self.traffic.dropped += u64::from(!msg.continues());
             if KINDS[msg.kind() as usize].1 == Class::Stream {
                 self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
             }

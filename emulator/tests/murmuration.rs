@@ -251,6 +251,18 @@ fn who_joins_late_counts_nothing_twice() {
     assert!(late.iter().any(|&(work, ..)| work != 0), "{late:?}");
 }
 
+/// A stream brings everything, however late: of a job that is told in a thousand parts some are, and none counts as
+/// lost for that.
+#[test]
+fn a_part_that_is_late_is_not_lost() {
+    for policy in ["batch = false", ""] {
+        let file =
+            text(4, 40, 12, 1000, "20s", "\"5ms\"", policy).replace("[[policy]]", "loss = 0.01\n[[policy]]");
+        let rest = at_rest(&file, 60);
+        assert!(rest.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {rest:?}");
+    }
+}
+
 /// A node runs as many tasks at once as its CPU and memory hold, and nodes may differ.
 #[test]
 fn nodes_hold_what_fits_on_them() {

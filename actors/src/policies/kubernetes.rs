@@ -15,7 +15,7 @@ use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Row};
 use crate::roles::client::Central;
 use crate::roles::jobs::{Completion, JobTable, Open};
-use crate::roles::{Client, returned};
+use crate::roles::{AVOIDED, Client, returned};
 
 /// Parameters of Kubernetes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -98,8 +98,6 @@ const DECIDE: u32 = 0;
 const WAKE: u32 = 1;
 /// From here on, ticks name nodes that may be tried again.
 const NODES: u32 = 2;
-/// How long a node that could not be reached is not tried again.
-const AVOIDED: Span = Span::from_secs(1);
 
 #[derive(Debug)]
 struct Scheduler {
@@ -157,7 +155,7 @@ impl Scheduler {
         }
         match self.nodes.pick(fx.rng()) {
             Some(node) => {
-                self.nodes.take(node, task);
+                self.nodes.take(node, pod.copy);
                 fx.note(Note::Bound { copy: pod.copy });
                 let repeated = self.jobs.get_mut(task.job).is_some_and(|o| o.is_repeated(pod.copy.attempt));
                 fx.send_as(repeated, fx.layout().node(node), Launch::Row(Row::single(pod.copy)));
@@ -177,7 +175,7 @@ impl Scheduler {
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let job = copy.task.job;
-        self.release(from, copy.task, fx);
+        self.release(from, copy, fx);
         if let Some(open) = self.jobs.get_mut(job)
             && open.complete(copy.task.index) == Completion::Job
         {
@@ -187,11 +185,14 @@ impl Scheduler {
         self.work(fx);
     }
 
-    fn release(&mut self, node: ActorId, task: TaskId, fx: &Effects<'_>) {
-        if self.nodes.release(fx.layout().node_number(node), task) {
+    /// A copy is not at a node any more; whether it was.
+    fn release(&mut self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
+        let was = self.nodes.release(fx.layout().node_number(node), copy);
+        if was {
             self.freed = true;
             self.pending.freed(fx.now());
         }
+        was
     }
 
     /// A task that was lost is tried anew.
@@ -208,14 +209,18 @@ impl Scheduler {
         let number = fx.layout().node_number(node);
         self.nodes.avoid(number, true);
         fx.arm(Timer::Tick(NODES + number), AVOIDED);
-        self.release(node, row.copy(0).task, fx);
-        self.again(row.copy(0).task, fx);
+        // Unless the node was reported down meanwhile, and what it had is tried again already.
+        if self.release(node, row.copy(0), fx) {
+            self.again(row.copy(0).task, fx);
+        }
         self.work(fx);
     }
 
     fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
         match tick {
             DECIDE => self.decide(fx),
+            // An earlier one may have been asked for after this one, which is then not due any more.
+            WAKE if self.woken.is_none_or(|due| due > fx.now()) => return,
             WAKE => {
                 self.woken = None;
                 self.pending.wake(fx.now());
@@ -246,8 +251,8 @@ impl Machine for Scheduler {
             }
             Input::Down { actor } => {
                 if let Role::Node(node) = fx.layout().role(actor) {
-                    for task in self.nodes.down(node) {
-                        self.again(task, fx);
+                    for copy in self.nodes.down(node) {
+                        self.again(copy.task, fx);
                     }
                     self.work(fx);
                 }

@@ -46,7 +46,9 @@ pub struct Murmuration {
     /// `epidemic` spread: to how many schedulers news goes from its maker and from everyone who hears it first.
     pub fan_out: u32,
     /// How often a node tells what it really has, which replaces what was believed, unless the receiver has newer
-    /// news: repairs what lost news left behind. Zero: never, as in the paper.
+    /// news: repairs what lost news left behind. A report knows nothing of what other schedulers placed and is under
+    /// way: that is forgotten, or counted twice, until the next one; `update_delay` may not be longer than this.
+    /// Zero: never, as in the paper.
     pub repair: Span,
     /// How a restarted scheduler uses the cache of another.
     pub copy: Copying,
@@ -111,6 +113,9 @@ pub enum Copying {
     Naive,
 }
 
+/// Nobody passes news on to more than this.
+const MOST_FAN_OUT: u32 = 1 << 16;
+
 impl Default for Murmuration {
     fn default() -> Self {
         Self {
@@ -138,13 +143,20 @@ impl Policy for Murmuration {
         schedulers what ended, so that the caches agree but for news that is under way. Nodes queue; nobody \
         resolves conflicts. A restarted scheduler copies the cache of another.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        if layout.schedulers() > u32::from(u16::MAX) {
-            return Err("murmuration numbers at most 65535 schedulers; lower cluster.schedulers".into());
-        }
+    fn check(&self, _: &Layout) -> Result<(), String> {
         positive("ask_timeout", self.ask_timeout)?;
-        if self.spread == Spread::Epidemic && self.fan_out == 0 {
-            return Err("fan_out: must be at least 1".into());
+        if self.spread == Spread::Epidemic && !(1..=MOST_FAN_OUT).contains(&self.fan_out) {
+            return Err(format!(
+                "fan_out: must be from 1 to {MOST_FAN_OUT}, not {}; spread = \"datagrams\" tells everybody",
+                self.fan_out
+            ));
+        }
+        if self.repair > Span::ZERO && self.update_delay > self.repair {
+            return Err(format!(
+                "update_delay: {} is longer than repair, {}: reports would undo news before it is spread; lower \
+                 update_delay or raise repair",
+                self.update_delay, self.repair
+            ));
         }
         Ok(())
     }

@@ -179,6 +179,23 @@ mod tests {
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 
+    /// A row that comes back after its node was reported down, and was placed anew on it since, changes nothing.
+    #[test]
+    fn a_late_refusal_is_of_another_attempt() {
+        let mut scheduler = scheduler(1);
+        let [a, b, c] = [0, 1, 2].map(|i| scheduler.layout.node(i));
+        assert_eq!(scheduler.hear(b, beat(50, 1)), []);
+        assert_eq!(scheduler.hear(c, beat(50, 1)), []);
+        assert_eq!(placed(&mut scheduler, JOB), [0]);
+        scheduler.step(Input::Down { actor: b });
+        scheduler.step(Input::Down { actor: c });
+        assert_eq!(scheduler.step(Input::Down { actor: a }), []);
+        let again = Launch::Row(Row::single(JOB.task(0).copy(1))).into();
+        assert_eq!(sends(&scheduler.step(Input::Up { actor: a })), [(a, again)]);
+        let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
+        assert_eq!(scheduler.step(Input::Undelivered { to: a, msg: row }), []);
+    }
+
     /// Two tasks estimated at 1 s: 1 s and a half after half a second, then silence from an idle node.
     #[test]
     fn a_node_tells_all_schedulers_while_it_has_something_to_tell() {

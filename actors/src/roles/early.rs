@@ -2,8 +2,8 @@
 
 use super::jobs::{Completion, JobTable, Open};
 use super::members::Members;
-use super::returned;
-use crate::base::{ActorId, JobId, Span, TaskId};
+use super::{AVOIDED, returned};
+use crate::base::{ActorId, JobId, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Row};
@@ -33,14 +33,11 @@ pub trait Place: Send {
     }
 }
 
-/// How long a node that could not be reached is not tried again.
-const AVOIDED: Span = Span::from_secs(1);
-
 #[derive(Debug)]
 struct Placed {
     open: Open,
-    /// Node of each task; `None` while no node is alive.
-    nodes: Vec<Option<ActorId>>,
+    /// Node of each task, and the attempt that went there; `None` while no node is alive.
+    nodes: Vec<Option<(ActorId, u32)>>,
 }
 
 /// A scheduler that binds early.
@@ -67,7 +64,7 @@ impl<P: Place> Early<P> {
                 fx.send(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
                 self.place.sent(job.task(task), node, fx);
             }
-            nodes.push(node);
+            nodes.push(node.map(|node| (node, attempt)));
         }
         self.jobs.open(job, Placed { open, nodes });
     }
@@ -76,7 +73,7 @@ impl<P: Place> Early<P> {
     fn relaunch(
         &mut self,
         only: Option<JobId>,
-        lost: impl Fn(u32, Option<ActorId>) -> bool,
+        lost: impl Fn(u32, Option<(ActorId, u32)>) -> bool,
         fx: &mut Effects<'_>,
     ) {
         for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
@@ -85,9 +82,10 @@ impl<P: Place> Early<P> {
                 if placed.open.is_done(task) || !lost(task, *slot) {
                     continue;
                 }
-                *slot = self.place.place(job.task(task), &self.members, fx);
-                if let Some(node) = *slot {
+                *slot = None;
+                if let Some(node) = self.place.place(job.task(task), &self.members, fx) {
                     let attempt = placed.open.attempts(1);
+                    *slot = Some((node, attempt));
                     fx.recover(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
                     self.place.sent(job.task(task), node, fx);
                 }
@@ -117,13 +115,19 @@ impl<P: Place> Early<P> {
 
     /// A row found no node: it goes to another one, and this one is left alone for a while.
     fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
-        self.place.left(row.copy(0).task, node, fx);
+        let (task, gone) = (row.copy(0).task, Some((node, row.attempt)));
+        let open = self.jobs.get_mut(row.job);
+        if open.is_none_or(|placed| placed.nodes[task.index as usize] != gone) {
+            // The node crashed, and the task went elsewhere when that was reported.
+            return;
+        }
+        self.place.left(task, node, fx);
         if self.place.reach(node, false, fx)
             && let Role::Node(number) = fx.layout().role(node)
         {
             fx.arm(Timer::Tick(number), AVOIDED);
         }
-        self.relaunch(Some(row.job), |task, at| task == row.base && at == Some(node), fx);
+        self.relaunch(Some(row.job), |index, at| index == task.index && at == gone, fx);
     }
 }
 
@@ -141,7 +145,7 @@ impl<P: Place> Machine for Early<P> {
                 if let Role::Node(_) = fx.layout().role(actor) {
                     self.place.crashed(actor, false, fx);
                 }
-                self.relaunch(None, |_, at| at == Some(actor), fx);
+                self.relaunch(None, |_, at| at.is_some_and(|(node, _)| node == actor), fx);
             }
             Input::Up { actor } => {
                 self.members.up(actor, fx.layout());

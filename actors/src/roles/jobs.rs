@@ -7,12 +7,12 @@ use crate::catalog::{Catalog, JobSpec};
 use crate::machine::Effects;
 use crate::message::Job;
 
-/// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids
-/// and its memory follows the number of open jobs.
+/// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It has
+/// a pointer for every id between the first open job and the last, whoever's it is: an entry lies apart.
 #[derive(Debug)]
 pub struct JobTable<T> {
     first: u32,
-    window: VecDeque<Option<T>>,
+    window: VecDeque<Option<Box<T>>>,
 }
 
 impl<T> Default for JobTable<T> {
@@ -41,7 +41,7 @@ impl<T> JobTable<T> {
         if at >= self.window.len() {
             self.window.resize_with(at + 1, || None);
         }
-        self.window[at] = Some(value);
+        self.window[at] = Some(Box::new(value));
     }
 
     /// The books of a job submitted for the `round`-th time, to be opened; `None` if it is open already: a
@@ -54,7 +54,7 @@ impl<T> JobTable<T> {
     /// The job, if it is open.
     #[must_use]
     pub fn get_mut(&mut self, job: JobId) -> Option<&mut T> {
-        self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_mut()
+        self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
     }
 
     /// Closes a job and returns its entry.
@@ -65,7 +65,7 @@ impl<T> JobTable<T> {
             self.window.pop_front();
             self.first += 1;
         }
-        value
+        value.map(|value| *value)
     }
 
     /// Open jobs in order of id.
@@ -74,7 +74,7 @@ impl<T> JobTable<T> {
         self.window
             .iter_mut()
             .enumerate()
-            .filter_map(move |(i, slot)| slot.as_mut().map(|value| (JobId(first + i as u32), value)))
+            .filter_map(move |(i, slot)| slot.as_deref_mut().map(|value| (JobId(first + i as u32), value)))
     }
 }
 

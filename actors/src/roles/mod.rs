@@ -42,5 +42,6 @@ pub mod worker;
 pub use client::Client;
 pub use node::Node;
 pub use reporter::Reporter;
+pub(crate) use returned::AVOIDED;
 pub use returned::returned;
 pub use worker::Worker;

@@ -1,8 +1,11 @@
 //! What every scheduler does with a message of its own that comes back undelivered.
 
-use crate::base::ActorId;
+use crate::base::{ActorId, Span};
 use crate::machine::Effects;
 use crate::message::{Launch, Message, Probe, Row};
+
+/// How long a node that could not be reached is not tried again.
+pub(crate) const AVOIDED: Span = Span::from_secs(1);
 
 /// Says again what must arrive, paced by the peer timeout, and returns the row that found no node, if that is
 /// what came back: the policy launches it elsewhere.

@@ -34,16 +34,16 @@ impl<O: Observer> Shard<'_, O> {
         let (src, dst) = (layout.endpoint(me), layout.endpoint(to));
         match self.parts.fabric.route(self.now, src, dst, class, msg.wire_bytes()) {
             Verdict::Deliver { after, retransmissions } => {
-                self.traffic.retransmissions += u64::from(retransmissions);
+                self.traffic.retransmissions += if counts { retransmissions.into() } else { 0 };
                 self.deliver(me, to, msg, after);
             }
             Verdict::Twice { after, again } => {
                 self.deliver(me, to, msg, after);
                 self.deliver(me, to, msg, again);
             }
-            Verdict::Drop(_) => self.traffic.dropped += 1,
+            Verdict::Drop(_) => self.traffic.dropped += u64::from(counts),
             Verdict::Unreachable { after, .. } => {
-                self.traffic.dropped += 1;
+                self.traffic.dropped += u64::from(counts);
                 let what = What::Input(Input::Undelivered { to, msg });
                 self.push(
                     self.now + after,

@@ -1,13 +1,13 @@
 //! Which nodes have room for a task, and which of them scores best.
 
-use crate::base::{Rng, TaskId};
+use crate::base::{CopyId, Rng};
 use crate::layout::Layout;
 use crate::roles::waits::Waits;
 
 #[derive(Clone, Debug)]
 struct Host {
     /// Tasks bound to it.
-    tasks: Vec<TaskId>,
+    tasks: Vec<CopyId>,
     /// How many it can have.
     room: u32,
     /// What one task takes of its CPU and of its memory, as shares.
@@ -61,15 +61,15 @@ impl Nodes {
     }
 
     /// Binds a task to a node.
-    pub(super) fn take(&mut self, node: u32, task: TaskId) {
-        self.hosts[node as usize].tasks.push(task);
+    pub(super) fn take(&mut self, node: u32, copy: CopyId) {
+        self.hosts[node as usize].tasks.push(copy);
         self.rank(node);
     }
 
     /// A task is not at a node any more; whether it was.
-    pub(super) fn release(&mut self, node: u32, task: TaskId) -> bool {
+    pub(super) fn release(&mut self, node: u32, copy: CopyId) -> bool {
         let tasks = &mut self.hosts[node as usize].tasks;
-        let Some(at) = tasks.iter().position(|&t| t == task) else { return false };
+        let Some(at) = tasks.iter().position(|&c| c == copy) else { return false };
         tasks.swap_remove(at);
         self.rank(node);
         true
@@ -84,7 +84,7 @@ impl Nodes {
     }
 
     /// A node crashed; the tasks it had.
-    pub(super) fn down(&mut self, node: u32) -> Vec<TaskId> {
+    pub(super) fn down(&mut self, node: u32) -> Vec<CopyId> {
         let host = &mut self.hosts[node as usize];
         host.up = false;
         let lost = std::mem::take(&mut host.tasks);
@@ -117,10 +117,11 @@ mod tests {
         let layout = Layout::new(1, 0, [1, 2, 4]);
         let mut nodes = Nodes::new(&layout);
         let mut rng = Rng::new(1, 1, 1);
+        let copy = |task| JobId(0).task(task).copy(0);
         let mut order = Vec::new();
         for i in 0..7 {
             let node = nodes.pick(&mut rng).unwrap();
-            nodes.take(node, JobId(0).task(i));
+            nodes.take(node, copy(i));
             order.push(node);
         }
         assert_eq!(order[0], 2, "three quarters stay free");
@@ -129,8 +130,8 @@ mod tests {
         assert_eq!(order[3], 2, "a quarter");
         assert_eq!(nodes.pick(&mut rng), None, "all is full");
         let one = order.iter().position(|&node| node == 1).unwrap() as u32;
-        assert!(!nodes.release(0, JobId(0).task(one)), "it is not there");
-        assert!(nodes.release(1, JobId(0).task(one)));
+        assert!(!nodes.release(0, copy(one)), "it is not there");
+        assert!(nodes.release(1, copy(one)));
         nodes.avoid(1, true);
         assert_eq!(nodes.pick(&mut rng), None);
         nodes.avoid(1, false);

@@ -91,3 +91,38 @@ fn tasks_of_a_dead_node_are_bound_again_elsewhere() {
     bench.step(tick(node));
     assert_eq!(sends(&bench.step(tick(WAKE))).len(), 1);
 }
+
+/// A node that dies with a task is reported down first, and the row may come back after that: the task was bound
+/// anew already, be it to the same node, and stays where it is.
+#[test]
+fn what_is_lost_and_then_refused_is_bound_again_once() {
+    let mut bench = bench(&instant(Retry::Timer), &[1], 1);
+    let node = bench.layout.node(0);
+    submit(&mut bench, 0);
+    assert_eq!(sends(&bench.step(Input::Down { actor: node })), []);
+    let back = bench.step(Input::Up { actor: node });
+    assert_eq!(sends(&back), [], "a task that found no room waits for its time");
+    bench.now += Span::from_secs(30);
+    let again = Launch::Row(Row::single(JobId(0).task(0).copy(1))).into();
+    assert_eq!(sends(&bench.step(tick(WAKE))), [(node, again)]);
+    assert_eq!(sends(&bench.step(Input::Undelivered { to: node, msg: row(0, 0) })), []);
+    bench.now += Span::from_secs(30);
+    bench.step(tick(NODES));
+    assert_eq!(sends(&bench.step(tick(WAKE))), [], "it is bound");
+    assert_eq!(sends(&submit(&mut bench, 1)), [], "there is no room for another");
+}
+
+/// Of two timers that wake at the same time the second does nothing.
+#[test]
+fn a_wake_that_is_not_due_is_ignored() {
+    let mut bench = bench(&instant(Retry::Events), &[1], 1);
+    submit(&mut bench, 0);
+    let armed = |effects: &[Effect]| {
+        effects.iter().filter(|effect| matches!(effect, Effect::Arm { timer: Timer::Tick(WAKE), .. })).count()
+    };
+    bench.now += Span::from_secs(29);
+    assert_eq!(armed(&submit(&mut bench, 1)), 1, "looked at after half a minute");
+    bench.now += Span::from_secs(1);
+    assert_eq!(armed(&bench.step(tick(WAKE))), 1, "and again after another");
+    assert_eq!(bench.step(tick(WAKE)), []);
+}

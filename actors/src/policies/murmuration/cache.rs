@@ -51,14 +51,14 @@ impl Cache {
         let times = |wanted: bool| if wanted { vec![Time::ZERO; nodes as usize] } else { Vec::new() };
         let numbered = config.copy == Copying::Numbered && seat.lossy;
         let repaired = config.repair > Span::ZERO;
-        let echoes =
-            repaired || config.spread == Spread::Epidemic || config.spread == Spread::Datagrams && seat.lossy;
+        let rumours = config.spread != Spread::Streams;
+        let echoes = repaired || config.spread == Spread::Epidemic || rumours && seat.lossy;
         let cores = if config.wait == Wait::PerCore { uneven(layout) } else { Vec::new() };
         Self {
             waits: Waits::new(nodes, cores),
             clock: config.wait == Wait::Clock,
             forget_dead: config.forget_dead,
-            heard: (numbered || echoes).then(|| Heard::new(layout.schedulers() + nodes)),
+            heard: (numbered || echoes).then(|| Heard::new(layout.schedulers() + nodes, rumours)),
             since: times(seat.lossy),
             told: times(repaired),
             sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
@@ -187,11 +187,12 @@ impl Cache {
     }
 
     fn renew(&mut self, node: u32, fx: &mut Effects<'_>) {
+        // The node counts anew as well, whatever is believed of it.
+        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
         if !self.forget_dead {
             return;
         }
         self.waits.set(node, 0);
-        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
         if let Some(since) = self.since.get_mut(node as usize) {
             *since = fx.now();
         }

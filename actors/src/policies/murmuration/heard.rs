@@ -7,7 +7,7 @@ use crate::message::Gossip;
 /// A maker of whom nothing is known yet: its first news to arrive counts as its first.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How many of a maker's news may be waited around before what is missing counts as lost.
+/// How many of a maker's rumours may be waited around before what is missing counts as lost.
 const GAP: u32 = 256;
 
 /// How often the maker of a number was restarted.
@@ -26,13 +26,15 @@ pub(super) struct Heard {
     early: BTreeMap<(u32, u32), Gossip>,
     /// How many of them each maker made: counted anew at each news they would cost more than all else.
     waiting: Vec<u32>,
+    /// Whether what is missing can be lost for good; a stream brings it, however late.
+    rumours: bool,
 }
 
 impl Heard {
     /// Nothing of so many makers, whose lives are their first.
-    pub(super) fn new(makers: u32) -> Self {
+    pub(super) fn new(makers: u32, rumours: bool) -> Self {
         let none = vec![0; makers as usize];
-        Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none }
+        Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none, rumours }
     }
 
     /// Whether news is heard for the first time; it counts as heard from now on.
@@ -57,7 +59,8 @@ impl Heard {
         } else {
             self.early.insert((maker, number), news);
             self.waiting[maker as usize] += 1;
-            if self.waiting[maker as usize] > GAP
+            if self.rumours
+                && self.waiting[maker as usize] > GAP
                 && let Some((&(_, first), _)) = self.early.range((maker, 0)..).next()
             {
                 self.close(maker, first);
@@ -179,7 +182,7 @@ mod tests {
 
     #[test]
     fn news_counts_once_in_any_order() {
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         assert_eq!(hear(&mut heard, &[2, 0, 2, 1, 0, 3]), [true, true, false, true, false, true]);
         assert_eq!(heard.early().count(), 0);
         assert_eq!(heard.contained().collect::<Vec<_>>(), [(0, 0), (1, 4)]);
@@ -187,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_copy_contains_what_its_owner_had_heard() {
-        let mut owner = Heard::new(2);
+        let mut owner = Heard::new(2, true);
         hear(&mut owner, &[0, 1, 3]);
         assert_eq!(owner.early().count(), 1, "3 is not in the copy; its owner takes it out");
         let contained: Vec<_> = owner.contained().collect();
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         heard.adopt(&contained);
         assert_eq!(hear(&mut heard, &[1, 3, 2, 4]), [false, true, true, true]);
     }
@@ -199,13 +202,13 @@ mod tests {
     #[test]
     fn a_restarted_maker_begins_anew() {
         let (first, second) = (5, 1 << 24);
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         assert_eq!(
             hear(&mut heard, &[0, 1, second + 1, second, 1, first]),
             [true, true, true, true, false, true]
         );
         let contained: Vec<_> = heard.contained().collect();
-        let mut other = Heard::new(2);
+        let mut other = Heard::new(2, true);
         other.adopt(&contained);
         assert_eq!(hear(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
     }
@@ -213,18 +216,22 @@ mod tests {
     /// Of those who lose datagrams nobody waits for ever.
     #[test]
     fn what_is_missing_for_long_counts_as_lost() {
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         for number in 1..1000 {
             assert!(heard.first_time(1, number, NEWS));
             let waiting = heard.early().count() as u32;
             assert!(waiting <= GAP && waiting == heard.waiting[1]);
         }
         assert_eq!(hear(&mut heard, &[0, 700]), [false, false]);
+        let mut heard = Heard::new(2, false);
+        assert!((1..1000).all(|number| heard.first_time(1, number, NEWS)));
+        assert_eq!(hear(&mut heard, &[700, 0, 0]), [false, true, false], "a stream brings it all the same");
+        assert_eq!((heard.early().count(), heard.waiting[1]), (0, 0));
     }
 
     #[test]
     fn a_sum_stands_for_all_that_is_in_it() {
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         assert_eq!(hear(&mut heard, &[0, 2]), [true, true]);
         assert!(!heard.catch_up(1, 1) && !heard.catch_up(1, 2), "2 is newer");
         assert!(heard.catch_up(1, 4));
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn of_a_stranger_the_first_news_is_the_first() {
-        let mut heard = Heard::new(2);
+        let mut heard = Heard::new(2, true);
         heard.forget();
         assert_eq!(hear(&mut heard, &[7, 7, 8]), [true, false, true]);
     }

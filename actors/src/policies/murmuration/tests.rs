@@ -1,4 +1,6 @@
-//! The paper's worked examples, and what becomes of caches when somebody crashes.
+//! The paper's worked examples.
+
+mod faults;
 
 use super::*;
 use crate::base::{ActorId, JobId, Time};
@@ -66,9 +68,9 @@ fn figure_7_step_by_step() {
     let (first, second) = (placed[0].0, placed[1].0);
     assert_eq!(placed, [(first, 0), (second, 0)]);
     assert_ne!(first, second, "the second task finds 3 s at the first node");
-    let mut messages = 0;
+    let told = |effects: &[Effect], receivers: u32| tells(effects).len() as u32 * receivers;
+    let mut messages = told(&effects, layout.schedulers() - 1);
     for (news, node) in tells(&effects).into_iter().zip([first, second]) {
-        messages += 1;
         assert_eq!(news.name(), "gossip.placed");
         assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [(node, 3)]);
     }
@@ -84,7 +86,7 @@ fn figure_7_step_by_step() {
         assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy: row.copy(0) }.into())]);
         let [Message::Gossip(Gossip::Ended(news))] = tells(&done)[..] else { panic!("{done:?}") };
         assert_eq!(news.estimate, Span::from_secs(3));
-        messages += 2;
+        messages += told(&done, layout.schedulers());
     }
     for node in [first, second] {
         let (from, news) = ended(&layout, node, 0, 3);
@@ -129,7 +131,6 @@ fn figure_8_conflicts_end_in_agreement() {
             assert_eq!(placements(&effects), [(0, 10)]);
             news.extend(tells(&effects).into_iter().map(|msg| (own, renumbered(msg))));
         }
-        // One more task, of 1 s, shows what each expects before the other's news: 13 and 14.
         for i in order {
             let (own, msg) = news[i];
             hear(&mut both[1 - own], layout.scheduler(own as u32), msg);
@@ -137,11 +138,13 @@ fn figure_8_conflicts_end_in_agreement() {
         assert_eq!(placements(&submit(&mut both[0], 1)), [(0, 17)]);
         assert_eq!(placements(&submit(&mut both[1], 1)), [(0, 17)]);
     }
-    let layout = Layout::new(2, 0, [1]);
-    let mut alone = scheduler(&unbatched(), 0, &layout, 1);
-    submit(&mut alone, 10);
-    assert_eq!(placements(&submit(&mut alone, 3)), [(0, 10)]);
-    assert_eq!(placements(&submit(&mut alone, 1)), [(0, 13)], "the own task counts at once");
+    for (own, sees) in [(3, 13), (4, 14)] {
+        let layout = Layout::new(2, 0, [1]);
+        let mut alone = scheduler(&unbatched(), 0, &layout, 1);
+        submit(&mut alone, 10);
+        assert_eq!(placements(&submit(&mut alone, own)), [(0, 10)]);
+        assert_eq!(placements(&submit(&mut alone, 1)), [(0, sees)], "the own task counts at once");
+    }
 }
 
 /// The number after that of the ten seconds.
@@ -272,57 +275,6 @@ fn without_an_answer_others_are_asked_and_then_nobody() {
     assert_eq!(all, [1, 2, 3].map(|i| layout.scheduler(i)), "each once");
     let empty = back.step(Input::Fire(Timer::Tick(2)));
     assert_eq!(placements(&empty), [(0, 0)], "the list is at its end");
-}
-
-/// The work of a node that crashed is forgotten and placed elsewhere; what is told of its earlier life later
-/// is ignored.
-#[test]
-fn a_dead_node_is_forgotten() {
-    let layout = Layout::new(2, 0, [1, 1]);
-    let mut s1 = scheduler(&unbatched(), 0, &layout, 2);
-    submit(&mut s1, 6);
-    s1.now = Time(1_000_000_000);
-    let again = s1.step(Input::Down { actor: layout.node(0) });
-    assert_eq!(placements(&again), [(1, 6)]);
-    let late = Placed {
-        at: Time(500_000_000),
-        job: JobId(9),
-        nodes: [0, 1],
-        number: 0,
-        maker: 1,
-        form: Form::Batch,
-        rumour: false,
-    };
-    s1.step(Input::Up { actor: layout.node(0) });
-    let heard = hear(&mut s1, layout.scheduler(1), Gossip::Placed(late));
-    assert_eq!(learnt(&heard), [(1, 9)], "what was placed before the crash is gone");
-    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
-}
-
-/// A task that never reached its node is taken back everywhere and placed anew.
-#[test]
-fn what_is_undelivered_is_withdrawn() {
-    let layout = Layout::new(2, 0, [1, 1]);
-    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
-    let (to, msg) = sends(&submit(&mut s1, 5))[0];
-    let back = s1.step(Input::Undelivered { to, msg });
-    let told: Vec<_> = sends(&back).iter().map(|(_, msg)| msg.name()).collect();
-    assert_eq!(told, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
-}
-
-/// Who was down hears what it missed; who is only cut off hears it again.
-#[test]
-fn missed_news_is_said_again() {
-    let layout = Layout::new(3, 0, [1, 1]);
-    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
-    let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
-    let news = tells(&submit(&mut s1, 5))[0];
-    assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: news })), [(cut, news)]);
-    s1.step(Input::Down { actor: dead });
-    assert_eq!(s1.step(Input::Undelivered { to: dead, msg: news }), []);
-    let later = sends(&submit(&mut s1, 6))[1];
-    assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
-    assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, news), (dead, later.1)]);
 }
 
 /// The authors' clock: a node that was used lately ranks behind one that never was, though both are idle.
