@@ -216,3 +216,69 @@ impl Timeline {
         Some(over)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(from: u64, until: u64, slowdown: f64) -> Stretch {
+        Stretch { from, until, slowdown }
+    }
+
+    const NEVER: u64 = u64::MAX;
+
+    /// The stretch that lasts, turn by turn.
+    fn stretches(timeline: &mut Timeline) -> Vec<(u64, u64, f64)> {
+        let mut seen = Vec::new();
+        loop {
+            let Stretch { from, until, slowdown } = timeline.current;
+            seen.push((from, until, slowdown));
+            if until == NEVER {
+                return seen;
+            }
+            timeline.turn();
+        }
+    }
+
+    #[test]
+    fn slots_and_healthy_stretches_take_turns_without_a_gap() {
+        let mut timeline = Timeline::healthy(5);
+        let slots = [slot(20, 30, 2.0), slot(30, 40, 4.0), slot(50, 60, 4.0)];
+        assert_eq!(timeline.replan(10, slots.into()), None, "still healthy");
+        assert_eq!(
+            stretches(&mut timeline),
+            [(5, 20, 1.0), (20, 30, 2.0), (30, 40, 4.0), (40, 50, 1.0), (50, 60, 4.0), (60, NEVER, 1.0)]
+        );
+    }
+
+    #[test]
+    fn a_new_plan_cuts_only_what_it_changes() {
+        let mut timeline = Timeline::healthy(0);
+        // What is over is left out, and what lasts is joined.
+        let over = timeline.replan(25, [slot(0, 10, 3.0), slot(20, 30, 2.0), slot(30, 40, 2.0)].into());
+        assert_eq!((over, timeline.current), (Some(slot(0, 25, 1.0)), slot(25, 30, 2.0)));
+        // The same again, with a clock that was adjusted: it goes on.
+        assert_eq!(timeline.replan(27, [slot(21, 31, 2.0), slot(31, 41, 2.0)].into()), None);
+        assert_eq!(timeline.current, slot(25, 31, 2.0));
+        // Another slowdown, and none.
+        assert_eq!(timeline.replan(28, [slot(21, 41, 4.0)].into()), Some(slot(25, 28, 2.0)));
+        assert_eq!(timeline.replan(35, VecDeque::new()), Some(slot(28, 35, 4.0)));
+        assert_eq!(stretches(&mut timeline), [(35, NEVER, 1.0)]);
+    }
+
+    #[test]
+    fn only_what_a_copy_got_all_the_time_tells_of_the_gain() {
+        let pace = Pace::new(1.0);
+        let mut gain = Gain::default();
+        let mut left_alone = |had: u64, done: u64| {
+            gain.left = Some((0, Sample { had: 50, done: 70 }));
+            gain.woke(1_000_000, Sample { had: 50 + had, done: 70 + done }, pace);
+            gain.mean
+        };
+        assert_eq!(left_alone(900_000, 500_000), 1.0, "the copy came or went");
+        assert_eq!(left_alone(1_000_000, 100_000), 1.0, "somebody else had the CPU");
+        assert!((left_alone(1_000_000, 900_000) - 0.99).abs() < 1e-9);
+        let settled = (0..200).map(|_| left_alone(1_000_000, 900_000)).last();
+        assert!(settled.is_some_and(|mean| (mean - 0.9).abs() < 1e-6), "{settled:?}");
+    }
+}

@@ -110,8 +110,9 @@ impl Desk {
         assert!(last & MOST == 0, "the core runs a copy already");
         self.ticket.store(ticket, Ordering::Release);
         let turn = (last >> ROUNDS).wrapping_add(1);
+        let now = self.now();
         self.copy.store(turn << ROUNDS | rounds, Ordering::SeqCst);
-        self.appear(self.now());
+        self.settle(now);
         if self.watched.swap(false, Ordering::SeqCst) {
             self.wake();
         }
@@ -119,11 +120,14 @@ impl Desk {
 
     /// Takes the copy off the desk; rounds that were left of it.
     pub(super) fn halt(&self) -> u64 {
-        self.copy.fetch_and(!MOST, Ordering::SeqCst) & MOST
+        let left = self.copy.fetch_and(!MOST, Ordering::SeqCst) & MOST;
+        // Not when the burner notices: that may be much later.
+        self.settle(self.now());
+        left
     }
 
     pub(super) fn left(&self) -> u64 {
-        self.copy.load(Ordering::Acquire) & MOST
+        self.copy.load(Ordering::SeqCst) & MOST
     }
 
     /// Tells the competitor what slots are to come.
@@ -155,12 +159,11 @@ impl Desk {
 
     // The burner's side.
 
-    /// The copy on the desk and its ticket. Without one, notes that there is none.
+    /// The copy on the desk and its ticket.
     pub(super) fn take(&self) -> Option<(Work, u64)> {
         loop {
             let copy = self.copy.load(Ordering::SeqCst);
             if copy & MOST == 0 {
-                self.leave(self.now());
                 return None;
             }
             let ticket = self.ticket.load(Ordering::Acquire);
@@ -181,7 +184,7 @@ impl Desk {
             Err(_) => Chunk::Halted,
             Ok(_) if rest.left() > 0 => Chunk::More(rest),
             Ok(_) => {
-                self.leave(now);
+                self.settle(now);
                 Chunk::Finished
             }
         }
@@ -198,19 +201,25 @@ impl Desk {
         }
     }
 
-    /// There is a copy from `now` on, if there was none.
-    fn appear(&self, now: u64) {
-        let here = |presence| (presence & HERE == 0).then(|| HERE | now.saturating_sub(presence));
-        // An error says that there was one.
-        let _ = self.presence.fetch_update(Ordering::SeqCst, Ordering::SeqCst, here);
-    }
-
-    /// There is no copy from `now` on, unless one was put there meanwhile.
-    fn leave(&self, now: u64) {
-        let gone = |presence| (presence & HERE != 0).then(|| now.saturating_sub(presence & !HERE));
-        let left = self.presence.fetch_update(Ordering::SeqCst, Ordering::SeqCst, gone);
-        if left.is_ok() && self.left() > 0 {
-            self.appear(now);
+    /// Notes since `now` whether there is a copy. Whoever changes that calls this; where two do at once, the
+    /// slower one notices that what it noted is not so any more.
+    fn settle(&self, now: u64) {
+        loop {
+            let is_here = self.left() > 0;
+            let note = |presence: u64| {
+                let was_here = presence & HERE != 0;
+                let (had, since) = (presence, presence & !HERE);
+                match (was_here, is_here) {
+                    (false, true) => Some(HERE | now.saturating_sub(had)),
+                    (true, false) => Some(now.saturating_sub(since)),
+                    (true, true) | (false, false) => None,
+                }
+            };
+            // An error says that it is noted already.
+            let _ = self.presence.fetch_update(Ordering::SeqCst, Ordering::SeqCst, note);
+            if (self.left() > 0) == is_here {
+                return;
+            }
         }
     }
 
@@ -259,5 +268,101 @@ impl Desk {
     fn had(&self, at: u64) -> u64 {
         let presence = self.presence.load(Ordering::SeqCst);
         if presence & HERE == 0 { presence } else { at.saturating_sub(presence & !HERE) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn desk() -> Desk {
+        Desk::new(Instant::now())
+    }
+
+    /// A presence is time without a copy, or with one.
+    #[test]
+    fn time_with_a_copy_is_counted() {
+        let desk = desk();
+        let is_here = |here: u64| desk.copy.store(here, Ordering::SeqCst);
+        desk.settle(50);
+        assert!(!desk.is_busy());
+        is_here(1);
+        desk.settle(100);
+        assert_eq!((desk.had(150), desk.had(250)), (50, 150));
+        desk.settle(200);
+        assert_eq!(desk.had(250), 150, "it was there already");
+        is_here(0);
+        desk.settle(300);
+        assert_eq!((desk.had(300), desk.had(1000), desk.is_busy()), (200, 200, false));
+        desk.settle(500);
+        is_here(1);
+        desk.settle(1000);
+        assert_eq!((desk.had(1001), desk.is_busy()), (201, true));
+    }
+
+    /// However a copy's end meets the next one's beginning, the desk knows in the end whether there is one.
+    #[test]
+    fn a_core_is_known_to_be_busy_or_idle() {
+        let (desk, pace) = (desk(), Pace::new(1.0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !desk.is_stopped() {
+                    if let Some((copy, _)) = desk.take() {
+                        desk.chunk(copy, copy.left(), desk.now(), pace);
+                    }
+                }
+            });
+            for ticket in 0..5_000 {
+                desk.begin(ticket, 1);
+                if ticket % 3 == 0 {
+                    desk.halt();
+                }
+                while desk.left() > 0 {
+                    std::thread::yield_now();
+                }
+            }
+            desk.stop();
+        });
+        assert!(!desk.is_busy());
+        desk.begin(0, 1);
+        assert!(desk.is_busy());
+        assert_eq!((desk.halt(), desk.is_busy()), (1, false), "at once");
+    }
+
+    #[test]
+    fn chunks_belong_to_the_copy_they_were_done_for() {
+        let (desk, pace) = (desk(), Pace::new(1.0));
+        assert_eq!(desk.take(), None);
+        desk.begin(7, 100);
+        let (copy, ticket) = desk.take().unwrap();
+        assert_eq!((copy.left(), ticket), (100, 7));
+        let Chunk::More(rest) = desk.chunk(copy, 60, 1, pace) else { panic!() };
+        assert_eq!((rest.left(), desk.left()), (40, 40));
+        // Halted, and another begun with as much work, during a chunk.
+        assert_eq!(desk.halt(), 40);
+        desk.begin(8, 40);
+        assert_eq!(desk.chunk(rest, 40, 2, pace), Chunk::Halted);
+        let (copy, ticket) = desk.take().unwrap();
+        assert_eq!((copy.left(), ticket), (40, 8));
+        assert_eq!(desk.chunk(copy, 40, 3, pace), Chunk::Finished);
+        assert_eq!((desk.take(), desk.halt(), desk.sample(0).done), (None, 0, 140));
+    }
+
+    /// What was done at an edge is known to the round, however late it is asked for.
+    #[test]
+    fn an_edge_is_marked_by_the_first_chunk_after_it() {
+        let (desk, pace) = (desk(), Pace::new(2.0));
+        desk.begin(1, 1000);
+        let (copy, _) = desk.take().unwrap();
+        desk.await_edge(100);
+        let Chunk::More(copy) = desk.chunk(copy, 50, 99, pace) else { panic!() };
+        assert_eq!(desk.at_edge(100).done, 50, "nothing has ended since");
+        let Chunk::More(copy) = desk.chunk(copy, 50, 110, pace) else { panic!() };
+        let Chunk::More(copy) = desk.chunk(copy, 50, 135, pace) else { panic!() };
+        assert_eq!((desk.at_edge(100).done, desk.sample(135).done), (100 - 20, 150));
+        // A chunk cannot have been done after the edge more than as a whole.
+        desk.await_edge(140);
+        desk.chunk(copy, 50, 10_000, pace);
+        assert_eq!(desk.at_edge(140).done, 150);
     }
 }

@@ -19,7 +19,8 @@
 //!   was done. Burners publish through atomics and never take a lock.
 //!
 //! No thread outlives its process, and affinity, policy and nice belong to a thread: when a process dies, however it
-//! does, nothing of this stays behind. Linux only, as the rest of real time is.
+//! does, nothing of this stays behind. Control groups, the other means ([`Degrade::Quota`]), do, and are guarded. Linux
+//! only, as the rest of real time is.
 //!
 //! | module | what it holds |
 //! |---|---|

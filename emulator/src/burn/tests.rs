@@ -65,15 +65,12 @@ fn copies_finish_under_their_tickets() {
     let readings = burners.end();
     assert!(told.try_recv().is_err(), "each is told once");
     for (reading, cpu) in readings.iter().zip(cpus) {
-        assert_eq!((reading.cpu, reading.competed < reading.burnt), (cpu, true), "{reading:?}");
+        assert_eq!(reading.cpu, cpu);
         let [healthy] = reading.slots[..] else { panic!("{reading:?}") };
-        // All of the work, and no more; rounded up to rounds, 20 times.
-        let work = Duration::from_micros(20 * 150);
-        assert!(healthy.asked == 1.0 && healthy.done >= work, "{healthy:?}");
-        assert!(
-            healthy.done < work + Duration::from_micros(20) && healthy.had > Duration::ZERO,
-            "{healthy:?}"
-        );
+        // All of the work, and no more; rounded to rounds, 20 times.
+        let (work, rounding) = (Duration::from_micros(20 * 150), Duration::from_micros(20));
+        assert!(healthy.asked == 1.0 && healthy.had > Duration::ZERO, "{healthy:?}");
+        assert!(healthy.done + rounding > work && healthy.done <= work, "{healthy:?}");
     }
 }
 
@@ -91,7 +88,7 @@ fn a_halted_copy_keeps_what_is_left() {
     // It goes on as another copy, from exactly there.
     burners.run(0, 8, left);
     let again = burners.halt(0);
-    assert!(again <= left + Duration::from_micros(1), "{left:?} became {again:?}");
+    assert!(again <= left, "{left:?} became {again:?}");
     // Without waiting for the thread, which may still be at the old chunk.
     (0..100).for_each(|ticket| {
         burners.run(0, ticket, LONG);
