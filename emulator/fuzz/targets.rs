@@ -4,9 +4,11 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
 use volary::record::inputs::{Log, frame, prefix};
+use volary::runtime::hosts::inject::words::{Reply, Request};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
 use volary::wire::{self, Batch};
@@ -45,6 +47,10 @@ pub(crate) fn claim(data: &[u8]) {
 pub(crate) fn wire(data: &[u8]) {
     let _ = data.first_chunk().map(|prefix| wire::length(*prefix, wire::PARCEL_FRAME));
     let _ = wire::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
+    let _ = wire::decode::<Request>(data).map_err(|e| e.to_string());
+    if let Ok(Reply::Aimed(aimed)) = wire::decode(data) {
+        let _ = CoreTable::of_outline(&aimed.nodes).map(|table| table.outline());
+    }
     let mut parcels: Vec<Parcel> = Vec::new();
     let Ok(batch) = Batch::open(data) else { return };
     if batch.read(|parcel| parcel.to.0 < u32::MAX, &mut parcels).is_err() {

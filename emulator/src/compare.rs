@@ -46,6 +46,12 @@ pub struct Point {
     /// The same of the second.
     #[serde(default)]
     pub b_degraded: bool,
+    /// Whether a run of the first was injected into.
+    #[serde(default)]
+    pub a_injected: bool,
+    /// The same of the second.
+    #[serde(default)]
+    pub b_injected: bool,
     /// The metrics.
     pub metrics: Vec<Difference>,
 }
@@ -157,6 +163,8 @@ fn point(key: &Key, a: &[CellRecord], b: &[CellRecord]) -> Point {
         identical,
         a_degraded: a.iter().any(|run| run.summary.is_degraded()),
         b_degraded: b.iter().any(|run| run.summary.is_degraded()),
+        a_injected: a.iter().any(|run| !run.summary.injections.is_empty()),
+        b_injected: b.iter().any(|run| !run.summary.injections.is_empty()),
         metrics: METRICS.iter().map(|metric| difference(metric, &pairs, a, b)).collect(),
     }
 }
@@ -207,6 +215,10 @@ impl Comparison {
                 out.push_str(&format!(
                     "DEGRADED: the {which} did not do what was asked; `volary report` says why\n"
                 ));
+            }
+            let sides = [("first", point.a_injected), ("second", point.b_injected)];
+            for (which, _) in sides.iter().filter(|(_, injected)| *injected) {
+                out.push_str(&format!("INJECTED: interference was injected into the {which}\n"));
             }
         }
         if self.points.is_empty() {
@@ -312,6 +324,17 @@ mod tests {
         assert_eq!(marks(&good, &good), [false, false]);
         assert_eq!(marks(&good, &bad), [false, true]);
         assert_eq!(marks(&bad, &good), [true, false]);
+    }
+
+    #[test]
+    fn a_side_that_was_injected_into_is_marked() {
+        let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
+        bad.cells[0].policies[0].runs[1].summary.injections = vec![crate::record::fixture::injected()];
+        let comparison = compare(&good, &bad);
+        assert!(!comparison.points[0].a_injected && comparison.points[0].b_injected);
+        let text = comparison.text();
+        assert!(text.contains("INJECTED: interference was injected into the second\n"), "{text}");
+        assert!(!text.contains("into the first"), "{text}");
     }
 
     #[test]

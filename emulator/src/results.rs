@@ -6,6 +6,7 @@
 
 mod claims;
 mod findings;
+mod injections;
 mod placements;
 mod staleness;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::fidelity::Certificate;
 pub use claims::{ClaimResult, ClaimsLine, Verdict};
 pub use findings::Findings;
+pub use injections::{Applied, Injected};
 pub use placements::{Placements, Stage};
 pub use staleness::{Spread, Staleness, StalenessRow};
 
@@ -105,6 +107,9 @@ pub struct Summary {
     pub staleness: Option<Staleness>,
     /// Asked against achieved, for real-time runs.
     pub fidelity: Option<Certificate>,
+    /// What was injected into the run while it went on; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injections: Vec<Injected>,
     /// What the run cost.
     pub engine: Engine,
 }

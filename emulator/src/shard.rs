@@ -18,11 +18,12 @@ mod order;
 mod outbox;
 mod parts;
 mod speak;
+mod traffic;
 mod work;
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, Endpoint, Rng, Span, Time};
+use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
@@ -35,6 +36,7 @@ use board::Board;
 pub use observe::{Due, Observer};
 pub use outbox::{Outbox, Placement};
 pub use parts::Parts;
+pub use traffic::Traffic;
 
 /// An input on its way to an actor. Of the actor's own doing, `stamp` tells whether it is still wanted: the
 /// actor's epoch when it was made. Of a message, it is the delay that was asked for, in microseconds.
@@ -58,27 +60,14 @@ enum What {
     Restart,
 }
 
-/// Messages sent, by kind; what became of them.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Traffic {
-    /// Sent over the network, by [`KINDS`].
-    pub by_kind: [u64; KINDS.len()],
-    /// Of these, repairs of losses.
-    pub recovery: u64,
-    /// Datagrams lost and streams given back.
-    pub dropped: u64,
-    /// Transmissions that streams repeated.
-    pub retransmissions: u64,
-}
-
 /// What every event about an actor needs, in half a cache line: in large clusters each look is a miss.
 #[repr(align(32))]
 struct Resident {
     /// Gone while the actor is down.
     machine: Option<Box<dyn Machine>>,
     rng: Rng,
-    /// How often it has crashed; of a worker, how often it has lost a copy. Timers and completions of an older
-    /// epoch are void.
+    /// How often it has crashed; of a worker, how often it has lost a copy or its copy was timed anew. Timers and
+    /// completions of an older epoch are void.
     epoch: u32,
     /// How many events it has made: part of their order.
     count: u32,
@@ -99,6 +88,8 @@ pub struct Shard<'a, O> {
     /// Who is down, as far as the failure detector has reported.
     down: Vec<ActorId>,
     effects: Vec<Effect>,
+    /// What each core was last given to run, where injections are expected.
+    copies: Option<Box<[Option<CopyId>]>>,
     now: Time,
     events: u64,
     hash: u64,
@@ -121,6 +112,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             lane: VecDeque::new(),
             down: Vec::new(),
             effects: Vec::new(),
+            copies: None,
             now: Time::ZERO,
             events: 0,
             hash: 0,
@@ -368,7 +360,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.queue.len()
     }
 
-    /// The time of the last event.
+    /// When the last event was.
     #[must_use]
     pub const fn now(&self) -> Time {
         self.now

@@ -136,7 +136,7 @@ async fn a_wrong_hello_is_refused() {
     let both =
         format!("runs volary {other_build} and this is volary {}: install", volary::transport::engine());
     for (words, reason) in [
-        (other_version, "a frame of protocol 99, but this volary speaks 2: install the same version"),
+        (other_version, "a frame of protocol 99, but this volary speaks 3: install the same version"),
         (other_engine, "runs volary 0.0.0-elsewhere"),
         (other_messages, &both),
         (hello("h2"), "h3 says it is h2"),

@@ -38,6 +38,7 @@ svg.chart{max-width:100%;height:auto;display:block;font:12px system-ui,sans-seri
 .chart .idle{fill:var(--rule)}.chart .waste{fill:var(--c);opacity:.4}\
 .chart .shade{fill:var(--heat)}.chart .frame{fill:none;stroke:var(--rule)}\
 .chart .burst{fill:var(--burst)}\
+.chart .injected{fill:none;stroke:var(--burst);stroke-width:1.2;stroke-dasharray:4 2}\
 .chart .first{fill:var(--c0)}.chart .second{fill:var(--c4)}.chart .preempted{fill:var(--c3)}\
 .chart .suspended{fill:var(--c2)}.chart .lost{fill:var(--c7)}\
 .chart .first,.chart .second,.chart .preempted,.chart .suspended,.chart .lost{stroke:var(--paper);stroke-width:.6}\

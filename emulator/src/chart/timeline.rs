@@ -17,12 +17,14 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw.
+/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw. Where
+/// interference was injected, as (core, from s, until s), there is a frame around what the core did.
 #[must_use]
 pub fn timeline(
     title: &str,
     slices: &[Slice],
     bursts: &[(u32, f64, f64, f64)],
+    injected: &[(u32, f64, f64)],
     end: f64,
     width: f64,
 ) -> Option<String> {
@@ -54,7 +56,14 @@ pub fn timeline(
             draw_slice(&mut svg, &x, row, slice, end);
         }
     }
-    draw_legend(&mut svg, bottom + 28.0, &slices, !bursts.is_empty());
+    for &(core, from, until) in injected.iter().filter(|(_, from, _)| *from < end) {
+        if let Some(row) = row_of(core) {
+            let (left, right, y) = (x.at(from), x.at(until.min(end)), TOP + ROW * row as f64);
+            let title = format!("injected into from {} to {}", number::seconds(from), number::seconds(until));
+            svg.rect_with("injected", (left, y + 1.0), (right - left, ROW - 2.0), "", &title);
+        }
+    }
+    draw_legend(&mut svg, bottom + 28.0, &slices, (!bursts.is_empty(), !injected.is_empty()));
     Some(svg.finish())
 }
 
@@ -109,12 +118,15 @@ fn draw_slice(svg: &mut Svg, x: &Scale, row: usize, slice: &Slice, window: f64) 
     svg.rect(end_name(copy.end_kind), (left, y + 5.0), ((right - left).max(0.6), ROW - 10.0), &title);
 }
 
-fn draw_legend(svg: &mut Svg, y: f64, slices: &[&Slice], degraded: bool) {
+fn draw_legend(svg: &mut Svg, y: f64, slices: &[&Slice], (degraded, injected): (bool, bool)) {
     let kinds = [CopyEnd::First, CopyEnd::Second, CopyEnd::Preempted, CopyEnd::Suspended, CopyEnd::Lost];
     let present = kinds.into_iter().filter(|kind| slices.iter().any(|slice| slice.0.end_kind == *kind));
     let mut entries: Vec<(&str, &str)> = present.map(|kind| (end_name(kind), words(kind))).collect();
     if degraded {
         entries.push(("burst", "core slowed down"));
+    }
+    if injected {
+        entries.push(("injected", "interference injected"));
     }
     let mut x = LEFT;
     for (class, name) in entries {
@@ -147,7 +159,15 @@ mod tests {
     #[test]
     fn blocks_and_shades_lie_on_their_core() {
         let slices = [slice(3, 0.0, 5.0), slice(7, 5.0, 10.0)];
-        let svg = timeline("t", &slices, &[(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)], 10.0, 276.0).unwrap();
+        let svg = timeline(
+            "t",
+            &slices,
+            &[(7, 0.0, 5.0, 10.0), (9, 0.0, 5.0, 2.0)],
+            &[(3, 2.5, 99.0)],
+            10.0,
+            276.0,
+        )
+        .unwrap();
         // 200 px for 10 s; the second row begins 20 px lower.
         assert!(svg.contains("class=\"first\" x=\"62\" y=\"33\" width=\"100\""), "{svg}");
         assert!(svg.contains("class=\"first\" x=\"162\" y=\"53\" width=\"100\""), "{svg}");
@@ -157,6 +177,7 @@ mod tests {
             ),
             "{svg}"
         );
+        assert!(svg.contains("class=\"injected\" x=\"112\" y=\"29\" width=\"150\" height=\"18\""), "{svg}");
         assert!(!svg.contains("core 9"), "a core without work has no row");
     }
 
@@ -164,8 +185,8 @@ mod tests {
     fn the_window_shrinks_until_it_fits() {
         let slices: Vec<Slice> = (0..5_000).map(|i| slice(0, f64::from(i), f64::from(i) + 1.0)).collect();
         let end = window(&slices, &[(1, 0.0, 1.0, 2.0)], BLOCKS);
-        let svg = timeline("t", &slices, &[], end, 600.0).unwrap();
+        let svg = timeline("t", &slices, &[], &[], end, 600.0).unwrap();
         assert_eq!(svg.matches("class=\"first\"").count(), BLOCKS + 1, "blocks and the legend");
-        assert!(timeline("t", &[], &[], 1.0, 600.0).is_none());
+        assert!(timeline("t", &[], &[], &[], 1.0, 600.0).is_none());
     }
 }

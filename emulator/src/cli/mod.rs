@@ -7,6 +7,7 @@ mod agent;
 mod certs;
 mod compare;
 mod completions;
+mod inject;
 mod plan;
 mod policies;
 mod profile;
@@ -37,6 +38,7 @@ use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
+use crate::runtime::hosts::inject::injector::InjectError;
 use crate::runtime::hosts::log::RunLog;
 use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
@@ -59,6 +61,7 @@ enum Command {
     Report(report::Options),
     Compare(compare::Options),
     Replay(replay::Options),
+    Inject(inject::Options),
     Validate(validate::Options),
     Policies(policies::Options),
     Profile(profile::Options),
@@ -190,6 +193,7 @@ fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Report(options) => report::main(options),
         Command::Compare(options) => compare::main(options),
         Command::Replay(options) => replay::main(options),
+        Command::Inject(options) => inject::main(options),
         Command::Validate(options) => validate::main(options),
         Command::Policies(options) => policies::main(options),
         Command::Profile(options) => profile::main(options),
@@ -221,6 +225,7 @@ fn status(error: &anyhow::Error) -> u8 {
         Some(validate::Error::Run(error)) => Some(error),
         Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
         None if error.is::<Unwritten>() => return 3,
+        None if error.downcast_ref::<InjectError>().is_some_and(|error| !error.is_input()) => return 3,
         None => error.downcast_ref::<RunError>(),
     };
     match run {
@@ -332,6 +337,11 @@ fn print(text: &str) -> Result<(), Unwritten> {
         out.write_all(b"\n")?;
     }
     Ok(out.flush()?)
+}
+
+/// Writes text to stderr, for people who read along.
+fn aside(text: &str) -> anyhow::Result<()> {
+    Ok(writeln!(io::stderr(), "{text}")?)
 }
 
 /// Writes a value as indented JSON to stdout.

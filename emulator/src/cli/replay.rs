@@ -80,6 +80,9 @@ fn text(replayed: &Replayed) -> String {
     if replayed.divergence.is_none() {
         replayed.cuts.iter().for_each(|cut| text.push_str(&ends(cut, *shards)));
     }
+    for injected in &replayed.injections {
+        let _ = write!(text, "\n  {}", injected.says());
+    }
     if replayed.measured.is_empty() {
         if replayed.divergence.is_none() {
             text.push_str("\n  the run has no result to compare with");

@@ -11,26 +11,33 @@
 //! | [`table`] | node, rack and speed of every core |
 //! | [`pauses`] | times in which a node stands still |
 //! | [`show`] | what a profile does, before any run |
+//! | [`injection`] | another profile for some cores and a time, in mid-run |
+//! | [`set`] | some of the cores of a run |
 //! | `process` | x_i(t) of each kind, stretch by stretch |
 //! | `course` | a profile under a seed |
 //! | `work` | exact arithmetic of work |
 
 pub mod config;
 mod course;
+pub mod injection;
 pub mod load;
 pub mod pauses;
 mod process;
+pub mod set;
 pub mod show;
 pub mod table;
 mod work;
 
 pub use config::{Interference, Scope};
 pub use course::Burst;
+pub use injection::Injection;
 pub use load::{Profile, ProfileError};
 pub use pauses::{Pause, Pauses};
+pub use set::CoreSet;
 pub use table::CoreTable;
 
 use course::Course;
+use injection::Injected;
 use process::Cursor;
 use volary_actors::base::{Span, Time};
 use work::{Leg, Pace};
@@ -42,6 +49,8 @@ use crate::prefetch::prefetch;
 pub struct Cores {
     table: CoreTable,
     course: Option<Course>,
+    /// What was injected, in the order in which it was.
+    injections: Vec<Injected>,
     pauses: Pauses,
     /// Nothing ever changes the rate, and it is 1: work takes as long as it is.
     plain: bool,
@@ -98,6 +107,7 @@ impl Cores {
             cursors: vec![Cursor::NOWHERE; remembered],
             table,
             course,
+            injections: Vec::new(),
             pauses,
             preemption: Span::ZERO,
             cleared: Vec::new(),
@@ -244,18 +254,7 @@ impl Cores {
         if self.pauses.stopped(self.table.node(core), at) {
             return 0.0;
         }
-        let known = self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE);
-        let slowdown = self.course.as_ref().map_or(1.0, |course| {
-            course.unit(&self.table, core).map_or(1.0, |unit| course.slowdown(unit, at.0, known))
-        });
-        self.table.speed(core) / slowdown
-    }
-
-    /// The bursts that degrade `core` in [from, to), cut to it, in order of time. Pauses are not bursts.
-    pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
-        let unit = |course: &Course| course.unit(&self.table, core);
-        let found = self.course.as_ref().and_then(|course| Some(course.bursts(unit(course)?, from, to)));
-        found.into_iter().flatten()
+        self.table.speed(core) / self.slowdown(core, at.0)
     }
 
     /// Frees a core whose copy has `left` work left.
@@ -277,6 +276,7 @@ impl Cores {
         if let Some(noted) = self.cursors.get_mut(core as usize) {
             *noted = cursor;
         }
+        self.remember_injected(core, now);
         cursor
     }
 
@@ -296,9 +296,16 @@ impl Cores {
     fn work(&self, core: u32, mut cursor: Cursor, mut leg: Leg, limit: u64) -> Leg {
         let pace = Pace::of(self.table.speed(core));
         let course = self.course.as_ref().and_then(|course| Some((course, course.unit(&self.table, core)?)));
-        let mut until = |leg: &mut Leg, limit: u64| match course {
-            Some((course, unit)) => course.work(unit, &mut cursor, pace, leg, limit),
-            None => leg.work(pace.healthy, limit),
+        let mut until = |leg: &mut Leg, limit: u64| {
+            while !leg.done() && leg.at < limit {
+                let (injected, end) = self.reign(core, leg.at);
+                let end = end.min(limit);
+                match (injected, course) {
+                    (Some(injected), _) => injected.work(&self.table, core, pace, leg, end),
+                    (None, Some((course, unit))) => course.work(unit, &mut cursor, pace, leg, end),
+                    (None, None) => leg.work(pace.healthy, end),
+                }
+            }
         };
         if !self.pauses.is_empty() {
             for pause in self.pauses.after(self.table.node(core), Time(leg.at)) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use volary_actors::base::{Law, Span, Time};
 
 use super::load::Process;
-use super::{Burst, CoreTable, Cores, Pauses, Profile, Scope};
+use super::{Burst, CoreTable, Cores, Injection, Pauses, Profile, Scope};
 
 /// Widest timeline, in characters. Slots that do not fit one to a character are put together.
 const WIDTH: u64 = 100;
@@ -47,6 +47,31 @@ impl Profile {
         Some(1.0 - self.affected * degraded * (1.0 - mean_inverse(slowdown)?))
     }
 
+    /// Slots, or gaps and bursts, that a second of work takes on a core that is always degraded, in the mean.
+    #[must_use]
+    pub fn stretches_of_work(&self) -> f64 {
+        let slowdown = match &self.process {
+            Process::Bernoulli(p) => &p.slowdown,
+            Process::Markov(p) => &p.slowdown,
+            Process::Renewal(p) => &p.slowdown,
+            Process::Scripted(p) => &p.slowdown,
+            Process::Trace(_) => return 0.0,
+        };
+        slowdown.mean() / self.stretch_s()
+    }
+
+    /// Mean length of a slot, or of a gap and a burst, s; infinite where it is not known.
+    #[must_use]
+    pub fn stretch_s(&self) -> f64 {
+        match &self.process {
+            Process::Renewal(p) => p.gap.mean() + p.burst.mean(),
+            Process::Bernoulli(_) | Process::Markov(_) | Process::Scripted(_) => {
+                self.slot().map_or(f64::INFINITY, Span::as_secs_f64)
+            }
+            Process::Trace(_) => f64::INFINITY,
+        }
+    }
+
     /// Length of a slot, for processes that have slots.
     const fn slot(&self) -> Option<Span> {
         match &self.process {
@@ -83,37 +108,17 @@ impl Show {
     /// About how many slots, or gaps and bursts, it looks at.
     #[must_use]
     pub fn size(&self, profile: &Profile) -> f64 {
-        let each = match &profile.process {
-            Process::Renewal(p) => p.gap.mean() + p.burst.mean(),
-            Process::Bernoulli(_) | Process::Markov(_) | Process::Scripted(_) => {
-                profile.slot().map_or(f64::INFINITY, Span::as_secs_f64)
-            }
-            Process::Trace(_) => f64::INFINITY,
-        };
-        f64::from(self.units) * self.until.as_secs_f64() / each
+        f64::from(self.units) * self.until.as_secs_f64() / profile.stretch_s()
     }
 
     /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), its bursts written out below, and
     /// the throughput in the long run and in what is shown.
     #[must_use]
     pub fn text(&self, profile: &Profile) -> String {
-        let name = name(profile.scope);
-        let columns = self.columns(profile);
-        let mut text = String::new();
-        let each = Span(columns.first().map_or(0, |column| column.1.0));
-        let _ = writeln!(
-            text,
-            "seed {}, 0s to {}, {each} a column: █ degraded  ▒ in part  ░ healthy",
-            self.seed, self.until
-        );
-        let pad = format!("{name} {}", self.units.saturating_sub(1)).len();
-        for (unit, bursts) in self.bursts(profile).iter().enumerate() {
-            let label = format!("{name} {unit}");
-            let lost = lost(bursts) / self.until.as_secs_f64();
-            let share = if self.until == Span::ZERO { 100.0 } else { 100.0 * (1.0 - lost) };
-            let _ = writeln!(text, "{label:pad$}  {}  {share:.1} %", blocks(&columns, bursts));
-            list(&mut text, pad + 2, bursts);
-        }
+        let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
+        let until = Time(self.until.0);
+        let mut text = format!("seed {}, ", self.seed);
+        text.push_str(&rows_text(profile, name(profile.scope), &rows, (Time::ZERO, until)));
         let shown =
             self.measured(profile).map_or_else(String::new, |x| format!("{:.2} % as shown", 100.0 * x));
         let known = profile.throughput().map_or_else(
@@ -128,18 +133,8 @@ impl Show {
     /// `node` or `rack` if that is the profile's scope. A burst that goes on is cut at the end.
     #[must_use]
     pub fn json(&self, profile: &Profile) -> Value {
-        let name = name(profile.scope);
-        let rows = self.bursts(profile).into_iter().enumerate().flat_map(|(unit, bursts)| {
-            bursts.into_iter().map(move |burst| {
-                json!({
-                    name: unit,
-                    "start_s": burst.start.as_secs_f64(),
-                    "end_s": burst.end.as_secs_f64(),
-                    "slowdown": burst.slowdown,
-                })
-            })
-        });
-        rows.collect()
+        let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
+        rows_json(name(profile.scope), &rows)
     }
 
     /// Share of a healthy core's work that cores get done in what is shown; none if nothing is shown.
@@ -158,15 +153,78 @@ impl Show {
         let until = Time(self.until.0);
         (0..self.units).map(|core| cores.bursts(core, Time::ZERO, until).collect()).collect()
     }
+}
 
-    /// Bounds of the columns: one slot each, or as many slots as make the timeline fit.
-    fn columns(&self, profile: &Profile) -> Vec<(Time, Time)> {
-        let least = self.until.0.div_ceil(WIDTH).max(1);
-        let each = profile.slot().map_or(least, |slot| least.div_ceil(slot.0).saturating_mul(slot.0));
-        (0..self.until.0.div_ceil(each))
-            .map(|i| (Time(i * each), Time((i + 1).saturating_mul(each).min(self.until.0))))
-            .collect()
+/// A row of a picture: which core, node or rack, and its bursts.
+type Row = (u32, Vec<Burst>);
+
+impl Injection {
+    /// The slots that it would have, core by core, from its begin to its end, or for `most` if that is not known; of
+    /// the first `cores` cores that it aims at. In the form of [`Show::text`].
+    #[must_use]
+    pub fn text(&self, table: &CoreTable, cores: usize, most: Span) -> String {
+        let (rows, until) = self.rows(table, cores, most);
+        let mut text = format!("seed {}, ", self.seed);
+        text.push_str(&rows_text(&self.profile, "core", &rows, (self.from, until)));
+        let more = self.cores.count().saturating_sub(rows.len() as u64);
+        if more > 0 {
+            let _ = writeln!(text, "and {more} cores more");
+        }
+        text
     }
+
+    /// The same in the form of [`Show::json`].
+    #[must_use]
+    pub fn json(&self, table: &CoreTable, cores: usize, most: Span) -> Value {
+        rows_json("core", &self.rows(table, cores, most).0)
+    }
+
+    fn rows(&self, table: &CoreTable, cores: usize, most: Span) -> (Vec<Row>, Time) {
+        let until = if self.until == Time::MAX { self.from + most } else { self.until };
+        let shown = Cores::new(Some(&self.profile), table.clone(), Pauses::default(), self.seed);
+        let row = |core| (core, shown.bursts(core, self.from, until).collect());
+        (self.cores.iter().take(cores).map(row).collect(), until)
+    }
+}
+
+/// One line of blocks per row, its bursts written out below.
+fn rows_text(profile: &Profile, name: &str, rows: &[Row], (from, until): (Time, Time)) -> String {
+    let columns = columns(profile, from, until);
+    let each = columns.iter().map(|column| column.1 - column.0).max().unwrap_or(Span::ZERO);
+    let begin = if from == Time::ZERO { "0s".to_owned() } else { from.to_string() };
+    let mut text = format!("{begin} to {until}, {each} a column: █ degraded  ▒ in part  ░ healthy\n");
+    let pad = rows.iter().map(|(unit, _)| format!("{name} {unit}").len()).max().unwrap_or(0);
+    for (unit, bursts) in rows {
+        let label = format!("{name} {unit}");
+        let lost = lost(bursts) / (until - from).as_secs_f64();
+        let share = if until == from { 100.0 } else { 100.0 * (1.0 - lost) };
+        let _ = writeln!(text, "{label:pad$}  {}  {share:.1} %", blocks(&columns, bursts));
+        list(&mut text, pad + 2, bursts);
+    }
+    text
+}
+
+fn rows_json(name: &str, rows: &[Row]) -> Value {
+    let rows = rows.iter().flat_map(|(unit, bursts)| {
+        bursts.iter().map(move |burst| {
+            json!({
+                name: unit,
+                "start_s": burst.start.as_secs_f64(),
+                "end_s": burst.end.as_secs_f64(),
+                "slowdown": burst.slowdown,
+            })
+        })
+    });
+    rows.collect()
+}
+
+/// Bounds of the columns: one slot each, or as many slots as make the timeline fit; the first begins with its slot.
+fn columns(profile: &Profile, from: Time, until: Time) -> Vec<(Time, Time)> {
+    let least = (until - from).0.div_ceil(WIDTH).max(1);
+    let each = profile.slot().map_or(least, |slot| least.div_ceil(slot.0).saturating_mul(slot.0));
+    let first = profile.slot().map_or(from.0, |slot| from.0 / slot.0 * slot.0);
+    let starts = (0..(until.0 - first).div_ceil(each)).map(|i| first + i * each);
+    starts.map(|start| (Time(start.max(from.0)), Time(start.saturating_add(each).min(until.0)))).collect()
 }
 
 const fn name(scope: Scope) -> &'static str {
@@ -259,6 +317,31 @@ mod tests {
         assert!(seven.text(&profile).contains("core 1  ░░█░  "), "the last column is cut");
         let long = Show { until: Span::from_secs(250), ..show };
         assert!(long.text(&profile).contains("core 0  ▒▒░"), "three slots a column");
+    }
+
+    #[test]
+    fn an_injection_is_shown_from_its_begin() {
+        let profile =
+            profile("scripted = { slot = \"1s\", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }");
+        let cores = "0,2-3".parse().unwrap();
+        let (from, until) = (Time(1_500_000_000), Time::MAX);
+        let injection = Injection { profile, seed: 1, cores, from, until };
+        let text = injection.text(&CoreTable::equal(4, 1), 2, Span::from_secs(4));
+        for line in [
+            "seed 1, 1.5s to 5.5s, 1s a column",
+            "core 0  ███░░  68.8 %\n        1.5s–4s ×2\n",
+            "core 2  █░░░░  93.8 %\n        1.5s–2s ×2\n",
+            "and 1 cores more",
+        ] {
+            assert!(text.contains(line), "{line:?} in\n{text}");
+        }
+        assert_eq!(
+            injection.json(&CoreTable::equal(4, 1), 9, Span::from_secs(1)),
+            json!([
+                { "core": 0, "start_s": 1.5, "end_s": 2.5, "slowdown": 2.0 },
+                { "core": 2, "start_s": 1.5, "end_s": 2.0, "slowdown": 2.0 },
+            ])
+        );
     }
 
     #[test]

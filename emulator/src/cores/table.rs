@@ -7,6 +7,9 @@ use volary_netem::topology::SPEEDS;
 /// 128 bits.
 pub const MAX_SPEED: f64 = *SPEEDS.end();
 
+/// Cores that another machine can tell of at most: those of the largest run, and some.
+const MOST_CORES: u64 = 1 << 26;
+
 /// Node, rack and speed of every core. Cores are numbered densely, node by node, as
 /// [`Layout::core_index`] does.
 #[derive(Clone, PartialEq, Debug)]
@@ -116,6 +119,35 @@ impl CoreTable {
         self.speeds.get(core as usize).copied().unwrap_or(1.0)
     }
 
+    /// Where the cores are, without their speeds: nodes in runs of equal neighbours, as how many, cores of each, and
+    /// their rack.
+    #[must_use]
+    pub fn outline(&self) -> Vec<(u32, u32, u32)> {
+        let mut cores = vec![0u32; self.nodes() as usize];
+        (0..self.cores()).for_each(|core| cores[self.node(core) as usize] += 1);
+        let rack = |node: usize| self.racks.get(node).copied().unwrap_or(0);
+        let nodes: Vec<_> = cores.into_iter().enumerate().map(|(node, cores)| (cores, rack(node))).collect();
+        let runs = nodes.chunk_by(|a, b| a == b);
+        runs.map(|run| (run.len() as u32, run[0].0, run[0].1)).collect()
+    }
+
+    /// Cores of speed 1 as an [`outline`](Self::outline) has them; `None` if they are more than a run can have.
+    #[must_use]
+    pub fn of_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
+        let (nodes, cores) = outline.iter().fold((0u64, 0u64), |(nodes, cores), &(count, of, _)| {
+            (nodes + u64::from(count), cores.saturating_add(u64::from(count) * u64::from(of)))
+        });
+        if nodes.max(cores) > MOST_CORES {
+            return None;
+        }
+        let each =
+            outline.iter().flat_map(|&(count, of, rack)| std::iter::repeat_n((of, rack), count as usize));
+        let of_node = (0..).zip(each.clone());
+        let node = of_node.flat_map(|(node, (of, _))| std::iter::repeat_n(node, of as usize)).collect();
+        let racks = each.map(|(_, rack)| rack).collect();
+        Some(Self { nodes: Nodes::Listed { nodes: nodes as u32, node }, racks, speeds: Vec::new() })
+    }
+
     /// Whether every core is a reference core.
     #[must_use]
     pub const fn is_uniform(&self) -> bool {
@@ -138,6 +170,20 @@ mod tests {
                 assert_eq!((table.rack(core), table.speed(core)), (0, 1.0));
             }
         }
+    }
+
+    #[test]
+    fn an_outline_says_where_cores_are() {
+        let layout = Layout::new(1, 0, [2, 2, 1, 0, 1]);
+        let table = CoreTable::of(&layout).with_racks(vec![0, 0, 0, 3, 1]);
+        assert_eq!(table.outline(), [(2, 2, 0), (1, 1, 0), (1, 0, 3), (1, 1, 1)]);
+        let again = CoreTable::of_outline(&table.outline()).unwrap();
+        assert_eq!((again.nodes(), again.cores()), (5, 6));
+        assert!(
+            (0..6).all(|core| (again.node(core), again.rack(core)) == (table.node(core), table.rack(core)))
+        );
+        assert_eq!(CoreTable::of_outline(&[(u32::MAX, u32::MAX, 0)]), None);
+        assert_eq!(CoreTable::of_outline(&[(u32::MAX, 0, 0)]), None);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::manifest::{Manifest, State};
 use crate::results::{
-    Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, JobCounts, JobRow, Measured, Messages,
-    SCHEMA, StalenessRow, Summary, TaskCounts,
+    Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, Injected, JobCounts, JobRow,
+    Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
 };
 
 /// A manifest for these cells.
@@ -22,10 +22,31 @@ pub(crate) fn manifest(cells: &[&str]) -> Manifest {
         argv: vec!["volary".into(), "run".into(), "fig6.toml".into()],
         hosts: None,
         clock_error_s: None,
+        injections: [].into(),
         cells: cells.iter().map(|&id| id.to_owned()).collect(),
         state: State::Running,
         started: "2024-01-01T00:00:00Z".into(),
         ended: None,
+    }
+}
+
+/// An injection by two hosts.
+pub(crate) fn injected() -> Injected {
+    let applied = |host: &str, cores: &str| Applied {
+        host: host.into(),
+        cores: cores.into(),
+        from_s: 2.0,
+        until_s: 4.5,
+        ended: "its time was over".into(),
+        degraded: Some(0.25),
+    };
+    Injected {
+        id: "00000000000000aa".into(),
+        profile: [("bernoulli".to_owned(), json!({"slot": "100ms", "probability": 0.25, "slowdown": 4.0}))]
+            .into(),
+        seed: 12_345,
+        targets: vec!["nodes:0-5".into()],
+        hosts: vec![applied("h1", "0-1,3"), applied("h2", "4-5")],
     }
 }
 
@@ -112,6 +133,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         placements: None,
         staleness: None,
         fidelity: None,
+        injections: Vec::new(),
         engine: Engine {
             events: 1_000 * submitted,
             order_hash: format!("{seed:016x}"),

@@ -1,5 +1,6 @@
 //! `manifest.json`: what a run directory holds, and how far it came.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hosts::HostRecord;
-use crate::results::{Cell, Summary};
+use crate::results::{Cell, Injected, Summary};
 
 /// What was run, when, and how it ended.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -36,6 +37,9 @@ pub struct Manifest {
     /// What a host's corrected clock was wrong by at most, in any cell, real seconds; null where there is one clock,
     /// and until the first cell ends.
     pub clock_error_s: Option<f64>,
+    /// What was injected into cells while they were run; absent if nothing was.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub injections: BTreeMap<String, Vec<Injected>>,
     /// Ids of the cells to run, in the order in which they are shown.
     pub cells: Vec<String>,
     /// How far it came.

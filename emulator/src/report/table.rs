@@ -75,7 +75,7 @@ pub fn text(study: &Study, style: Style) -> String {
             let _ = writeln!(out, "{}", group.name());
         }
         let _ = writeln!(out, "{}", cell_table(group));
-        for line in fidelity::lines(group) {
+        for line in fidelity::lines(group).into_iter().chain(injections(group)) {
             let _ = writeln!(out, "{line}");
         }
     }
@@ -94,6 +94,15 @@ pub fn text(study: &Study, style: Style) -> String {
     }
     out.push_str(&claims_text(&study.claims, style));
     out
+}
+
+/// A line for each injection into a run of a cell.
+fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    runs.flat_map(|run| {
+        let whose = format!("INJECTED: {}, seed {}: ", run.policy, run.seed);
+        run.injections.iter().map(move |injected| format!("{whose}{}", injected.says()))
+    })
 }
 
 fn cell_table(group: &CellGroup) -> Table {
@@ -252,6 +261,17 @@ mod tests {
         study.cells[0].policies[0].runs[1].summary.jobs.unfinished = 9;
         let text = text(&study, Style::Plain);
         assert!(line(&text, "fast").contains('±') && text.contains("unfinished"), "{text}");
+    }
+
+    #[test]
+    fn what_was_injected_into_is_marked() {
+        let mut study = study(1);
+        assert!(!text(&study, Style::Plain).contains("INJECTED"));
+        study.cells[0].policies[0].runs[0].summary.injections = vec![crate::record::fixture::injected()];
+        let text = text(&study, Style::Plain);
+        let said = "INJECTED: slow, seed 0: interference was injected from 2.000 s to 4.500 s: \
+                    cores 0-1,3 on h1, 4-5 on h2\n";
+        assert!(text.contains(said), "{text}");
     }
 
     #[test]

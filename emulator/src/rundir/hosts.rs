@@ -8,7 +8,7 @@ use super::{Error, LOGS, RunDir};
 use crate::guard::guard;
 use crate::record::hosts::{self, HostRecord};
 use crate::record::manifest::Manifest;
-use crate::results::Summary;
+use crate::results::{Injected, Summary};
 
 impl RunDir {
     /// Has the logs of hosts kept in the folder's `logs/`.
@@ -28,6 +28,26 @@ impl RunDir {
         self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
+    /// Notes what was injected into a cell, instead of what was when it was tried before.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn injected(&self, cell: &str, injections: Vec<Injected>) -> Result<(), Error> {
+        if injections.is_empty() && !self.is_injected(cell) {
+            return Ok(());
+        }
+        self.note(|manifest| {
+            manifest.injections.insert(cell.to_owned(), injections);
+            manifest.injections.retain(|_, of| !of.is_empty());
+        })
+    }
+
+    /// Whether something was injected into a cell.
+    #[must_use]
+    pub fn is_injected(&self, cell: &str) -> bool {
+        guard(&self.manifest).injections.contains_key(cell)
+    }
+
     /// Notes how wrong clocks can have been in a cell that was run on hosts.
     pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
         let on_hosts = guard(&self.manifest).hosts.is_some();
@@ -39,10 +59,14 @@ impl RunDir {
     }
 }
 
-/// Adds what another manifest of the same experiment says of hosts: an earlier one of the folder, or a share's.
+/// Adds what another manifest of the same experiment says of hosts and of injections into its cells:
+/// an earlier one of the folder, or a share's.
 pub(super) fn unite(manifest: &mut Manifest, other: &Manifest) {
     if let Some(more) = &other.hosts {
         hosts::add(manifest.hosts.get_or_insert_default(), more);
+    }
+    for (cell, injections) in &other.injections {
+        manifest.injections.entry(cell.clone()).or_insert_with(|| injections.clone());
     }
     let errors = [manifest.clock_error_s, other.clock_error_s];
     manifest.clock_error_s = errors.into_iter().flatten().reduce(f64::max);

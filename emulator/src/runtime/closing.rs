@@ -7,12 +7,13 @@ use volary_netem::{Cause, Stats};
 
 use super::UnitError;
 use super::world::World;
+use crate::cores::Injection;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::measure::Evidence;
 use crate::fidelity::{Certificate, HostVitals};
 use crate::record::cell::BURST_ROWS;
 use crate::record::fold::Books;
-use crate::results::{Engine, Measured, Messages, Summary};
+use crate::results::{Engine, Injected, Measured, Messages, Summary};
 use crate::shard::{Observer, Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
 
@@ -113,6 +114,17 @@ pub struct Closing<'a> {
     pub peak_rss_bytes: u64,
     /// What a real run measured of itself.
     pub real: Option<Real<'a>>,
+    /// What was injected, if anything could be.
+    pub injected: Option<&'a Disturbed>,
+}
+
+/// What was injected into a run.
+#[derive(Clone, Default, Debug)]
+pub struct Disturbed {
+    /// To be told of.
+    pub results: Vec<Injected>,
+    /// As cores met it, in the order in which they did.
+    pub injections: Vec<Injection>,
 }
 
 /// What only a run in real time measures.
@@ -132,6 +144,7 @@ impl Closing<'_> {
     pub fn measured(&self, books: Books, now: Time) -> Result<Measured, UnitError> {
         let summary = self.summary(&books);
         let mut notes: Vec<_> = self.tally.fault_notes().collect();
+        notes.extend(summary.injections.iter().map(Injected::says));
         notes.extend(books.notes);
         notes.extend(self.world.workload().warnings().iter().cloned());
         Ok(Measured {
@@ -166,6 +179,7 @@ impl Closing<'_> {
             placements: books.placements,
             staleness: books.staleness,
             fidelity: self.real.as_ref().map(|real| self.certificate(real, books)),
+            injections: self.injected.map_or_else(Vec::new, |injected| injected.results.clone()),
             engine: Engine {
                 events: self.tally.events,
                 order_hash: format!("{:016x}", self.tally.hash),
@@ -194,7 +208,10 @@ impl Closing<'_> {
     fn bursts(&self, now: Time) -> Result<Vec<(u32, f64, f64, f64)>, UnitError> {
         let record = &self.run.record;
         let end = now.min(Time::ZERO + record.timeline);
-        let cores = self.world.parts(Placement::ALONE)?.cores;
+        let mut cores = self.world.parts(Placement::ALONE)?.cores;
+        for injection in self.injected.iter().flat_map(|injected| &injected.injections) {
+            cores.inject(injection);
+        }
         let drawn = 0..record.timeline_cores.min(self.world.layout().workers());
         Ok(drawn
             .flat_map(|core| {

@@ -190,6 +190,7 @@ pub fn measure(
         wall_s: clock.elapsed().as_secs_f64(),
         peak_rss_bytes: cost::peak_rss_bytes(),
         real: Some(Real { gauge: &gauge, hosts: vec![vitals] }),
+        injected: None,
     };
     closing.measured(books, now)
 }

@@ -22,7 +22,7 @@ pub mod replay;
 pub mod virtual_time;
 pub mod world;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -138,7 +138,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     if options.resume {
         let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
         let runs = plural(units.len() as u64, "run");
-        tracing::warn!("kept {kept} of {runs}, running {}", units.len() - kept);
+        let disturbed =
+            units.iter().filter(|unit| folder.has(&unit.id) && folder.is_injected(&unit.id)).count();
+        let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
+        tracing::warn!("kept {kept} of {runs}{but}, running {}", units.len() - kept);
     }
     if let Some(controller) = &controller {
         folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
@@ -229,6 +232,7 @@ fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Ma
         argv: options.argv.clone(),
         hosts: None,
         clock_error_s: None,
+        injections: BTreeMap::new(),
         cells: units.iter().map(|unit| unit.id.clone()).collect(),
         state: State::Running,
         started: utc_now(),

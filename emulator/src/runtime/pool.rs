@@ -169,6 +169,7 @@ impl Pool<'_> {
                     self.note_hosts(&before);
                     let measured =
                         controller.measure(name, &world, unit.point, run, log.as_ref(), self.watch);
+                    self.kept(self.folder.injected(&unit.id, controller.injected()));
                     let after = controller.held(&world, &unit.id);
                     // Some were lost.
                     if after != before {
@@ -205,7 +206,11 @@ impl Pool<'_> {
 
     /// Notes in the manifest what hosts hold and which were lost.
     fn note_hosts(&self, hosts: &[HostRecord]) {
-        if let Err(error) = self.folder.held(hosts) {
+        self.kept(self.folder.held(hosts));
+    }
+
+    fn kept(&self, noted: Result<(), rundir::Error>) {
+        if let Err(error) = noted {
             self.give_up(error);
         }
     }

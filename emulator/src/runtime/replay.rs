@@ -14,7 +14,7 @@ pub use books::Difference;
 pub use run::{Error, Source, run};
 
 use crate::record::inputs::{self, Cursor, Digest, Entry, Found, Header, Log, What};
-use crate::results::Summary;
+use crate::results::{Injected, Summary};
 use books::Ledger;
 use cast::Cast;
 
@@ -41,6 +41,9 @@ pub struct Replayed {
     pub cuts: Vec<Cut>,
     /// The first step whose effects differ.
     pub divergence: Option<Divergence>,
+    /// What was injected into the run: its inputs tell what that did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub injections: Vec<Injected>,
     /// What the replayed run and the recorded one measured; empty if the run has no result, or the replay no end.
     pub measured: Vec<Difference>,
 }
@@ -162,7 +165,8 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
         Some(recorded) if whole => books::compare(&ledger.close(), recorded),
         Some(_) | None => Vec::new(),
     };
-    Ok(Replayed { cell, policy, seed, shards, steps: cast.steps(), cut, cuts, divergence, measured })
+    let (steps, injections) = (cast.steps(), Vec::new());
+    Ok(Replayed { cell, policy, seed, shards, steps, cut, cuts, divergence, injections, measured })
 }
 
 /// The shards that did not end in order; one may have no section at all.

@@ -84,6 +84,7 @@ fn measure_with<'a, O: Keeps<'a>>(
     let recorder = shard.observer.end(now);
     let books = if cut.is_some() { recorder.cut(now) } else { recorder.close(now) };
     let closing = Closing {
+        injected: None,
         experiment: name,
         world,
         run,

@@ -62,6 +62,17 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
         self
     }
 
+    /// Speaks of something else from here on, in frames of at most `limit` bytes either way.
+    #[must_use]
+    pub fn about<T, U>(self, limit: usize) -> Control<T, U> {
+        let Outgoing { stream, buffer, .. } = self.outgoing;
+        let Incoming { connection, frames, .. } = self.incoming;
+        Control {
+            outgoing: Outgoing { stream, limit, buffer, sends: PhantomData },
+            incoming: Incoming { connection, frames: frames.limited(limit), receives: PhantomData },
+        }
+    }
+
     /// See [`Outgoing::send`].
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         self.outgoing.send(frame).await

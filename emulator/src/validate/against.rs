@@ -8,7 +8,7 @@ use super::cause::cause;
 use super::{BAR, Point, Ran, spread, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::record::cell::CellRecord;
-use crate::results::{CopyEnd, CopyRow, JobRow, Summary};
+use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 use crate::rundir::{Error, load_copies, load_jobs};
 use crate::stats::Interval;
 
@@ -40,7 +40,7 @@ pub struct Against {
     pub draws: Draws,
     /// Where they ran; absent if no executions were sampled.
     pub placement: Option<Placement>,
-    /// Why its results are degraded; empty if they are not.
+    /// Why its results are degraded, or that somebody injected interference into it; empty if they are not.
     pub degraded: Vec<String>,
     /// The metrics.
     pub metrics: Vec<Divergence>,
@@ -184,11 +184,12 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<Placement> {
     (!both.is_empty()).then_some(Placement { jobs: both.len() as u64, moved: moved as u64 })
 }
 
-/// What the certificates of degraded runs say, each once.
+/// What the certificates of degraded runs say, and what was injected into runs, each once.
 fn degraded(runs: &[&CellRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
-    says.into_iter().collect()
+    let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::says);
+    says.into_iter().chain(injected.collect::<BTreeSet<_>>()).collect()
 }
 
 pub(super) fn divergence(

@@ -112,11 +112,15 @@ impl Cluster {
         run(self.path(), file, "ids/hosts.toml", out)
     }
 
+    /// How each host is, as `volary status` says it.
+    pub fn hosts(&self) -> Vec<Value> {
+        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
+        serde_json::from_slice(&out.stdout).unwrap()
+    }
+
     /// What each host says of itself.
     pub fn states(&self) -> Vec<String> {
-        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
-        let states: Vec<Value> = serde_json::from_slice(&out.stdout).unwrap();
-        states
+        self.hosts()
             .iter()
             .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
             .collect()
@@ -182,6 +186,25 @@ pub fn run(folder: &Path, file: &str, hosts: &str, out: &str) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
+}
+
+/// `volary inject p.toml` in the background, in a folder with a run on h1 and others, once it has begun.
+pub fn inject(folder: &Path, args: &[&str]) -> Child {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
+        .args(["inject", "p.toml", "--hosts", "ids/hosts.toml"])
+        .args(args)
+        .current_dir(folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains(": cores ") {
+        assert!(out.read_line(&mut said).unwrap() > 0, "it ends: {said}");
+    }
+    // So that it can say more.
+    child.stdout = Some(out.into_inner());
+    child
 }
 
 /// The manifest of a run directory.

@@ -8,6 +8,7 @@ use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::Unit;
 use crate::chart::svg::escape;
 use crate::chart::{theme, timeline};
+use crate::cores::CoreSet;
 use crate::number;
 use crate::record::cell::{CellRecord, Sketch};
 use crate::report::study::{CellGroup, PolicyRuns};
@@ -182,7 +183,7 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     let charts = first().filter_map(|run| {
         let summary = &run.summary;
         let title = format!("{}, seed {}", summary.policy, summary.seed);
-        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, window, 1_060.0)?;
+        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, &injected(run), window, 1_060.0)?;
         Some(format!(
             "<div class=\"card p{}\" style=\"margin-top:12px\">{chart}</div>",
             view.colour(&summary.policy)
@@ -197,6 +198,19 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
         if view.number == 0 { " open" } else { "" },
         number::seconds(window)
     )
+}
+
+/// When interference was injected into which of the cores of a timeline.
+fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
+    let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
+    drawn.dedup();
+    let applied = run.summary.injections.iter().flat_map(|injected| &injected.hosts);
+    let bands = applied.flat_map(|applied| {
+        let cores: CoreSet = applied.cores.parse().unwrap_or_default();
+        let hit = drawn.iter().filter(move |core| cores.contains(**core));
+        hit.map(|core| (*core, applied.from_s, applied.until_s))
+    });
+    bands.collect()
 }
 
 /// Notes of all runs, each once, with the policies that made it.

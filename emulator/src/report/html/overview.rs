@@ -16,7 +16,7 @@ use crate::stats::Interval;
 /// Charts over swept keys at most; more would hide the cells below.
 const SWEEP_CHARTS: usize = 12;
 
-/// Degraded runs that are named at most.
+/// Runs that are named at most, of each kind.
 const NAMED: usize = 8;
 
 /// What a reader must know before believing the numbers; nothing if there is nothing.
@@ -50,6 +50,13 @@ pub(super) fn warnings(study: &Study) -> String {
         let named = escape(&names[..runs.min(NAMED)].join("; "));
         let runs = plural(runs as u64, "run");
         lines.push(format!("{runs} did not do what was asked; see their fidelity: {named}{more}."));
+    }
+    let injected = study.records().filter(|record| !record.summary.injections.is_empty());
+    let names: Vec<String> = injected.map(|record| name(&record.summary)).collect();
+    if !names.is_empty() {
+        let runs = plural(names.len() as u64, "run");
+        let named = escape(&names[..names.len().min(NAMED)].join("; "));
+        lines.push(format!("Interference was injected into {runs} while going on; see the notes: {named}."));
     }
     if lines.is_empty() {
         return String::new();

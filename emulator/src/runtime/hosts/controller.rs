@@ -16,7 +16,7 @@ use super::{Fleet, HostsError};
 use crate::fidelity::gauge::Gauge;
 use crate::record::hosts::HostRecord;
 use crate::record::inputs;
-use crate::results::Measured;
+use crate::results::{Injected, Measured};
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::Over;
@@ -29,6 +29,8 @@ use crate::transport::Hosts;
 #[derive(Debug)]
 pub struct Controller {
     party: Party,
+    /// What was injected into the latest unit.
+    injected: Vec<Injected>,
     runtime: Runtime,
     _spawned: Option<Spawned>,
 }
@@ -52,6 +54,7 @@ impl Controller {
             Fleet::Spawn(count) => {
                 let spawned = Spawned::start(*count)?;
                 let file = spawned.hosts_file();
+                tracing::info!("the hosts file of these agents is {}", file.display());
                 (Some(spawned), file)
             }
         };
@@ -61,7 +64,7 @@ impl Controller {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
         let party = runtime.block_on(Party::gather(&file, bundle, watch))?;
-        Ok(Self { party, runtime, _spawned: spawned })
+        Ok(Self { party, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
     /// The hosts, in order of shards.
@@ -76,6 +79,11 @@ impl Controller {
         let mut records = held(self.members(), world, cell);
         self.party.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
         records
+    }
+
+    /// What was injected into the latest unit, which is forgotten.
+    pub fn injected(&mut self) -> Vec<Injected> {
+        std::mem::take(&mut self.injected)
     }
 
     /// Keeps the hosts' logs in a folder, `HOST.log` each.
@@ -105,7 +113,7 @@ impl Controller {
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
-        let Ran { mut keeper, over, last, broken, .. } = ran;
+        let Ran { mut keeper, over, last, broken, mut injected, .. } = ran;
         let lost: Vec<_> = self.party.lost_in(&self.party.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
@@ -123,6 +131,9 @@ impl Controller {
             keeper.lose(cores(world, self.members(), *host as u16));
         }
         let (books, now) = keeper.close();
+        injected.close(now);
+        let disturbed = injected.disturbed(world, self.members());
+        self.injected.clone_from(&disturbed.results);
         let closing = Closing {
             experiment: name,
             world,
@@ -136,6 +147,7 @@ impl Controller {
                 .map(|host| host.peak_rss_bytes)
                 .fold(cost::peak_rss_bytes(), u64::max),
             real: Some(Real { gauge: &gauge, hosts }),
+            injected: Some(&disturbed),
         };
         let mut measured = closing.measured(books, now)?;
         measured.notes.extend(lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name)));

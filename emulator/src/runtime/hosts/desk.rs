@@ -1,6 +1,7 @@
 //! What the tasks of an agent share during a unit, and how its shard speaks to the others.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::protocol::{Datagrams, Word};
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
 use crate::record::inputs::Carried;
+use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
@@ -51,6 +53,8 @@ pub(super) struct Desk {
     worst: Cell<i64>,
     /// What a task of the unit said when it panicked.
     bug: RefCell<Option<String>>,
+    /// Changes of interference that the shard is to make; none once it takes no more.
+    changes: RefCell<Option<VecDeque<Change>>>,
 }
 
 impl Desk {
@@ -67,7 +71,21 @@ impl Desk {
             answers: Cell::new(0),
             worst: Cell::new(0),
             bug: RefCell::default(),
+            changes: RefCell::new(Some(VecDeque::new())),
         }
+    }
+
+    /// Has the shard make a change. Where it takes no more, whoever waits for it hears that at once.
+    pub(super) fn change(&self, change: Change) {
+        if let Some(changes) = &mut *self.changes.borrow_mut() {
+            changes.push_back(change);
+            self.inbox.wake();
+        }
+    }
+
+    /// The shard makes no more changes.
+    pub(super) fn settle(&self) {
+        *self.changes.borrow_mut() = None;
     }
 
     /// Ends the unit, wherever it is.
@@ -259,6 +277,10 @@ impl Post for Office {
 
     fn stopped(&self) -> bool {
         self.desk.stop.get()
+    }
+
+    fn change(&mut self) -> Option<Change> {
+        self.desk.changes.borrow_mut().as_mut()?.pop_front()
     }
 
     fn congested(&self) -> bool {

@@ -13,6 +13,8 @@ use tokio::task::spawn_local;
 use tokio::time::timeout;
 
 use super::caught::caught;
+use super::inject::serve::serve;
+use super::inject::stage::Stage;
 use super::log::RunLog;
 use super::protocol::{AgentState, FIRST_FRAME, Member, Order, Purpose, WORD_FRAME, Word};
 use super::session::session;
@@ -42,6 +44,8 @@ pub(super) struct House {
     /// The latest link that each other host has opened, until the unit that it is for takes it.
     early: RefCell<BTreeMap<String, (u64, Connection)>>,
     came: Notify,
+    /// The unit that is being run.
+    stage: RefCell<Option<Rc<Stage>>>,
     /// How many controllers have been served.
     served: Cell<u32>,
     left: Notify,
@@ -58,6 +62,7 @@ impl House {
             run: Cell::default(),
             early: RefCell::default(),
             came: Notify::new(),
+            stage: RefCell::default(),
             served: Cell::default(),
             left: Notify::new(),
         }
@@ -91,7 +96,7 @@ impl House {
         }
     }
 
-    /// A controller came: to ask how we are, or to take over.
+    /// A controller came: to ask how we are, to take over, or to disturb the run of another.
     async fn attend(self: Rc<Self>, peer: Peer) {
         let Peer { who, connection, streams } = peer;
         // Whoever has not claimed this host has little to say.
@@ -104,6 +109,14 @@ impl House {
                 let state = AgentState { doing, turned_away: self.transport.refusals().into() };
                 let _ = control.send(&Word::State(Box::new(state))).await;
                 return hung_up(&connection).await;
+            }
+            Order::Inject => {
+                tracing::info!("{who} comes to inject interference");
+                let end = serve(&self, control.about(WORD_FRAME)).await;
+                return tracing::info!(
+                    "{who} is gone: {}",
+                    end.map_or_else(|end| end.to_string(), |()| String::new())
+                );
             }
             Order::Claim => match self.enter(who.address) {
                 Ok(_guest) => {
@@ -152,6 +165,23 @@ impl House {
     pub(super) fn begin(&self, run: u64) {
         self.run.set(run);
         self.early.borrow_mut().retain(|_, (of, _)| *of >= run);
+    }
+
+    /// Whether a controller is served.
+    pub(super) fn is_taken(&self) -> bool {
+        self.guest.get().is_some()
+    }
+
+    /// The unit that is being run, for injectors.
+    pub(super) fn stage(&self) -> Option<Rc<Stage>> {
+        self.stage.borrow().clone()
+    }
+
+    /// Shows a unit to injectors, until the guard is dropped.
+    pub(super) fn show(self: &Rc<Self>, stage: Stage) -> Shown {
+        let stage = Rc::new(stage);
+        *self.stage.borrow_mut() = Some(Rc::clone(&stage));
+        Shown { house: Rc::clone(self), stage }
     }
 
     /// Takes the only seat, until the guard is dropped.
@@ -213,6 +243,19 @@ async fn first<S: Serialize, R: DeserializeOwned>(
 async fn hung_up(connection: &Connection) {
     if timeout(FAREWELL, connection.ended()).await.is_err() {
         connection.close(Close::Done, "all was said");
+    }
+}
+
+/// A unit that injectors see. However it ends, they hear of it.
+pub(super) struct Shown {
+    house: Rc<House>,
+    pub(super) stage: Rc<Stage>,
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.stage.desk.settle();
+        *self.house.stage.borrow_mut() = None;
     }
 }
 

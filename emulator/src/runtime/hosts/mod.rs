@@ -18,6 +18,7 @@
 //! | `desk` | what the tasks of an agent share |
 //! | [`protocol`] | what controller and agents say to each other |
 //! | `caught` | panics that end a unit and not the agent |
+//! | [`inject`] | interference injected into a run by somebody else |
 //! | `sense` | whether what other hosts say can be |
 //! | `spawn` | agents on this machine, to try it in one command |
 //! | [`status`](fn@status) | how agents are |
@@ -30,6 +31,7 @@ mod crew;
 mod desk;
 mod held;
 mod house;
+pub mod inject;
 mod line;
 pub mod log;
 mod losses;

@@ -1,5 +1,6 @@
 //! A host's part in a unit: its shard, and links to the other hosts.
 
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::io;
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use super::crew::Crew;
 use super::desk::{Desk, Office, QUEUE};
 use super::held::homes;
 use super::house::House;
+use super::inject::stage::Stage;
 use super::protocol::{Account, Assignment, Word};
 use super::sense::{sensible, timely};
 use crate::fidelity::vitals::HostVitals;
@@ -73,6 +75,7 @@ impl Part<'_> {
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
+        shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
         self.wait_to_begin(task.run).await?;
         let vitals = Vitals::begin(&task.members[task.me as usize].name);
@@ -81,8 +84,25 @@ impl Part<'_> {
         crew.assist(&self.desk, keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
         let (desk, words) = (Rc::clone(&self.desk), self.words.clone());
         let mut office = Office::new(desk, links, words, carried, self.house.events);
+        let shown = self.house.show(self.stage(&task, &world, &homes, &clock));
         let driven = drive(&mut shard, &clock, &self.desk.inbox, &mut office).await;
-        self.finish(driven, shard, office, vitals).await
+        self.finish(driven, shard, office, vitals, &shown.stage).await
+    }
+
+    /// The unit as injectors meet it.
+    fn stage(&self, task: &Assignment, world: &Arc<World>, homes: &[u16], clock: &Rc<Clock>) -> Stage {
+        let layout = world.layout();
+        let home = |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
+        Stage {
+            run: task.run,
+            cell: task.id.clone(),
+            world: Arc::clone(world),
+            held: (0..layout.workers()).filter(|&core| home(core) == task.me).collect(),
+            clock: Rc::clone(clock),
+            desk: Rc::clone(&self.desk),
+            words: self.words.clone(),
+            active: RefCell::default(),
+        }
     }
 
     /// Connects to the other hosts and learns the controller's time; returns how wrong that can be, ns.
@@ -136,13 +156,16 @@ impl Part<'_> {
         mut shard: Shard<'_, Watcher>,
         mut office: Office,
         vitals: Vitals,
+        stage: &Stage,
     ) -> Result<Box<Account>, String> {
+        self.desk.settle();
         let datagrams = office.links();
         office.close();
         // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
         shard.observer.inputs = None;
-        while let Some(rest) = office.rest() {
-            self.words.send(rest).await.map_err(|_| "the controller is gone".to_owned())?;
+        let rest = std::iter::from_fn(|| office.rest()).chain(stage.close(stage.clock.now()));
+        for word in rest {
+            self.words.send(word).await.map_err(|_| "the controller is gone".to_owned())?;
         }
         driven.map_err(|error| error.to_string())?;
         self.desk.sound()?;

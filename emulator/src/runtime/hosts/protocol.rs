@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::Time;
 
+use crate::cores::CoreSet;
 use crate::fidelity::gauge::Reading;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
@@ -26,7 +27,8 @@ const WORDS: usize = 200;
 pub const WORD_FRAME: usize = 8 << 20;
 /// The most bytes of an agent's answer to [`Order::Status`].
 pub const STATE_FRAME: usize = 4096;
-/// The most bytes of what is said first on a connection: a [`Purpose`], [`Order::Status`] or [`Order::Claim`].
+/// The most bytes of what is said first on a connection: a [`Purpose`], [`Order::Status`], [`Order::Claim`]
+/// or [`Order::Inject`].
 pub const FIRST_FRAME: usize = 64;
 
 /// One host of a run, as all of them know it.
@@ -73,6 +75,9 @@ pub enum Order {
     Status,
     /// Serve me, and nobody else until I go.
     Claim,
+    /// I come to inject interference into the run of another: from here on we speak in
+    /// [other words](super::inject::words).
+    Inject,
     /// Plan this experiment, and expect links from these hosts: the first order of whoever has claimed the host.
     Load {
         /// The experiment.
@@ -150,8 +155,40 @@ pub enum Word {
         #[serde(deserialize_with = "plain::words")]
         why: String,
     },
+    /// Somebody has another profile rule some of my cores.
+    Injected(Box<Notice>),
+    /// That is over.
+    Lifted {
+        /// [`Notice::id`].
+        id: u64,
+        /// Until when it ruled.
+        until: Time,
+        /// Why it is over.
+        #[serde(deserialize_with = "plain::words")]
+        why: String,
+    },
     /// The last word on a unit.
     Account(Box<Account>),
+}
+
+/// An injection, as a host tells its controller of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Notice {
+    /// Tells it from any other, and is the same on all hosts.
+    pub id: u64,
+    /// The profile as TOML, with no file left in it.
+    pub profile: String,
+    /// The seed of its slots.
+    pub seed: u64,
+    /// Whom it is aimed at, in the user's words.
+    #[serde(deserialize_with = "plain::list")]
+    pub targets: Vec<String>,
+    /// The cores.
+    pub cores: CoreSet,
+    /// From when it rules.
+    pub from: Time,
+    /// Until when at the latest; [`Time::MAX`] if nobody knows.
+    pub until: Time,
 }
 
 /// What an agent measured of a unit.

@@ -7,6 +7,7 @@ use volary_actors::base::{Span, Time};
 
 use super::allowing;
 use super::held::{doomed, slowest};
+use super::inject::ledger::Ledger;
 use super::line::Heard;
 use super::party::{Party, ROUND};
 use super::protocol::{Account, Assignment, Order, Word};
@@ -39,6 +40,8 @@ pub(super) struct Ran<'a> {
     pub(super) broken: Option<String>,
     /// The host that is said to be why, if only others said so.
     accused: Option<usize>,
+    /// What was injected.
+    pub(super) injected: Ledger,
     /// From when on nothing on a host is to live, by shard.
     doomed: Vec<Option<Time>>,
     begun: Instant,
@@ -86,6 +89,27 @@ impl Ran<'_> {
             return Err((Some(self.keeper.slowest()), why));
         }
         Ok(())
+    }
+
+    /// A host tells of an injection, or of what is of no interest here. Fails if that cannot be.
+    fn inject(&mut self, host: usize, word: Word) -> Result<(), String> {
+        match word {
+            Word::Injected(notice) => self.injected.begin(host, *notice, self.world),
+            Word::Lifted { id, until, why } => {
+                self.injected.end(host, id, until, why);
+                Ok(())
+            }
+            Word::State(_)
+            | Word::Loaded
+            | Word::Ready { .. }
+            | Word::Refused { .. }
+            | Word::Ping { .. }
+            | Word::Notes { .. }
+            | Word::Log(_)
+            | Word::Inputs(_)
+            | Word::Lost { .. }
+            | Word::Account(_) => Ok(()),
+        }
     }
 
     /// A host said why it cannot go on: that is worth more than what others say of it.
@@ -147,6 +171,7 @@ impl Party {
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
             accused: None,
+            injected: Ledger::default(),
             doomed,
             begun: Instant::now(),
             speed: run.speed,
@@ -201,7 +226,10 @@ impl Party {
                     }
                     None => (i, format!("it says that it lost {peer}, which is no host of this run")),
                 },
-                Heard::Word(_) => continue,
+                Heard::Word(word) => match ran.inject(i, word) {
+                    Ok(()) => continue,
+                    Err(why) => (i, why),
+                },
                 Heard::Gone(why) => {
                     if self.does_without(ran, i, &why) {
                         progress[i] = Time::MAX;
@@ -245,7 +273,10 @@ impl Party {
                     Ok(()) => continue,
                     Err((host, why)) => (host.unwrap_or(i), why),
                 },
-                Some((_, Heard::Word(_))) => continue,
+                Some((i, Heard::Word(word))) => match ran.inject(i, word) {
+                    Ok(()) => continue,
+                    Err(why) => (i, why),
+                },
                 Some((i, Heard::Gone(why))) => (i, why),
                 None => (slowest, "no last word".to_owned()),
             };

@@ -139,7 +139,7 @@ async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc
                 }
             }
             // Said once, at the beginning.
-            Ok(Order::Claim | Order::Load { .. } | Order::Status) => {}
+            Ok(Order::Claim | Order::Inject | Order::Load { .. } | Order::Status) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::Notify;
 use volary_actors::base::{Class, Span, Time};
 
 use super::alarm::Alarm;
+use super::change::Change;
 use super::clock::Clock;
 use super::watcher::Watcher;
 use crate::parcel::{Observation, Parcel};
@@ -51,6 +52,10 @@ pub trait Post {
     }
     /// The shard looks at what comes in again.
     fn rise(&mut self) {}
+    /// The next change of interference, if there is one.
+    fn change(&mut self) -> Option<Change> {
+        None
+    }
     /// Whether something waits to be [collected](Self::collect).
     fn filled(&self) -> bool {
         false
@@ -134,6 +139,9 @@ pub async fn drive<P: Post>(
         let now = clock.now();
         for parcel in incoming.drain(..) {
             shard.receive(now, &parcel);
+        }
+        while let Some(change) = post.change() {
+            change.apply(now, shard);
         }
         post.bear(shard.pending())?;
         let slowest = post.progress(shard.next().map_or(now, |due| due.min(now)));

@@ -14,6 +14,7 @@
 //! | [`place`] | which actors live on which shard |
 
 pub mod alarm;
+pub mod change;
 pub mod clock;
 pub mod drive;
 pub mod keeper;

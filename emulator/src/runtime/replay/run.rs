@@ -1,5 +1,6 @@
 //! From a run directory to the worlds that its log is of.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +11,7 @@ use crate::number::plural;
 use crate::record::hosts::{HostRecord, of_shard};
 use crate::record::inputs::{self, FILE, Found, Log};
 use crate::record::manifest::State;
-use crate::results::Summary;
+use crate::results::{Injected, Summary};
 use crate::rundir;
 use crate::runtime::pool::panic_text;
 use crate::runtime::world::World;
@@ -79,6 +80,8 @@ pub struct Source<R> {
     /// The hosts of the run, if it was on some.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
+    /// What was injected, by cell.
+    injections: BTreeMap<String, Vec<Injected>>,
     /// The experiment planned last.
     planned: Option<(usize, Experiment)>,
 }
@@ -99,8 +102,8 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let records = rundir::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
-    let (cells, state) = (manifest.cells, manifest.state);
-    Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, planned: None })
+    let (cells, state, injections) = (manifest.cells, manifest.state, manifest.injections);
+    Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, injections, planned: None })
 }
 
 impl<R: Read + Seek> Source<R> {
@@ -173,6 +176,7 @@ impl<R: Read + Seek> Source<R> {
         let mut replayed = catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
             .map_err(|panic| refused(panic_text(panic.as_ref())))?
             .map_err(|error| refused(error.to_string()))?;
+        replayed.injections = self.injections.get(cell).cloned().unwrap_or_default();
         for cut in &mut replayed.cuts {
             cut.host = of_shard(&self.hosts, cell, cut.shard).map(str::to_owned);
         }

@@ -145,6 +145,7 @@ fn template() -> Value {
         placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
+        injections: Vec::new(),
         engine: Engine::default(),
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();

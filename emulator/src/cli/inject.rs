@@ -1,0 +1,196 @@
+//! `volary inject`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+use volary_actors::base::{Span, Time};
+
+use super::{print, print_json};
+use crate::cores::{CoreSet, CoreTable, Injection, Profile};
+use crate::number;
+use crate::runtime::hosts::inject::injector::{Aim, Done, InjectError, Injector, Plan};
+use crate::spec;
+
+/// Inject interference into a running emulation on hosts: for a time a profile rules some of its cores.
+///
+/// Slot k of the profile is the one that it would be if the experiment named the profile: times count from the run's
+/// start, and a scripted profile that does not repeat may be over. What is injected ends with the cell that it was
+/// injected into, with this command, however that ends, and when the agents have not heard from it for three seconds.
+/// Of several injections into a core the latest counts. The run's record says what was injected.
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The profile file, as `volary profile show` reads it.
+    profile: PathBuf,
+    /// The run's hosts file; only a dry run does without.
+    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    hosts: Option<PathBuf>,
+    /// The cores of these nodes: numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
+    /// Without this, --rack, --core and --host all cores are meant.
+    #[arg(long, value_name = "NODE")]
+    node: Vec<String>,
+    /// The cores of the nodes of these racks: numbers, or names as the topology gives them.
+    #[arg(long, value_name = "RACK")]
+    rack: Vec<String>,
+    /// These cores, numbered across all nodes: such as `0-5,8`.
+    #[arg(long, value_name = "CORES")]
+    core: Vec<CoreSet>,
+    /// All cores that these hosts hold.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// For how long, in emulated time; until Ctrl-C if absent.
+    #[arg(long = "for", value_name = "SPAN")]
+    lasting: Option<Span>,
+    /// Seed of the slots; the run's own if absent.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Touch nothing, but print the slots from when it would begin; from 0 if nothing is running.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON: of a dry run every slot, else what was in effect.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Cores whose slots are printed at most.
+const CORES: usize = 64;
+/// For how long slots are printed where no end is given.
+const SHOWN: Span = Span::from_secs(10);
+/// Slots of a core that can be printed.
+const MOST: f64 = 1e5;
+
+pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    let profile = spec::profile(&options.profile)?;
+    if options.lasting == Some(Span::ZERO) {
+        return Err(anyhow!(
+            "--for 0s: nothing lasts so short\n  = help: give a longer time, or leave it out"
+        ));
+    }
+    let Some(hosts) = options.hosts.clone() else { return unseen(options, profile) };
+    let plan = options.plan(hosts, profile.clone());
+    let injector = match Injector::open(plan) {
+        Err(InjectError::Nobody(why)) if options.dry_run => {
+            tracing::warn!("{why}; from 0 it would be");
+            return unseen(options, profile);
+        }
+        opened => opened?,
+    };
+    if options.dry_run {
+        let Aim { injection, table, .. } = injector.aim();
+        return options.show(injection, table);
+    }
+    let done = injector.inject(|aim, begun| options.begun(aim, begun))?;
+    let lost = done.iter().any(|done| done.until.is_none());
+    if options.json {
+        print_json(&done.iter().map(json).collect::<Value>())?;
+    } else {
+        print(&done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
+    }
+    Ok(if lost { ExitCode::from(3) } else { ExitCode::SUCCESS })
+}
+
+/// A dry run where nothing runs: which cores are where nobody knows.
+fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
+    let Options { node, rack, host, core, seed, lasting, .. } = options;
+    if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
+        return Err(anyhow!(
+            "--node, --rack and --host: nothing runs that has any\n  = help: name cores, or give the --hosts FILE of a run"
+        ));
+    }
+    let named = core.iter().fold(CoreSet::default(), |all, some| all.union(some));
+    let cores = if named.is_empty() { CoreSet::below(8) } else { named };
+    // Core i is node i and in rack i, as `volary profile show` has it.
+    let count = cores.last().map_or(0, |last| last.saturating_add(1));
+    if count > 10_000 {
+        return Err(anyhow!("--core: no run is asked, and without one cores are below 10000"));
+    }
+    let table = CoreTable::equal(count, 1).with_racks((0..count).collect());
+    let until = Time::ZERO + lasting.unwrap_or(SHOWN);
+    let injection = Injection { profile, seed: seed.unwrap_or(1), cores, from: Time::ZERO, until };
+    options.show(&injection, &table)
+}
+
+impl Options {
+    fn plan(&self, hosts: PathBuf, profile: Profile) -> Plan {
+        let named = |kind: &str, text: &String| match text.contains(':') {
+            true => text.clone(),
+            false => format!("{kind}:{text}"),
+        };
+        let nodes = self.node.iter().map(|node| named("node", node));
+        let racks = self.rack.iter().map(|rack| named("rack", rack));
+        Plan {
+            hosts,
+            profile,
+            seed: self.seed,
+            targets: nodes.chain(racks).collect(),
+            cores: self.core.iter().fold(CoreSet::default(), |all, some| all.union(some)),
+            on: self.host.clone(),
+            lasting: self.lasting,
+        }
+    }
+
+    /// Prints the slots.
+    fn show(&self, injection: &Injection, table: &CoreTable) -> anyhow::Result<ExitCode> {
+        let length = self.lasting.unwrap_or(SHOWN);
+        let slots = length.as_secs_f64() / injection.profile.stretch_s();
+        if slots > MOST {
+            return Err(anyhow!(
+                "--for {length}: {slots:.0} slots of each core are more than {MOST:e}\n  = help: show a shorter time"
+            ));
+        }
+        match self.json {
+            true => print_json(&injection.json(table, CORES, SHOWN))?,
+            false => print(&injection.text(table, CORES, SHOWN))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Tells that it has begun: on stderr where results are for machines.
+    fn begun(&self, aim: &Aim, begun: &[Done]) {
+        let Aim { running, injection, .. } = aim;
+        let profile = self.profile.display();
+        let mut text = format!(
+            "{profile} with seed {} rules cores of {} (cell {}, seed {}); {}",
+            injection.seed,
+            running.policy,
+            running.cell,
+            running.seed,
+            if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
+        );
+        for Done { host, cores, from, .. } in begun {
+            text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
+        }
+        // Nothing is lost if nobody reads it.
+        let _ = if self.json { super::aside(&text) } else { print(&text).map_err(Into::into) };
+    }
+}
+
+/// What was in effect on a host.
+fn text(done: &Done) -> String {
+    let Done { host, cores, from, until, why, effect } = done;
+    let from = number::seconds(from.as_secs_f64());
+    let Some(until) = until else {
+        return format!("{host}: cores {cores} from {from}, nobody knows until when: {why}");
+    };
+    let until = number::seconds(until.as_secs_f64());
+    let effect = effect.map_or_else(String::new, |effect| {
+        let (degraded, throughput) = (number::percent(effect.degraded), number::percent(effect.throughput));
+        format!("; degraded {degraded} of the time, which left {throughput} of their work")
+    });
+    format!("{host}: cores {cores} from {from} to {until}: {why}{effect}")
+}
+
+fn json(done: &Done) -> Value {
+    let Done { host, cores, from, until, why, effect } = done;
+    json!({
+        "host": host,
+        "cores": cores,
+        "from_s": from.as_secs_f64(),
+        "until_s": until.map(Time::as_secs_f64),
+        "ended": why,
+        "degraded": effect.map(|effect| effect.degraded),
+        "throughput": effect.map(|effect| effect.throughput),
+    })
+}

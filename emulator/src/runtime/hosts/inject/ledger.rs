@@ -1,0 +1,93 @@
+//! What the controller hears of injections into a unit.
+
+use volary_actors::base::Time;
+
+use super::stage::profile;
+use crate::cores::Injection;
+use crate::results::{Applied, Injected};
+use crate::runtime::closing::Disturbed;
+use crate::runtime::hosts::protocol::{Member, Notice};
+use crate::runtime::world::World;
+
+/// Injections that hosts have told of, in the order in which they did.
+#[derive(Default)]
+pub(in crate::runtime::hosts) struct Ledger(Vec<Entry>);
+
+struct Entry {
+    host: usize,
+    id: u64,
+    targets: Vec<String>,
+    injection: Injection,
+    /// Why it is over.
+    ended: Option<String>,
+}
+
+impl Ledger {
+    /// A host has a profile rule some of its cores. Fails if that cannot be.
+    pub(in crate::runtime::hosts) fn begin(
+        &mut self,
+        host: usize,
+        notice: Notice,
+        world: &World,
+    ) -> Result<(), String> {
+        let Notice { id, seed, targets, cores, from, until, .. } = notice;
+        let profile = profile(&notice.profile)?;
+        if cores.last().is_none_or(|last| last >= world.layout().workers()) || from > until {
+            return Err("it tells of an injection that cannot be".to_owned());
+        }
+        let injection = Injection { profile, seed, cores, from, until };
+        self.0.push(Entry { host, id, targets, injection, ended: None });
+        Ok(())
+    }
+
+    /// It does not any more.
+    pub(in crate::runtime::hosts) fn end(&mut self, host: usize, id: u64, until: Time, why: String) {
+        let mut open = self.0.iter_mut().filter(|entry| entry.ended.is_none());
+        if let Some(entry) = open.find(|entry| (entry.host, entry.id) == (host, id)) {
+            entry.injection.until = until.clamp(entry.injection.from, entry.injection.until);
+            entry.ended = Some(why);
+        }
+    }
+
+    /// Whoever has not said that it is over was lost: it was over with the unit, at `end`, at the latest.
+    pub(in crate::runtime::hosts) fn close(&mut self, end: Time) {
+        for entry in self.0.iter_mut().filter(|entry| entry.ended.is_none()) {
+            entry.injection.until = end.clamp(entry.injection.from, entry.injection.until);
+            entry.ended = Some("the host was lost".to_owned());
+        }
+    }
+
+    /// All of it, for the record.
+    pub(in crate::runtime::hosts) fn disturbed(&self, world: &World, members: &[Member]) -> Disturbed {
+        let injections = self.0.iter().map(|entry| entry.injection.clone()).collect();
+        Disturbed { results: self.results(world, members), injections }
+    }
+
+    fn results(&self, world: &World, members: &[Member]) -> Vec<Injected> {
+        let mut found: Vec<Injected> = Vec::new();
+        // Of one injection the hosts in their order, whoever told of it first.
+        let mut entries: Vec<&Entry> = self.0.iter().collect();
+        let first = |entry: &Entry| self.0.iter().position(|other| other.id == entry.id);
+        entries.sort_by_key(|entry| (first(entry), entry.host));
+        for Entry { host, id, targets, injection, ended } in entries {
+            let applied = Applied {
+                host: members[*host].name.clone(),
+                cores: injection.cores.to_string(),
+                from_s: injection.from.as_secs_f64(),
+                until_s: injection.until.as_secs_f64(),
+                ended: ended.clone().unwrap_or_default(),
+                degraded: injection.effect(&world.machines().cores).map(|effect| effect.degraded),
+            };
+            let id = format!("{id:016x}");
+            if let Some(known) = found.iter_mut().find(|known| known.id == id) {
+                known.hosts.push(applied);
+                continue;
+            }
+            let profile = serde_json::to_value(&injection.profile.table).unwrap_or_default();
+            let profile = serde_json::from_value(profile).unwrap_or_default();
+            let (seed, targets) = (injection.seed, targets.clone());
+            found.push(Injected { id, profile, seed, targets, hosts: vec![applied] });
+        }
+        found
+    }
+}

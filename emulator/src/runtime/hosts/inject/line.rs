@@ -1,0 +1,109 @@
+//! The injector's line to an agent.
+
+use std::time::{Duration, Instant};
+
+use tokio::time::{sleep, timeout};
+use volary_actors::base::{Span, Time};
+
+use super::injector::InjectError;
+use super::words::{Reply, Request, Running, Scene};
+use crate::runtime::hosts::HostsError;
+use crate::runtime::hosts::protocol::{FIRST_FRAME, Order, WORD_FRAME, Word};
+use crate::transport::{Control, End, Host, Transport};
+
+/// How long agents may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a run may take from one cell to the next.
+const BETWEEN: Duration = Duration::from_secs(10);
+/// Between two looks at whether a cell has begun.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// The line to an agent.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) host: String,
+    pub(super) control: Control<Request, Reply>,
+    pub(super) round_trip: Duration,
+}
+
+impl Line {
+    pub(super) async fn open(transport: &Transport, host: &Host) -> Result<Self, InjectError> {
+        let peer = transport.connect(&host.name, host.address).await.map_err(HostsError::from)?;
+        let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        let failed = |error: End| InjectError::Host { host: host.name.clone(), why: error.to_string() };
+        control.send(&Order::Inject).await.map_err(failed)?;
+        let round_trip = peer.connection.round_trip();
+        Ok(Self { host: host.name.clone(), control: control.about(WORD_FRAME), round_trip })
+    }
+
+    pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, InjectError> {
+        let asked = async {
+            self.control.send(request).await?;
+            self.control.receive().await
+        };
+        let failed = |why: String| InjectError::Host { host: self.host.clone(), why };
+        let reply = timeout(PATIENCE, asked).await;
+        let reply = reply.map_err(|_| failed(format!("no answer within {} s", PATIENCE.as_secs())))?;
+        match reply.map_err(|end| failed(end.to_string()))? {
+            Reply::Refused { wrong: true, why } => Err(InjectError::Wrong(why)),
+            Reply::Refused { wrong: false, why } => Err(failed(why)),
+            reply @ (Reply::Scene(_) | Reply::Aimed(_) | Reply::Begun { .. } | Reply::Over { .. }) => {
+                Ok(reply)
+            }
+        }
+    }
+
+    /// Waits until it has begun what it was ordered to; says from when it does.
+    pub(super) async fn begun(&mut self) -> Result<Time, InjectError> {
+        let failed = |why: String| InjectError::Host { host: self.host.clone(), why };
+        let reply = timeout(PATIENCE, self.control.receive()).await;
+        let reply = reply.map_err(|_| failed(format!("no answer within {} s", PATIENCE.as_secs())))?;
+        match reply.map_err(|end| failed(end.to_string()))? {
+            Reply::Begun { from } => Ok(from),
+            Reply::Refused { wrong: true, why } => Err(InjectError::Wrong(why)),
+            Reply::Refused { wrong: false, why } | Reply::Over { why, .. } => Err(failed(why)),
+            Reply::Scene(_) | Reply::Aimed(_) => Err(self.odd()),
+        }
+    }
+
+    pub(super) fn odd(&self) -> InjectError {
+        InjectError::Host { host: self.host.clone(), why: "it answers something else".to_owned() }
+    }
+}
+
+/// The cell that all hosts run, and the latest time that one of them shows.
+pub(super) async fn scene(lines: &mut [Line]) -> Result<Running, InjectError> {
+    let late = Instant::now() + BETWEEN;
+    loop {
+        let asked = Instant::now();
+        let (mut found, mut idle): (Vec<Running>, usize) = (Vec::new(), 0);
+        for line in lines.iter_mut() {
+            match line.ask(&Request::Scene).await? {
+                Reply::Scene(Scene::Runs(running)) => found.push(*running),
+                Reply::Scene(Scene::Between) => {}
+                Reply::Scene(Scene::Idle) => idle += 1,
+                Reply::Aimed(_) | Reply::Begun { .. } | Reply::Over { .. } | Reply::Refused { .. } => {
+                    return Err(line.odd());
+                }
+            }
+        }
+        if idle == lines.len() {
+            let help =
+                "start one with `volary run … --runtime hosts --hosts FILE`, and inject while it goes on";
+            return Err(InjectError::Nobody(format!("the hosts run nothing: {help}")));
+        }
+        let together = found.len() == lines.len() && found.windows(2).all(|pair| pair[0].run == pair[1].run);
+        if let Some(mut running) =
+            found.iter().max_by_key(|running| running.now).cloned().filter(|_| together)
+        {
+            // Some were asked a little earlier than others.
+            running.now += Span::from_secs_f64(asked.elapsed().as_secs_f64() * running.speed);
+            return Ok(running);
+        }
+        if Instant::now() > late {
+            let why = format!("the hosts have not begun one cell together for {} s", BETWEEN.as_secs());
+            return Err(InjectError::Nobody(why));
+        }
+        sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,172 @@
+//! A unit on an agent, as injectors meet it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+use volary_actors::base::{Endpoint, Time};
+use volary_actors::layout::Role;
+use volary_netem::{Places, Target};
+
+use super::words::{Aimed, Dose, Running};
+use crate::cores::{CoreSet, Injection, Interference, Profile};
+use crate::files::{Files, Pack};
+use crate::runtime::hosts::desk::Desk;
+use crate::runtime::hosts::protocol::{Notice, Word};
+use crate::runtime::real::change::Change;
+use crate::runtime::real::clock::Clock;
+use crate::runtime::world::World;
+
+/// Injections that a unit takes at most: each is looked at whenever a copy begins.
+const MOST: usize = 1000;
+
+/// Slots that a second of work may take: they are looked at one by one whenever a copy begins.
+const MOST_STRETCHES: f64 = 1e7;
+
+/// Why an injection is over when its unit is.
+const UNIT_OVER: &str = "the cell was over";
+
+/// A unit that is being run.
+pub(in crate::runtime::hosts) struct Stage {
+    pub(in crate::runtime::hosts) run: u64,
+    pub(in crate::runtime::hosts) cell: String,
+    pub(in crate::runtime::hosts) world: Arc<World>,
+    /// The cores of this host.
+    pub(in crate::runtime::hosts) held: CoreSet,
+    pub(in crate::runtime::hosts) clock: Rc<Clock>,
+    pub(in crate::runtime::hosts) desk: Rc<Desk>,
+    /// To the controller.
+    pub(in crate::runtime::hosts) words: mpsc::Sender<Word>,
+    /// Until when what rules now is to rule.
+    pub(in crate::runtime::hosts) active: RefCell<BTreeMap<u64, Time>>,
+}
+
+/// Why something cannot be done, and whether whoever asks is to blame.
+pub(super) type Refusal = (bool, String);
+
+impl Stage {
+    pub(super) fn running(&self) -> Running {
+        Running {
+            run: self.run,
+            cell: self.cell.clone(),
+            policy: self.world.point().label.clone(),
+            seed: self.world.seed(),
+            now: self.clock.now(),
+            speed: self.clock.speed(),
+        }
+    }
+
+    /// Which cores some targets stand for.
+    pub(super) fn aim(&self, targets: &[String]) -> Result<Aimed, Refusal> {
+        let (machines, layout) = (self.world.machines(), self.world.layout());
+        let mut cores = CoreSet::default();
+        for text in targets {
+            let wrong = |why: String| (true, format!("`{text}` names no node of this cluster: {why}"));
+            let target: Target = text.parse().map_err(wrong)?;
+            let found = machines.groups.resolve(&target).map_err(wrong)?;
+            let of_node =
+                |&Endpoint(endpoint): &Endpoint| match layout.role(volary_actors::base::ActorId(endpoint)) {
+                    Role::Node(node) => Some(node),
+                    Role::Client(_) | Role::Scheduler(_) | Role::Worker { .. } | Role::Extra(_) => None,
+                };
+            let nodes = found.iter().filter_map(of_node);
+            let meant: CoreSet = nodes
+                .flat_map(|node| (0..layout.cores(node)).map(move |core| (node, core)))
+                .map(|(node, core)| layout.core_index(layout.worker(node, core)))
+                .collect();
+            if meant.is_empty() {
+                return Err(wrong("it stands for others".to_owned()));
+            }
+            cores = cores.union(&meant);
+        }
+        if targets.is_empty() {
+            cores = CoreSet::below(layout.workers());
+        }
+        Ok(Aimed { cores, held: self.held.clone(), nodes: machines.cores.outline() })
+    }
+
+    /// Has a profile rule, and tells the controller. Returns the injection's number, and from when.
+    pub(super) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
+        let profile = profile(&dose.profile).map_err(|why| (true, format!("the profile: {why}")))?;
+        if profile.stretches_of_work() > MOST_STRETCHES {
+            let why = format!(
+                "a second of work would take {:.0e} slots of this profile, more than can be looked at while a run \
+                 goes on: make slots longer or the slowdown less",
+                profile.stretches_of_work()
+            );
+            return Err((true, why));
+        }
+        if dose.cores.is_empty() || dose.cores.intersection(&self.held) != dose.cores {
+            return Err((true, format!("this host holds cores {}, not all of {}", self.held, dose.cores)));
+        }
+        if dose.from >= dose.until {
+            return Err((
+                true,
+                format!("it is to end at {}, not after its begin at {}", dose.until, dose.from),
+            ));
+        }
+        if self.active.borrow().contains_key(&dose.id) {
+            return Err((true, "it is injected already".to_owned()));
+        }
+        let over = |_| (false, UNIT_OVER.to_owned());
+        let Dose { seed, from, until, .. } = *dose;
+        let injection = Box::new(Injection { profile, seed, cores: dose.cores.clone(), from, until });
+        let (done, begun) = oneshot::channel();
+        self.desk.change(Change::Inject { injection, done });
+        let (number, from) = begun.await.map_err(over)?;
+        if number >= MOST {
+            self.lift(number, &dose.cores).await;
+            return Err((false, format!("this cell was injected into {MOST} times")));
+        }
+        self.active.borrow_mut().insert(dose.id, until);
+        tracing::info!("interference is injected into cores {} from {from}", dose.cores);
+        let notice = Notice {
+            id: dose.id,
+            profile: dose.profile.clone(),
+            seed,
+            targets: dose.targets.clone(),
+            cores: dose.cores.clone(),
+            from,
+            until,
+        };
+        let told = self.words.send(Word::Injected(Box::new(notice))).await;
+        told.map_err(|_| (false, "the controller is gone".to_owned()))?;
+        Ok((number, from))
+    }
+
+    /// Ends an injection, and tells the controller; says until when it ruled. `None` if its unit is over, which ends
+    /// it as well.
+    pub(super) async fn end(&self, number: usize, dose: &Dose, why: &str) -> Option<Time> {
+        let at = self.lift(number, &dose.cores).await?;
+        let until = self.active.borrow_mut().remove(&dose.id)?.min(at);
+        tracing::info!("interference was injected into cores {} until {until}: {why}", dose.cores);
+        let _ = self.words.send(Word::Lifted { id: dose.id, until, why: why.to_owned() }).await;
+        Some(until)
+    }
+
+    async fn lift(&self, number: usize, cores: &CoreSet) -> Option<Time> {
+        let (done, lifted) = oneshot::channel();
+        self.desk.change(Change::Lift { number, cores: cores.clone(), done });
+        lifted.await.ok()
+    }
+
+    /// The unit is over at `at`, and with it whatever was injected.
+    pub(in crate::runtime::hosts) fn close(&self, at: Time) -> Vec<Word> {
+        let active = std::mem::take(&mut *self.active.borrow_mut());
+        active.values().for_each(|until| {
+            tracing::info!("interference was injected into cores until {}", at.min(*until))
+        });
+        let lifted =
+            |(id, until): (u64, Time)| Word::Lifted { id, until: until.min(at), why: UNIT_OVER.to_owned() };
+        active.into_iter().map(lifted).collect()
+    }
+}
+
+/// Reads a profile that needs no file.
+pub(in crate::runtime::hosts) fn profile(text: &str) -> Result<Profile, String> {
+    let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
+    table.load(&Files::of_pack(Pack::default()), Path::new("")).map_err(|error| error.to_string())
+}

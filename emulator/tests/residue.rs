@@ -1,0 +1,193 @@
+//! Whoever is killed in the middle of an injection leaves nothing behind, and who lives serves the next run.
+//!
+//! `VOLARY_KILLS` says how many are killed, three if it says nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use common::binary::lines;
+use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
+
+/// Slots of all kinds.
+const PROFILE: &str =
+    r#"markov = { slot = "20ms", p_on = 0.3, p_off = 0.2, slowdown = { uniform = { low = 2, high = 6 } } }"#;
+
+/// What a process has that others could trip over: its threads but for those that wait for work of any kind, with
+/// names, the CPUs they may use and their niceness; and its sockets.
+#[derive(PartialEq, Eq, Debug)]
+struct Footprint {
+    threads: BTreeSet<(String, String, String)>,
+    sockets: usize,
+}
+
+impl Footprint {
+    fn of(agent: u32) -> Option<Self> {
+        let process = PathBuf::from(format!("/proc/{agent}"));
+        let mut threads = BTreeSet::new();
+        for task in fs::read_dir(process.join("task")).ok()?.flatten() {
+            // One that ends while we look is not there.
+            let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
+            let Ok(stat) = fs::read_to_string(task.path().join("stat")) else { continue };
+            let line =
+                |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
+            // After the name, which may hold anything, niceness is the 17th.
+            let nice = stat.rsplit(')').next()?.split_whitespace().nth(16)?.to_owned();
+            let name = line("Name:").to_owned();
+            if !name.starts_with("tokio-") {
+                threads.insert((name, line("Cpus_allowed_list:").to_owned(), nice));
+            }
+        }
+        let open =
+            fs::read_dir(process.join("fd")).ok()?.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
+        let sockets = open.filter(|to| to.to_string_lossy().starts_with("socket:")).count();
+        Some(Self { threads, sockets })
+    }
+}
+
+/// Processes at work in a folder.
+fn processes(folder: &Path) -> BTreeSet<u32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let ours = |pid: &u32| {
+        let file = |name: &str| PathBuf::from(format!("/proc/{pid}/{name}"));
+        let words = fs::read(file("cmdline")).unwrap_or_default();
+        let zombie = fs::read_to_string(file("status")).is_ok_and(|status| status.contains("State:\tZ"));
+        let here = fs::read_link(file("cwd")).is_ok_and(|cwd| cwd == folder);
+        !zombie && (here || String::from_utf8_lossy(&words).contains(&*folder.to_string_lossy()))
+    };
+    numbers.filter(ours).collect()
+}
+
+/// Control groups that volary made, down to where it makes them.
+fn cgroups() -> BTreeSet<PathBuf> {
+    let below = |folders: &[PathBuf]| -> Vec<PathBuf> {
+        let entries =
+            folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flat_map(Iterator::flatten);
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect()
+    };
+    let mut found = BTreeSet::new();
+    let mut level = vec![PathBuf::from("/sys/fs/cgroup")];
+    for _ in 0..4 {
+        level = below(&level);
+        let ours = |path: &&PathBuf| {
+            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("volary"))
+        };
+        found.extend(level.iter().filter(ours).cloned());
+    }
+    found
+}
+
+/// Waits until something is so; `now` says how it is.
+fn until(what: &str, mut now: impl FnMut() -> Result<(), String>) {
+    let late = Instant::now() + PATIENCE;
+    while let Err(is) = now() {
+        assert!(Instant::now() < late, "{what}: {is}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+fn same<T: PartialEq + std::fmt::Debug>(is: T, should: &T) -> Result<(), String> {
+    if is == *should { Ok(()) } else { Err(format!("{is:?} and not {should:?}")) }
+}
+
+fn wait(what: &str, mut child: Child) {
+    until(what, || child.try_wait().unwrap().map(drop).ok_or_else(|| "it goes on".to_owned()));
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Numbers that are the same whenever this runs.
+struct Draws(u64);
+
+impl Draws {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+}
+
+/// How often agents have said that they inject, and that they did.
+fn injected(cluster: &Cluster, host: &str) -> [usize; 2] {
+    let log = fs::read_to_string(cluster.path().join(format!("{host}.log"))).unwrap();
+    ["interference is injected into", "interference was injected into"]
+        .map(|words| log.matches(words).count())
+}
+
+#[test]
+fn nobody_leaves_anything_behind() {
+    let rounds = std::env::var("VOLARY_KILLS").map_or(3, |rounds| rounds.parse().unwrap());
+    let mut draws = Draws(1);
+    let groups = cgroups();
+    let mut cluster = Cluster::start(&[]);
+    fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
+    fs::write(cluster.path().join("long.toml"), LONG.replace("inputs = true", "")).unwrap();
+    fs::write(cluster.path().join("e.toml"), EXPERIMENT).unwrap();
+    let folder = cluster.path().canonicalize().unwrap();
+    let footprints = |cluster: &Cluster| -> Vec<_> {
+        cluster.agents.iter().map(|agent| Footprint::of(agent.id()).unwrap()).collect()
+    };
+    let calm = footprints(&cluster);
+    for round in 0..rounds {
+        let out = format!("r{round}");
+        let run = cluster.run("long.toml", &out);
+        cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+        let injector = inject(cluster.path(), &[]);
+        sleep(Duration::from_millis(draws.below(800)));
+        let victim = if round < 3 { round } else { draws.below(3) };
+        match victim {
+            0 => {
+                kill(injector);
+                for host in ["h1", "h2", "h3"] {
+                    until("an injection goes on without its injector", || {
+                        let [begun, ended] = injected(&cluster, host);
+                        same(ended, &begun)
+                    });
+                }
+                assert!(
+                    Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success()
+                );
+                assert_eq!(finish(run).0, Some(3));
+            }
+            1 => {
+                kill(run);
+                wait("an injector does not notice that the run is over", injector);
+            }
+            _ => {
+                let dead = draws.below(3) as usize;
+                let name = format!("h{}", dead + 1);
+                let address = cluster.hosts()[dead]["address"].as_str().unwrap().to_owned();
+                kill(cluster.agents.remove(dead));
+                let (status, said) = finish(run);
+                assert_eq!(status, Some(3), "{said}");
+                wait("an injector does not notice that the run is over", injector);
+                cluster.agent(&name, &address, &[]);
+                let back = cluster.agents.pop().unwrap();
+                cluster.agents.insert(dead, back);
+            }
+        }
+        cluster.until(|states| states.iter().all(|state| state == "idle"));
+        let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
+        until("processes are left", || same(processes(&folder), &agents));
+        until("agents are not as they were", || same(footprints(&cluster), &calm));
+        until("control groups are left", || same(cgroups(), &groups));
+    }
+    // Everybody who lives serves the next run, and nothing is injected into that.
+    let (status, said) = finish(cluster.run("e.toml", "last"));
+    assert_eq!(status, Some(0), "{said}");
+    let last = lines(&fs::read_to_string(cluster.path().join("last/summary.jsonl")).unwrap());
+    assert!(
+        last.iter().all(|cell| cell.get("injections").is_none() && cell["jobs"]["finished"] == 80),
+        "{last:?}"
+    );
+}
