@@ -392,10 +392,11 @@ async fn an_injector_is_answered_and_nothing_outlives_it() {
     assert!(matches!(controller.hear().await, Word::Ready { run: 1 }));
     controller.start().await;
     let running = loop {
-        match injector.asks(Request::Scene).await {
-            Reply::Scene(Scene::Runs(running)) => break running,
-            Reply::Scene(Scene::Between) => {}
-            other => panic!("{other:?}"),
+        let Reply::Scene(scene) = injector.asks(Request::Scene).await else { panic!("no scene") };
+        match scene {
+            Scene::Runs(running) => break running,
+            Scene::Between => {}
+            Scene::Idle => panic!("it serves a controller"),
         }
     };
     assert_eq!((running.run, running.policy.as_str()), (1, "sparrow"));
