@@ -18,6 +18,7 @@ mod clients;
 pub mod cluster;
 pub mod describe;
 pub mod document;
+mod doubts;
 pub mod error;
 mod explain;
 pub mod file;

@@ -65,8 +65,15 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
     let hops = runs.first().map_or(0.0, |run| messages_per_task(run));
-    (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs())
-        .then(|| format!("clocks of hosts: known to {} only", number::seconds(bound)))
+    (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs()).then(|| {
+        format!(
+            "clocks of hosts: {} messages a task, each timed to within {}, make up to {} of {}",
+            number::short(hops),
+            number::seconds(bound),
+            number::seconds(hops * bound),
+            number::seconds(apart.abs())
+        )
+    })
 }
 
 /// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first
