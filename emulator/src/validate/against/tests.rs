@@ -69,6 +69,11 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
         run.summary.fidelity = Some(fixture::degraded());
     }]);
     assert!(degraded.holds() && degraded.beyond().count() == 3);
+    let injected = compared(&[&|run| {
+        slower(0.06)(run);
+        run.summary.injections = vec![crate::record::fixture::injected()];
+    }]);
+    assert!(injected.holds() && injected.degraded[0].starts_with("interference was injected from 2.000 s"));
     let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();
     assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
 }
