@@ -46,6 +46,7 @@ impl Stage {
             lease: Span::from_secs(10),
             once: false,
             events: EVENTS,
+            cpus: Vec::new(),
             log: RunLog::default(),
             ticks: Ticks::new(),
         };

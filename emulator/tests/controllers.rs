@@ -142,6 +142,7 @@ impl Agent {
             reading: Reading::default(),
             vitals: HostVitals::default(),
             datagrams: Vec::new(),
+            cores: None,
         };
         self.say(Word::Account(Box::new(account))).await;
     }

@@ -7,7 +7,7 @@ use crate::report::Study;
 use crate::results::Measured;
 use crate::rundir::RunDir;
 use crate::spec::RuntimeKind;
-use crate::validate::Validation;
+use crate::validate::{Validation, Way};
 
 /// Runs of one policy as run directories hold them, each as `change` left it.
 fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
@@ -20,7 +20,7 @@ fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Meas
         dir.store(&id, &measured).unwrap();
         (root, dir.finish(crate::record::manifest::State::Finished, &[]).unwrap())
     };
-    Ran { runtime, runs: runs.iter().enumerate().map(run).collect() }
+    Ran { way: Way { runtime, real: None }, runs: runs.iter().enumerate().map(run).collect() }
 }
 
 fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
