@@ -10,9 +10,11 @@
 //! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], what others
 //! say comes in through [`Shard::receive`]; who pushes first does not matter, so several shards do what one would.
 
+mod account;
 mod ahead;
 mod board;
 mod faults;
+mod hands;
 mod observe;
 mod order;
 mod outbox;
@@ -23,16 +25,16 @@ mod work;
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, CopyId, Endpoint, Rng, Span, Time};
-use volary_actors::layout::{Layout, Role};
+use volary_actors::base::{ActorId, Class, CopyId, Rng, Span, Time};
+use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
-use volary_netem::Fabric;
 
-use crate::cores::Cores;
 use crate::parcel::Parcel;
 use crate::queue::{Key, Queue};
 use board::Board;
+pub use hands::Hands;
+use hands::Labour;
 pub use observe::{Due, Observer};
 pub use outbox::{Outbox, Placement};
 pub use parts::Parts;
@@ -58,6 +60,10 @@ enum What {
     Notice,
     /// The endpoint comes back.
     Restart,
+    /// The node stands still, and what its real cores do.
+    Stall,
+    /// They go on.
+    Resume,
 }
 
 /// What every event about an actor needs, in half a cache line: in large clusters each look is a miss.
@@ -96,6 +102,8 @@ pub struct Shard<'a, O> {
     traffic: Traffic,
     outbox: Outbox,
     board: Board,
+    /// What real cores do, if copies burn some.
+    labour: Option<Labour>,
     /// Who is told what happens.
     pub observer: O,
 }
@@ -119,6 +127,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
             board: Board::new(parts.layout, |scheduler| observer.watches(scheduler)),
+            labour: None,
             observer,
             parts,
         };
@@ -226,6 +235,8 @@ impl<'a, O: Observer> Shard<'a, O> {
             What::Crash => self.crash(event.to),
             What::Notice => self.notice(event.to),
             What::Restart => self.restart(event.to),
+            What::Stall => self.stall(event.to, true),
+            What::Resume => self.stall(event.to, false),
         }
         true
     }
@@ -239,7 +250,8 @@ impl<'a, O: Observer> Shard<'a, O> {
             }
             What::Input(Input::Done { .. }) => Due::Work,
             What::Input(Input::Fire(_)) => Due::Timer,
-            What::Input(_) | What::Told(_) | What::Crash | What::Notice | What::Restart => return,
+            What::Input(_) | What::Told(_) => return,
+            What::Crash | What::Notice | What::Restart | What::Stall | What::Resume => return,
         };
         self.observer.due(what, self.now.since(due));
     }
@@ -252,7 +264,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             return;
         }
         if done {
-            self.parts.cores.finished(self.parts.layout.core_index(to), self.now);
+            self.ended(self.parts.layout.core_index(to));
         }
         // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
         if !done && let Some(at) = self.resumes(to) {
@@ -347,64 +359,5 @@ impl<'a, O: Observer> Shard<'a, O> {
         let count = &mut self.residents[source.index()].count;
         *count = count.wrapping_add(1);
         *count
-    }
-
-    /// What waits to go to other shards.
-    pub const fn outbox(&mut self) -> &mut Outbox {
-        &mut self.outbox
-    }
-
-    /// Events pending.
-    #[must_use]
-    pub const fn pending(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// When the last event was.
-    #[must_use]
-    pub const fn now(&self) -> Time {
-        self.now
-    }
-
-    /// Events handled.
-    #[must_use]
-    pub const fn events(&self) -> u64 {
-        self.events
-    }
-
-    /// Hash of the order of events so far.
-    #[must_use]
-    pub const fn order_hash(&self) -> u64 {
-        self.hash
-    }
-
-    /// Messages sent so far.
-    #[must_use]
-    pub const fn traffic(&self) -> &Traffic {
-        &self.traffic
-    }
-
-    /// The network, for its counters.
-    #[must_use]
-    pub const fn fabric(&self) -> &Fabric {
-        &self.parts.fabric
-    }
-
-    /// The cores, for their accounts and bursts.
-    #[must_use]
-    pub const fn cores(&self) -> &Cores {
-        &self.parts.cores
-    }
-
-    /// Who is who.
-    #[must_use]
-    pub const fn layout(&self) -> &'a Layout {
-        self.parts.layout
-    }
-
-    /// Whether an endpoint is up now.
-    #[must_use]
-    pub fn is_up(&self, endpoint: Endpoint) -> bool {
-        self.residents[endpoint.index()].machine.is_some()
     }
 }

@@ -12,13 +12,14 @@ use common::worlds;
 use tokio::sync::mpsc;
 use volary::parcel::Parcel;
 use volary::runtime::hosts::agent::{Agent, Settings};
+use volary::runtime::hosts::inject::words::{Dose, Reply, Request, Scene};
 use volary::runtime::hosts::log::RunLog;
 use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Order, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
 use volary::transport::link::What;
 use volary::transport::{Arrival, Connection, Control, End, Link, Options, Transport};
-use volary::wire::LARGEST_FRAME;
+use volary::wire::{LARGEST_FRAME, PARCEL_FRAME};
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
@@ -45,6 +46,7 @@ impl Stage {
             lease: Span::from_secs(10),
             once: false,
             events: EVENTS,
+            cpus: Vec::new(),
             log: RunLog::default(),
             ticks: Ticks::new(),
         };
@@ -61,6 +63,13 @@ impl Stage {
         let peer = within(transport.connect("h1", self.agent)).await.unwrap();
         let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
         Controller { transport, connection: peer.connection, control, clock: 0 }
+    }
+
+    /// Somebody with the controller's identity, who has come to inject.
+    async fn injector(&self) -> Injector {
+        let mut caller = self.caller().await;
+        caller.say(Order::Inject).await;
+        Injector { transport: caller.transport, control: caller.control.about(PARCEL_FRAME) }
     }
 
     /// The order to load the experiment.
@@ -129,6 +138,25 @@ impl Stage {
             returned: false,
         };
         (0..count).map(parcel).collect()
+    }
+}
+
+/// Somebody who came to inject.
+struct Injector {
+    transport: Transport,
+    control: Control<Request, Reply>,
+}
+
+impl Injector {
+    async fn asks(&mut self, request: Request) -> Reply {
+        within(self.control.send(&request)).await.unwrap();
+        within(self.control.receive()).await.unwrap()
+    }
+
+    /// Is refused; says whether the question is to blame, and why.
+    async fn refused(&mut self, request: Request) -> (bool, String) {
+        let Reply::Refused { wrong, why } = self.asks(request).await else { panic!("not refused") };
+        (wrong, why)
     }
 }
 
@@ -333,5 +361,74 @@ async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
     link.send(&parcels, Class::Stream).unwrap();
     let Word::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("more than 1000 events wait here"), "{why}");
+    controller.run(&stage, 2).await;
+}
+
+/// Slows every core down, all the time.
+fn dose(run: u64, cores: &str) -> Request {
+    Request::Begin(Box::new(Dose {
+        run,
+        id: 7,
+        profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
+        seed: 3,
+        targets: Vec::new(),
+        cores: cores.parse().unwrap(),
+        from: Time::ZERO,
+        until: Time::MAX,
+    }))
+}
+
+#[tokio::test]
+async fn an_injector_is_answered_and_nothing_outlives_it() {
+    let stage = Stage::new();
+    let mut injector = stage.injector().await;
+    assert_eq!(injector.asks(Request::Scene).await, Reply::Scene(Scene::Idle));
+    let mut controller = stage.controller().await;
+    assert_eq!(injector.asks(Request::Scene).await, Reply::Scene(Scene::Between));
+    assert_eq!(
+        injector.refused(dose(1, "0")).await,
+        (false, "the cell was over before this came".to_owned())
+    );
+    controller.prepare(stage.unit(1, &[("h1", stage.agent)])).await;
+    assert!(matches!(controller.hear().await, Word::Ready { run: 1 }));
+    controller.start().await;
+    let running = loop {
+        let Reply::Scene(scene) = injector.asks(Request::Scene).await else { panic!("no scene") };
+        match scene {
+            Scene::Runs(running) => break running,
+            Scene::Between => {}
+            Scene::Idle => panic!("it serves a controller"),
+        }
+    };
+    assert_eq!((running.run, running.policy.as_str()), (1, "sparrow"));
+    let aim = |targets: &[&str]| Request::Aim {
+        run: 1,
+        targets: targets.iter().map(|t| (*t).to_owned()).collect(),
+    };
+    let Reply::Aimed(aimed) = injector.asks(aim(&["node:1"])).await else { panic!("not aimed") };
+    assert_eq!((aimed.cores.to_string(), aimed.held.contains(1)), ("1".to_owned(), true));
+    let (wrong, why) = injector.refused(aim(&["scheduler:0"])).await;
+    assert!(wrong && why.contains("names no node"), "{why}");
+    // What is not its own it does not touch, however many there are said to be.
+    let (wrong, why) = injector.refused(dose(1, "0-4294967295")).await;
+    assert!(wrong && why.contains("this host holds cores"), "{why}");
+    assert!(matches!(injector.asks(dose(1, "0-1")).await, Reply::Begun { .. }));
+    let Word::Injected(notice) = controller.hear().await else { panic!("the controller is not told") };
+    assert_eq!((notice.id, notice.cores.to_string().as_str()), (7, "0-1"));
+    // Another may as well, and each takes only its own along.
+    let mut second = stage.injector().await;
+    let (wrong, why) = second.refused(dose(1, "0")).await;
+    assert!(wrong && why.contains("injected already"), "{why}");
+    injector.transport.close("the test is done").await;
+    let Word::Lifted { id: 7, until, why } = controller.hear().await else { panic!("it is not lifted") };
+    assert!(until >= notice.from && why.contains("whoever injected it is gone"), "{until}: {why}");
+    assert!(matches!(second.asks(dose(1, "0")).await, Reply::Begun { .. }));
+    assert!(matches!(controller.hear().await, Word::Injected(_)));
+    // The end of the unit is the end of it, and comes before the last word.
+    controller.say(Order::Stop).await;
+    assert!(matches!(controller.hear().await, Word::Lifted { id: 7, .. }));
+    assert!(matches!(controller.hear().await, Word::Account(_)));
+    let over = within(second.control.receive()).await.unwrap();
+    assert!(matches!(&over, Reply::Over { why, .. } if why == "the cell was over"), "{over:?}");
     controller.run(&stage, 2).await;
 }

@@ -18,7 +18,7 @@ use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
 use volary::parcel::{Observation, Seen};
 use volary::runtime::closing::Tally;
-use volary::runtime::hosts::protocol::{Account, Order, Word};
+use volary::runtime::hosts::protocol::{Account, Notice, Order, Word};
 use volary::spec::{Experiment, Overrides};
 use volary::transport::connection::Close;
 use volary::transport::endpoint::Accepted;
@@ -142,6 +142,7 @@ impl Agent {
             reading: Reading::default(),
             vitals: HostVitals::default(),
             datagrams: Vec::new(),
+            cores: None,
         };
         self.say(Word::Account(Box::new(account))).await;
     }
@@ -304,4 +305,46 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
         (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
         (stage.manifest()["cells"][0].as_str(), 1)
     );
+}
+
+/// What a host tells of an injection into these cores.
+fn notice(cores: &str) -> Word {
+    Word::Injected(Box::new(Notice {
+        id: 1,
+        profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
+        seed: 3,
+        targets: vec!["node:0".to_owned()],
+        cores: cores.parse().unwrap(),
+        from: Time(100_000_000),
+        until: Time::MAX,
+    }))
+}
+
+#[tokio::test]
+async fn what_hosts_tell_of_injections_is_on_record_and_lies_are_not() {
+    let mut stage = Stage::new(&["h1"]);
+    let run = stage.run();
+    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    host.begun().await;
+    host.say(notice("0")).await;
+    host.report().await;
+    host.stopped().await;
+    host.say(Word::Lifted { id: 1, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
+    host.end().await;
+    // In the next there is no such core.
+    host.begun().await;
+    host.say(notice("0-4000000000")).await;
+    host.stopped().await;
+    host.end().await;
+    let (status, said) = finish(run).await;
+    assert_eq!(status, Some(3), "{said}");
+    assert!(said.contains("it tells of an injection that cannot be"), "{said}");
+    let manifest = stage.manifest();
+    let injections = manifest["injections"].as_object().unwrap();
+    assert_eq!(injections.len(), 1, "{manifest}");
+    let told = &injections[manifest["cells"][0].as_str().unwrap()][0];
+    let expected = serde_json::json!([{
+        "host": "h1", "cores": "0", "from_s": 0.1, "until_s": 0.4, "ended": "it was enough", "degraded": 1.0
+    }]);
+    assert_eq!((&told["hosts"], &told["targets"][0]), (&expected, &"node:0".into()));
 }

@@ -152,8 +152,8 @@ impl Default for Gain {
 impl Gain {
     /// How much the latest counts.
     const WEIGHT: f64 = 0.1;
-    /// Below, somebody else has the CPU for a long time, which tells nothing of the next time.
-    const LEAST: f64 = 0.5;
+    /// Below, somebody else had the CPU, which tells nothing of the next time.
+    const LEAST: f64 = 0.8;
     /// Shorter times tell of single chunks, ns.
     const BRIEF: u64 = 200_000;
 

@@ -11,6 +11,7 @@ use clap::Args;
 use volary_actors::base::Span;
 
 use super::{address, print};
+use crate::burn::{CpuId, free_cpus};
 use crate::runtime::hosts::agent::{Agent, Settings};
 use crate::runtime::hosts::log::RunLog;
 use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
@@ -44,6 +45,10 @@ pub(super) struct Options {
     /// Give a run up when so many of its events wait here; each takes about 100 bytes.
     #[arg(long, value_name = "N", default_value_t = 16_000_000)]
     events: usize,
+    /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; all that this process may use if absent.
+    /// Agents that share a machine need lists of their own, or masks of their own (`taskset`).
+    #[arg(long, value_name = "LIST", value_parser = cpus)]
+    cpus: Option<CpuList>,
     /// Let this host's clock be ahead by so much, to see what a wrong clock does.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
@@ -63,6 +68,7 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
         lease: options.lease,
         once: options.once,
         events: options.events,
+        cpus: options.cpus.clone().map_or_else(free_cpus, |CpuList(cpus)| cpus),
         ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
         log: log.clone(),
     };
@@ -72,6 +78,32 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
     agent.run()?;
     drop(pid);
     Ok(ExitCode::SUCCESS)
+}
+
+/// CPUs in order, each once.
+#[derive(Clone, Debug)]
+struct CpuList(Vec<CpuId>);
+
+/// Reads a list of CPUs that this process may use.
+fn cpus(text: &str) -> Result<CpuList, String> {
+    let wrong = |part: &str| format!("`{part}` is no CPU: write numbers and ranges, such as 0,2-5");
+    let (free, mut cpus) = (free_cpus(), Vec::new());
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong(part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(wrong(part));
+        }
+        cpus.extend((first..=last).map(CpuId));
+    }
+    if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
+        let free: Vec<_> = free.iter().map(ToString::to_string).collect();
+        return Err(format!("CPU {other} is none that this process may use: {}", free.join(",")));
+    }
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(CpuList(cpus))
 }
 
 /// A file with the process id, for as long as the process lives.

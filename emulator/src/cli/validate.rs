@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
+use crate::burn::free_cpus;
 use crate::rundir;
 use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
 pub(super) use crate::validate::Error;
-use crate::validate::{Plan, validate};
+use crate::validate::{Plan, Way, validate};
 
 /// Agents that are started where no hosts are given.
 const AGENTS: u16 = 3;
@@ -20,7 +21,8 @@ const AGENTS: u16 = 3;
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The runtimes; the first that can run here is what the others are compared with.
+    /// The runtimes; the first that can run here is what the others are compared with. Where copies burn real cores
+    /// (`run.real`), each real-time runtime runs twice: with copies that are timed, and with copies that burn.
     #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
     runtimes: Vec<RuntimeKind>,
     /// Emulated seconds per real second, for `local` and `hosts`.
@@ -51,36 +53,31 @@ pub(super) struct Options {
 }
 
 impl Options {
-    fn load(&self, runtime: RuntimeKind) -> Result<Experiment, SpecError> {
-        let mut overrides = Overrides { runtime: Some(runtime), ..self.experiment.overrides() };
+    fn load(&self, way: Way) -> Result<Experiment, SpecError> {
+        let mut overrides = Overrides { runtime: Some(way.runtime), ..self.experiment.overrides() };
+        overrides.set.extend(way.set().map(str::to_owned));
         overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));
         Experiment::load(&self.experiment.experiment, &overrides)
     }
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let mut runtimes = Vec::new();
-    for &runtime in &options.runtimes {
-        if !runtimes.contains(&runtime) {
-            runtimes.push(runtime);
-        }
-    }
-    let experiment = options.load(RuntimeKind::Virtual)?;
+    let experiment = options.load(Way { runtime: RuntimeKind::Virtual, real: None })?;
     let overload = describe::overload(&experiment);
     experiment.warnings.iter().chain(&overload).for_each(|warning| tracing::warn!("{warning}"));
     let out = options.out.clone();
     let plan = Plan {
-        runtimes,
+        ways: Way::all(&experiment, &options.runtimes),
         repeat: options.repeat,
         out: out
             .unwrap_or_else(|| rundir::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
         // Agents of our own show what the network and several processes change, if not several machines.
-        fleet: options.fleet.fleet().unwrap_or(Fleet::Spawn(AGENTS)),
+        fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         threads: options.threads.map(usize::from),
         argv: std::env::args().collect(),
     };
     let watch = watch(options.quiet)?;
-    let validation = validate(&|runtime| options.load(runtime), &plan, &watch)?;
+    let validation = validate(&|way| options.load(way), &plan, &watch)?;
     if options.json {
         print_json(&validation)?;
     } else {
@@ -89,4 +86,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     }
     let failed = options.check && !validation.holds();
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
+}
+
+/// Agents to start where no hosts are given: not more than there are CPUs, if each needs some of its own.
+fn agents(experiment: &Experiment) -> u16 {
+    match experiment.run.real {
+        Some(_) => AGENTS.min(free_cpus().len() as u16).max(1),
+        None => AGENTS,
+    }
 }

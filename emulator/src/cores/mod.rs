@@ -215,6 +215,12 @@ impl Cores {
         self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
     }
 
+    /// How long a copy that is given to `core` now has to wait until another one is [put away](Self::with_preemption).
+    #[must_use]
+    pub fn clearing(&self, core: u32, now: Time) -> Span {
+        Span(self.begin(core, now.0) - now.0)
+    }
+
     /// Whether a copy runs on `core`.
     #[must_use]
     pub fn is_busy(&self, core: u32) -> bool {

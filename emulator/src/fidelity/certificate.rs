@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::vitals::HostVitals;
+use super::work::RealWork;
 
 /// How far a run departed from what was asked, and whether its results can be believed.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
@@ -30,8 +31,11 @@ pub struct Certificate {
     pub lateness: Lateness,
     /// What the network was to do, and did.
     pub network: NetworkFidelity,
-    /// Core time that copies were to take, and took: their ends were noticed late.
+    /// Core time that copies were to take, and took: their ends were noticed late. Where copies burn real cores, of
+    /// those that ended by themselves: the cores were not exactly as slow as asked, either.
     pub core_s: Compared,
+    /// The real cores; null where copies are timed.
+    pub cores: Option<RealWork>,
     /// The hosts.
     pub hosts: Vec<HostVitals>,
 }
@@ -117,6 +121,10 @@ pub enum Departure {
     DistortedDelays,
     /// Core time of copies against what they were to take.
     SlowCores,
+    /// Slowdown of real cores against what was asked.
+    Slowdown,
+    /// Slowdown of a real core of which none was asked.
+    UnhealthyCore,
     /// Busy share of a host.
     BusyHost,
     /// Processor time that a host's hypervisor kept.
@@ -136,6 +144,8 @@ impl fmt::Display for Departure {
             Self::LongerDelays => "longer delays",
             Self::DistortedDelays => "distorted delays",
             Self::SlowCores => "slower cores",
+            Self::Slowdown => "cores slowed otherwise than asked",
+            Self::UnhealthyCore => "healthy cores that are not left alone",
             Self::BusyHost => "a busy processor",
             Self::Steal => "stolen processor time",
             Self::LostDatagrams => "datagrams lost by the real network",

@@ -7,6 +7,7 @@ use super::certificate::Certificate;
 use super::gauge::Gauge;
 use super::measure::Evidence;
 use super::vitals::{HostVitals, TimerProbe};
+use super::work::RealWork;
 
 /// Everything that evidence borrows.
 pub(crate) struct Run {
@@ -18,6 +19,7 @@ pub(crate) struct Run {
     pub(crate) copy_s: f64,
     pub(crate) busy_s: f64,
     pub(crate) host: HostVitals,
+    pub(crate) cores: Option<RealWork>,
 }
 
 impl Run {
@@ -42,6 +44,7 @@ impl Run {
                 timer: Some(TimerProbe { count: 6000, p50_s: 50e-6, p99_s: 80e-6, max_s: 1e-3 }),
                 ..HostVitals::default()
             },
+            cores: None,
         };
         for k in 0..2000 {
             run.deliver(Span::from_millis(10), Span(30_000 + 20 * k));
@@ -70,6 +73,7 @@ impl Run {
             median_copy_s: self.copy_s,
             busy_s: self.busy_s,
             hosts: vec![self.host.clone()],
+            cores: self.cores.clone(),
         };
         evidence.certificate()
     }

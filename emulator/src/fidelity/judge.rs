@@ -8,18 +8,22 @@
 //! | distance between the laws of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
 //! | core time of copies above what they were to take | 1 % | a loaded cluster makes ten times that out of it in queues |
-//! | busy processors of a host | 90 % | beyond it the next burst has nowhere to go |
+//! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
+//! | slowdown of real cores away from the one that was asked: mean of the stretches of one slowdown and length | 5 % | the same |
+//! | slowdown of a real core of which none was asked | 5 % | it is what degraded ones are measured by |
+//! | busy processors of a host, unless copies are to keep them busy | 90 % | beyond it the next burst has nowhere to go |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
 //! | datagrams lost by the real network | a tenth of the asked loss, of the links that lose least | so none where none was asked: policies then do without repairs |
 //! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
 //!
-//! A share counts as above its threshold when its 95 % interval is: a short run with one late delivery is not
-//! called degraded for it.
+//! A share counts as above its threshold when its 95 % interval is, and a mean of slowdowns as well: a short run with
+//! one late delivery is not called degraded for it.
 
 use super::certificate::{Certificate, Compared, Departure, Late, Reason, Standing};
 use super::vitals::HostVitals;
+use super::work::{RealWork, Samples};
 use crate::number;
-use crate::stats::wilson;
+use crate::stats::{t_975, wilson};
 
 /// Part of the median delay from which on a delivery is late.
 pub const DELAY_PART: f64 = 0.1;
@@ -35,6 +39,10 @@ pub const MEAN_DELAY: f64 = 0.05;
 pub const DISTANCE: f64 = 0.1;
 /// Excess of the core time of copies.
 pub const CORE_TIME: f64 = 0.01;
+/// Excess of the core time of copies that burn real cores.
+pub const REAL_CORE_TIME: f64 = 0.05;
+/// Slowdown of real cores away from what was asked.
+pub const SLOWDOWN: f64 = 0.05;
 /// Busy share of a host.
 pub const BUSY: f64 = 0.9;
 /// Stolen share of a host's processor time.
@@ -60,6 +68,7 @@ impl Certificate {
     /// Finds the reasons and pronounces the verdict, where links that lose anything lose so much at least.
     pub(super) fn judge(&mut self, least_loss: f64) {
         let run = self.of_lateness().chain(self.of_delays()).chain(self.of_cores());
+        let run = run.chain(self.cores.iter().flat_map(|real| self.of_real_cores(real)));
         let hosts = self.hosts.iter().flat_map(|host| {
             let name = |reason: Reason| Reason {
                 says: format!("{}: {}", host.name, reason.says),
@@ -130,12 +139,40 @@ impl Certificate {
 
     fn of_cores(&self) -> impl Iterator<Item = Reason> {
         let excess = self.core_s.excess();
-        let slow = (excess > CORE_TIME).then(|| {
+        let most = if self.cores.is_some() { REAL_CORE_TIME } else { CORE_TIME };
+        let slow = (excess > most).then(|| {
             let says =
                 format!("copies keep their cores {} longer than they were to", number::percent(excess));
-            self.reason(Departure::SlowCores, (excess, CORE_TIME), says, Remedy::Slower(CORE_TIME / excess))
+            self.reason(Departure::SlowCores, (excess, most), says, Remedy::Slower(most / excess))
         });
         slow.into_iter()
+    }
+
+    fn of_real_cores(&self, real: &RealWork) -> impl Iterator<Item = Reason> {
+        let slots = real.slots.iter().filter(|slots| is_off(&slots.pace, slots.asked)).map(|slots| {
+            let (asked, achieved) = (number::short(slots.asked), number::short(slots.achieved));
+            let length = number::seconds(slots.length_s);
+            let says = format!(
+                "cores that were to be {asked} times as slow for {length} were {achieved} times as slow, in the mean of {}",
+                number::plural(slots.pace.count, "slot")
+            );
+            // Slots last longer then, in real time.
+            self.reason(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, Remedy::Slower(0.5))
+        });
+        let cores = real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)).map(|core| {
+            let did = number::percent(core.healthy.mean);
+            let says = format!(
+                "{}: core {} on CPU {} did {did} of what it can while it was to be healthy",
+                core.host, core.core, core.cpu
+            );
+            let off = (core.healthy.mean - 1.0).abs();
+            let remedy = Remedy::Words(
+                "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores",
+            );
+            let host = Some(core.host.clone());
+            Reason { host, ..self.reason(Departure::UnhealthyCore, (off, SLOWDOWN), says, remedy) }
+        });
+        slots.chain(cores).collect::<Vec<_>>().into_iter()
     }
 
     fn of_host(&self, host: &HostVitals, least_loss: f64) -> impl Iterator<Item = Reason> {
@@ -146,7 +183,7 @@ impl Certificate {
 
     fn busy(&self, host: &HostVitals) -> Option<Reason> {
         let busy = host.busy();
-        (host.wall_s >= TICKS_S && busy > BUSY).then(|| {
+        (self.cores.is_none() && host.wall_s >= TICKS_S && busy > BUSY).then(|| {
             let own = number::percent(host.cpu_share);
             let says = format!("processors are {} busy, {own} with this run", number::percent(busy));
             let mostly = host.cpu_share > 0.5 * busy;
@@ -185,6 +222,15 @@ impl Certificate {
             self.reason(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound))
         })
     }
+}
+
+/// Whether cores surely did less or more than those `asked` times as slow should.
+fn is_off(pace: &Samples, asked: f64) -> bool {
+    let half = match pace.count {
+        0 | 1 => f64::INFINITY,
+        n => t_975(n as usize - 1) * pace.std / (n as f64).sqrt(),
+    };
+    (pace.mean * asked - 1.0).abs() - half * asked > SLOWDOWN
 }
 
 /// A positive number rounded down to two significant digits.

@@ -9,6 +9,7 @@ use super::certificate::{
 use super::gauge::{Gauge, Spread};
 use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART};
 use super::vitals::HostVitals;
+use super::work::RealWork;
 
 /// Delays whose middle half lies within this part of their median count as constant.
 const CONSTANT: f64 = 0.2;
@@ -34,6 +35,8 @@ pub struct Evidence<'a> {
     pub busy_s: f64,
     /// One entry a process.
     pub hosts: Vec<HostVitals>,
+    /// What real cores did, if copies burnt some.
+    pub cores: Option<RealWork>,
 }
 
 impl Evidence<'_> {
@@ -50,6 +53,11 @@ impl Evidence<'_> {
         let of_copy = TASK_PART * self.median_copy_s;
         // Known to a thousandth: of copies that are nothing but late, a little was asked nevertheless.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
+        // Of real cores is known what each copy was to take, on which slots it fell.
+        let core_s = match &self.cores {
+            None => Compared { asked: self.busy_s - late_work_s, achieved: self.busy_s },
+            Some(real) => Compared { asked: real.asked_s, achieved: real.achieved_s + late_work_s },
+        };
         let least_loss = self.least_loss();
         let mut certificate = Certificate {
             speed: self.speed,
@@ -63,8 +71,9 @@ impl Evidence<'_> {
                 arrivals: late(&gauge.arrivals, 0.0),
             },
             network: self.network_fidelity(),
-            core_s: Compared { asked: self.busy_s - late_work_s, achieved: self.busy_s },
+            core_s,
             hosts: self.hosts,
+            cores: self.cores,
             ..Certificate::default()
         };
         certificate.judge(least_loss);

@@ -6,6 +6,7 @@
 //! | [`vitals`] | what a host tells of itself |
 //! | [`certificate`] | asked against achieved, as it stands in results |
 //! | [`measure`] | a certificate from what was measured |
+//! | [`work`] | what copies and interference came to on real cores |
 //! | [`judge`] | the thresholds, and the verdict |
 
 pub mod certificate;
@@ -15,6 +16,8 @@ pub mod gauge;
 pub mod judge;
 pub mod measure;
 pub mod vitals;
+pub mod work;
 
 pub use certificate::{Certificate, Compared, Standing};
 pub use vitals::HostVitals;
+pub use work::RealWork;

@@ -1,7 +1,7 @@
 //! What certificates say, in words.
 
 use super::study::CellGroup;
-use crate::fidelity::Certificate;
+use crate::fidelity::{Certificate, RealWork};
 use crate::number;
 use crate::results::Summary;
 
@@ -50,15 +50,35 @@ fn worst(certificates: &[&Certificate]) -> String {
     } else {
         String::new()
     };
+    let cores = real_cores(certificates).map_or_else(String::new, |cores| format!("; {cores}"));
     format!(
-        "99 % of deliveries within {deliveries}, {late} would be late; of copies' ends within {work}{timer}; processors {busy} busy"
+        "99 % of deliveries within {deliveries}, {late} would be late; of copies' ends within {work}{timer}; processors {busy} busy{cores}"
     )
+}
+
+/// What real cores achieved, the worst of each; nothing if copies were timed.
+fn real_cores(certificates: &[&Certificate]) -> Option<String> {
+    let real: Vec<&RealWork> = certificates.iter().filter_map(|c| c.cores.as_ref()).collect();
+    let most = |of: &dyn Fn(&RealWork) -> f64| real.iter().map(|work| of(work)).fold(0.0, f64::max);
+    let healthy = number::percent(most(&RealWork::unhealthy));
+    let slots: u64 = real.iter().map(|work| work.degraded().0).sum();
+    let slots = match slots {
+        0 => String::new(),
+        count => format!(
+            ", slowdowns of {} within {} of what was asked",
+            number::plural(count, "slot"),
+            number::percent(most(&|work| work.degraded().1))
+        ),
+    };
+    let kernel = &real.first()?.kernel;
+    Some(format!("real cores burn {kernel}, healthy ones within {healthy} of their pace{slots}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fidelity::fixture;
+    use crate::fidelity::work::{RealCore, Samples};
     use crate::record::cell::CellRecord;
     use crate::record::fixture::measured;
     use crate::report::study::PolicyRuns;
@@ -79,6 +99,14 @@ mod tests {
         assert_eq!(good.len(), 1);
         assert!(good[0].starts_with("fidelity: faithful (99 % of deliveries within 69"), "{good:?}");
         assert!(good[0].contains("a bare timer of this machine: 80.0\u{202f}µs"), "{good:?}");
+        let mut work = RealWork { kernel: "hash".into(), ..RealWork::default() };
+        work.slot(2.0, 0.01, 0.5);
+        work.slot(4.0, 0.01, 0.26);
+        work.cores.push(RealCore { healthy: Samples::one(0.99), ..RealCore::default() });
+        let real = Certificate { cores: Some(work), ..fixture::faithful() };
+        let real = lines(&group(&[Some(real), None]));
+        let says = "real cores burn hash, healthy ones within 1.00 % of their pace, slowdowns of 2 slots within 3.85 % of what was asked";
+        assert!(real[0].replace('\u{202f}', " ").contains(says), "{real:?}");
         let mixed = lines(&group(&[Some(fixture::faithful()), Some(fixture::degraded())]));
         assert_eq!(mixed.len(), 3);
         assert!(mixed[0].starts_with("fidelity of b, seed 1: DEGRADED: "), "{mixed:?}");

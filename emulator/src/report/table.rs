@@ -30,7 +30,7 @@ struct Column {
     marked: bool,
 }
 
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     Column { heading: "p50", value: |s| s.response_s.p50, text: number::seconds, marked: true },
     Column { heading: "p99", value: |s| s.response_s.p99, text: number::seconds, marked: true },
     Column { heading: "mean", value: |s| s.response_s.mean, text: number::seconds, marked: true },
@@ -38,6 +38,7 @@ const COLUMNS: [Column; 8] = [
     Column { heading: "utilization", value: |s| s.utilization, text: number::percent, marked: false },
     Column { heading: "wasted", value: wasted_share, text: number::percent, marked: true },
     Column { heading: "msgs/task", value: messages_per_task, text: number::short, marked: true },
+    Column { heading: "repairs/task", value: repairs_per_task, text: number::short, marked: false },
     Column { heading: "unfinished", value: |s| not_finished(s) as f64, text: whole, marked: false },
 ];
 
@@ -52,6 +53,13 @@ pub fn wasted_share(summary: &Summary) -> f64 {
 #[must_use]
 pub fn messages_per_task(summary: &Summary) -> f64 {
     summary.messages.total as f64 / summary.tasks.submitted as f64
+}
+
+/// Messages that only repair what was lost, or report what is so, per submitted task: counted apart from the policy's
+/// own.
+#[must_use]
+pub fn repairs_per_task(summary: &Summary) -> f64 {
+    summary.messages.recovery as f64 / summary.tasks.submitted as f64
 }
 
 /// Jobs that failed or were still open at the end.
@@ -122,11 +130,12 @@ fn cell_table(group: &CellGroup) -> Table {
     table
 }
 
-/// Columns that say nothing (no job was left open) are left out.
+/// Columns that say nothing (no job was left open, nothing was repaired) are left out.
 fn is_worth(column: &Column, group: &CellGroup) -> bool {
     let mut values =
         group.policies.iter().flat_map(|runs| &runs.runs).map(|run| (column.value)(&run.summary));
-    if column.heading == "unfinished" { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
+    let telling = ["unfinished", "repairs/task"].contains(&column.heading);
+    if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
 fn interval(column: &Column, runs: &PolicyRuns) -> Option<Interval> {
@@ -174,13 +183,34 @@ pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
         let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
         let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
         let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
+        if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
+            let _ = writeln!(out, "                no cell of this run is one that it speaks of");
+        }
         for (what, value) in claim.measured.iter() {
             if claim.verdict != Verdict::Holds || value["within_noise"] == true {
-                let _ = writeln!(out, "                {what}: {}", words(value));
+                let _ = writeln!(out, "                {what}: {}", finding(value));
             }
         }
     }
     out
+}
+
+/// What a check found, or why it found nothing.
+fn finding(value: &Value) -> String {
+    if value.get("holds") != Some(&Value::Null) {
+        return words(value);
+    }
+    let sides: Vec<_> =
+        ["left", "right"].into_iter().filter(|side| value.get(side) == Some(&Value::Null)).collect();
+    match value.get("along") {
+        Some(along) => {
+            format!("{} is no trend: it takes two measured values of the key or more", words(along))
+        }
+        None => format!(
+            "nothing was measured on the {}: not run, not all finished, or a number that this policy does not have",
+            sides.join(" and the ")
+        ),
+    }
 }
 
 /// A JSON value without its punctuation, numbers to three digits.
@@ -308,6 +338,22 @@ mod tests {
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
+    }
+
+    #[test]
+    fn what_was_not_tested_says_why() {
+        let said = |numbers: &[Value]| {
+            let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone())).collect();
+            let claim = ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured };
+            claims_text(&[claim], Style::Plain)
+        };
+        assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
+        let left = said(&[json!({"left": null, "right": 1.0, "holds": null})]);
+        assert!(left.contains("a < b: nothing was measured on the left: not run"), "{left}");
+        let both = said(&[json!({"left": null, "right": null, "holds": null})]);
+        assert!(both.contains("on the left and the right: "), "{both}");
+        let alone = said(&[json!({"along": [["9ms", 1.5]], "holds": null})]);
+        assert!(alone.contains("a < b: 9ms 1.50 is no trend"), "{alone}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct ClaimResult {
     /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
     /// `right`, or `along` a swept key, and whether it `holds`; with several seeds also the `half_width` of the 95 %
     /// interval of the difference, paired by seed, and whether that is `within_noise`; `degraded` where a run that
-    /// it looks at did not do what was asked.
+    /// it looks at did not do what was asked, or was injected into.
     pub measured: Findings,
 }
 
@@ -46,7 +46,7 @@ impl ClaimResult {
         }
     }
 
-    /// Whether the verdict rests on a real-time run that did not do what was asked.
+    /// Whether the verdict rests on a real-time run that did not do what was asked, or was injected into.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.verdict != Verdict::NotTested

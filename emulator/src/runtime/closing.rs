@@ -10,7 +10,7 @@ use super::world::World;
 use crate::cores::Injection;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::measure::Evidence;
-use crate::fidelity::{Certificate, HostVitals};
+use crate::fidelity::{Certificate, HostVitals, RealWork};
 use crate::record::cell::BURST_ROWS;
 use crate::record::fold::Books;
 use crate::results::{Engine, Injected, Measured, Messages, Summary};
@@ -134,6 +134,8 @@ pub struct Real<'a> {
     pub gauge: &'a Gauge,
     /// One entry a process.
     pub hosts: Vec<HostVitals>,
+    /// What real cores did, if copies burnt some.
+    pub cores: Option<RealWork>,
 }
 
 impl Closing<'_> {
@@ -200,6 +202,7 @@ impl Closing<'_> {
             median_copy_s: books.median_copy(),
             busy_s: books.copies.busy_s,
             hosts: real.hosts.clone(),
+            cores: real.cores.clone(),
         };
         evidence.certificate()
     }

@@ -21,6 +21,7 @@ use super::pool::Watch;
 use super::real::clock::Clock;
 use super::real::drive::{Inbox, Post, drive};
 use super::real::keeper::{Keeper, Over};
+use super::real::labour::{Team, assign};
 use super::real::place::place;
 use super::real::ticks::Ticks;
 use super::real::tray::Tray;
@@ -28,12 +29,14 @@ use super::real::vitals::Vitals;
 use super::real::watcher::Watcher;
 use super::world::World;
 use super::{UnitError, cost};
+use crate::burn::{CpuId, free_cpus};
+use crate::fidelity::RealWork;
 use crate::fidelity::gauge::{Gauge, Reading};
 use crate::parcel::{Observation, Parcel};
 use crate::record::inputs;
 use crate::results::Measured;
 use crate::shard::{Placement, Shard};
-use crate::spec::{RunSection, RuntimeKind};
+use crate::spec::{RealSection, RunSection, RuntimeKind};
 
 /// Reports that wait for the keeper at most; a shard that has more to say waits.
 const REPORTS: usize = 64;
@@ -41,6 +44,9 @@ const REPORTS: usize = 64;
 const LOOK: Duration = Duration::from_millis(20);
 /// Real time from the decision to start until the start: every shard is ready by then.
 const LEAD: Duration = Duration::from_millis(50);
+
+/// The name of the one host.
+const NAME: &str = "local";
 
 /// There is something in the tray that is due before the shard wakes by itself.
 struct Knock;
@@ -66,7 +72,7 @@ impl Handler<Knock> for Mailbox {
 /// What shards tell the keeper.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
-    End { shard: u16, tally: Box<Tally>, reading: Box<Reading> },
+    End { shard: u16, tally: Box<Tally>, reading: Box<Reading>, cores: Option<Box<RealWork>> },
     Broken(String),
 }
 
@@ -75,12 +81,25 @@ struct Shared {
     world: World,
     homes: Vec<u16>,
     speed: f64,
+    /// How copies burn cores, and the CPU of each core, if they do.
+    real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
     /// Where inputs are logged, if they are.
     log: Option<inputs::Unit>,
     /// How far each has come.
     progress: Vec<AtomicU64>,
     trays: Vec<Tray>,
+}
+
+impl Shared {
+    /// Those who burn the cores of a shard, calibrated; none if copies are timed.
+    fn team(&self, placement: &Placement<'_>) -> Option<Result<Team, String>> {
+        let (real, cpus) = self.real.as_ref()?;
+        let layout = self.world.layout();
+        let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
+        let cores = (0..layout.workers()).filter(mine).map(|core| (core, cpus[core as usize]));
+        Some(Team::start(*real, NAME, cores.collect()))
+    }
 }
 
 /// The [`Post`] of a shard.
@@ -157,9 +176,13 @@ pub fn measure(
     let cpu = cost::process_cpu_s();
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
     let heals_at = world.faults()?.heals_at();
+    let cores = world.layout().workers() as usize;
+    let cpus = |real: RealSection| Ok((real, assign(&real, cores, &free_cpus())?));
+    let real = run.burning().map(cpus).transpose().map_err(UnitError::Refused)?;
     let shared = Arc::new(Shared {
         homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
         speed: run.speed,
+        real,
         stop: AtomicBool::new(false),
         log,
         progress: (0..shards).map(|_| AtomicU64::new(0)).collect(),
@@ -170,12 +193,12 @@ pub fn measure(
     let (send, receive) = bounded(REPORTS);
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
-    let vitals = Vitals::begin("local");
+    let vitals = Vitals::begin(NAME);
     let result = attend(&mut keeper, receive, &shared, shards, watch);
     let vitals = vitals.end();
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
-    let (over, tally, gauge) = result?;
+    let Ended { over, tally, gauge, cores } = result?;
     if over == Over::Interrupted {
         return Err(UnitError::Interrupted);
     }
@@ -189,7 +212,7 @@ pub fn measure(
         cpu_s: cost::process_cpu_s() - cpu,
         wall_s: clock.elapsed().as_secs_f64(),
         peak_rss_bytes: cost::peak_rss_bytes(),
-        real: Some(Real { gauge: &gauge, hosts: vec![vitals] }),
+        real: Some(Real { gauge: &gauge, hosts: vec![vitals], cores }),
         injected: None,
     };
     closing.measured(books, now)
@@ -275,21 +298,40 @@ async fn inhabit(
     let inputs = shared.log.as_ref().map(|log| log.section(me, shards));
     let watcher = Watcher { inputs, ..Watcher::default() };
     let built = shared.world.parts(placement).map(|parts| Shard::new(parts, watcher));
+    let team = shared.team(&placement).transpose();
     let _ = ready.send((me, mailbox));
-    let (Ok((mailboxes, ticks)), Ok(mut shard)) = (started.await, built) else {
-        let _ = keeper.send(Report::Broken("a shard could not be built".to_owned()));
-        return;
+    let (mailboxes, ticks, mut shard, team) = match (started.await, built, team) {
+        (Ok((mailboxes, ticks)), Ok(shard), Ok(team)) => (mailboxes, ticks, shard, team),
+        (_, _, Err(why)) => return drop(keeper.send(Report::Broken(why))),
+        (Err(_), ..) | (_, Err(_), _) => {
+            return drop(keeper.send(Report::Broken("a shard could not be built".to_owned())));
+        }
     };
-    let clock = Clock::new(ticks, LEAD.as_nanos() as i64, shared.speed);
+    let clock = Rc::new(Clock::new(ticks, LEAD.as_nanos() as i64, shared.speed));
+    if let Some(team) = team {
+        let woken = Rc::clone(&inbox);
+        actix_rt::spawn(team.bell().relay(move || woken.wake()));
+        let hands = team.hands(Rc::clone(&clock), shard.cores().table());
+        shard.employ(Box::new(hands));
+    }
     let mut office = Office { me, shared: Arc::clone(&shared), mailboxes, keeper: keeper.clone() };
     let report = match drive(&mut shard, &clock, &inbox, &mut office).await {
         Ok(()) => {
             let reading = Box::new(shard.observer.gauge.reading());
-            Report::End { shard: me, tally: Box::new(Tally::of(&shard)), reading }
+            let cores = shard.dismiss().map(Box::new);
+            Report::End { shard: me, tally: Box::new(Tally::of(&shard)), reading, cores }
         }
         Err(error) => Report::Broken(format!("shard {me}: {error}")),
     };
     let _ = keeper.send(report);
+}
+
+/// A run that has ended.
+struct Ended {
+    over: Over,
+    tally: Tally,
+    gauge: Gauge,
+    cores: Option<RealWork>,
 }
 
 /// Keeps the books until the run is over and every shard has said its last word. Takes the channel along: whoever
@@ -300,16 +342,20 @@ fn attend(
     shared: &Shared,
     shards: u16,
     watch: &Watch,
-) -> Result<(Over, Tally, Gauge), UnitError> {
-    let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
+) -> Result<Ended, UnitError> {
+    let (tally, gauge) = (Tally::default(), Gauge::default());
+    let mut ended = Ended { over: Over::Interrupted, tally, gauge, cores: None };
     let (mut over, mut left) = (None, shards);
     while left > 0 {
         match reports.recv_timeout(LOOK) {
             Ok(Report::Notes { shard, notes, mark }) => keeper.report(shard as usize, notes, mark),
-            Ok(Report::End { shard, tally: counted, reading }) => {
+            Ok(Report::End { shard, tally, reading, cores }) => {
                 keeper.end(shard as usize);
-                tally.add(&counted);
-                gauge.merge(&reading);
+                ended.tally.add(&tally);
+                ended.gauge.merge(&reading);
+                if let Some(cores) = cores {
+                    ended.cores.get_or_insert_default().merge(&cores);
+                }
                 left -= 1;
             }
             Ok(Report::Broken(why)) => return Err(UnitError::Refused(why)),
@@ -323,5 +369,6 @@ fn attend(
             shared.stop.store(over.is_some(), Ordering::Relaxed);
         }
     }
-    Ok((over.unwrap_or(Over::Interrupted), tally, gauge))
+    ended.over = over.unwrap_or(Over::Interrupted);
+    Ok(ended)
 }

@@ -26,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use crate::burn::free_cpus;
 use crate::number::plural;
 use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};
@@ -37,6 +38,7 @@ use crate::stats::enough;
 use hosts::controller::Controller;
 use hosts::{Fleet, HostsError, nothing_held};
 pub use pool::Watch;
+use real::labour::assign;
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;
@@ -209,6 +211,20 @@ fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> 
         return unsupported(
             "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
         );
+    }
+    // Agents of our own share what we have; of other machines the agents know it.
+    if let (Some(_), Some(Fleet::Spawn(agents))) = (experiment.run.burning(), &options.fleet) {
+        let cpus = free_cpus().len();
+        if usize::from(*agents) > cpus {
+            return unsupported(&format!(
+                "with [run.real] agents on one machine need CPUs of their own, and there are {cpus}: give --spawn \
+                 {cpus} or less"
+            ));
+        }
+    }
+    if let Some(real) = experiment.run.burning().filter(|_| !on_hosts) {
+        let most = experiment.points.iter().map(|point| point.resolved.cluster.core_count()).max();
+        assign(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(RunError::Unsupported)?;
     }
     Ok(())
 }

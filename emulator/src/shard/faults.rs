@@ -28,7 +28,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    fn schedule(&mut self, at: Time, actor: ActorId, what: What) {
+    pub(super) fn schedule(&mut self, at: Time, actor: ActorId, what: What) {
         self.push(at, actor, Event { to: actor, stamp: 0, what });
     }
 
@@ -45,7 +45,7 @@ impl<O: Observer> Shard<'_, O> {
             self.residents[worker.index()].machine = None;
             let core = self.parts.layout.core_index(worker);
             if self.parts.cores.is_busy(core) {
-                self.parts.cores.stop(core, self.now);
+                self.lose(core);
                 self.residents[worker.index()].epoch += 1;
             }
             self.observer.crashed(self.now, core);

@@ -22,6 +22,8 @@ fn fingerprint(key: Key, event: &Event) -> u64 {
         What::Crash => 0x400,
         What::Notice => 0x500,
         What::Restart => 0x600,
+        What::Stall => 0x800,
+        What::Resume => 0x900,
     };
     key.due.0
         ^ (u64::from(key.source.0) << 32 | u64::from(key.count))

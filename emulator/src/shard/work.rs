@@ -11,6 +11,9 @@ impl<O: Observer> Shard<'_, O> {
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);
+        if let Some(labour) = &mut self.labour {
+            return labour.run(&self.parts.cores, core, self.now, copy, work, end);
+        }
         if let Some(copies) = &mut self.copies {
             copies[core as usize] = Some(copy);
         }
@@ -29,15 +32,40 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn halt(&mut self, me: ActorId, copy: CopyId) {
         let core = self.parts.layout.core_index(me);
         let left = self.parts.cores.preempt(core, self.now);
+        let left = self.labour.as_mut().map_or(left, |labour| labour.halt(core));
         self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));
     }
 
     pub(super) fn gauge(&mut self, me: ActorId, copy: CopyId) {
-        let left = self.parts.cores.left(self.parts.layout.core_index(me), self.now);
+        let core = self.parts.layout.core_index(me);
+        let left = match &self.labour {
+            Some(labour) => labour.left(core),
+            None => self.parts.cores.left(core, self.now),
+        };
         let score = Score::of(self.parts.workload.work(copy), left);
         self.lane.push_front((me, Input::Gauged { copy, score }));
+    }
+
+    /// The copy on a core is lost.
+    pub(super) fn lose(&mut self, core: u32) {
+        self.parts.cores.stop(core, self.now);
+        if let Some(labour) = &mut self.labour {
+            labour.halt(core);
+        }
+    }
+
+    /// The copy on a core has ended by itself.
+    pub(super) fn ended(&mut self, core: u32) {
+        match &mut self.labour {
+            None => self.parts.cores.finished(core, self.now),
+            // It ends when it ends.
+            Some(labour) => {
+                labour.ended(core);
+                self.parts.cores.stop(core, self.now);
+            }
+        }
     }
 
     /// Gets ready for [`inject`](Self::inject), which must know what every core runs; before [`start`](Self::start).
@@ -68,8 +96,15 @@ impl<O: Observer> Shard<'_, O> {
 
     /// Works out anew when copies end; ends that were foreseen for another time are void.
     fn retime(&mut self, cores: &CoreSet) {
+        if let Some(labour) = &mut self.labour {
+            labour.slots_changed();
+        }
         for core in cores.iter() {
             let Some(end) = self.parts.cores.retime(core) else { continue };
+            if let Some(labour) = &mut self.labour {
+                labour.retime(core, end);
+                continue;
+            }
             let worker = self.parts.layout.worker_of_core(core);
             self.residents[worker.index()].epoch += 1;
             let copies = self.copies.as_ref().expect("injections were expected");

@@ -91,6 +91,13 @@ pub fn text(experiment: &Experiment, shard: Option<Shard>) -> String {
         experiment.seed,
         experiment.run.runtime,
     );
+    if let Some(real) = experiment.run.real {
+        let how = match experiment.run.burning() {
+            Some(_) => "",
+            None => "; calculated or timed here, not burnt",
+        };
+        let _ = writeln!(out, "real work     {}{how}", line(&real));
+    }
     for (i, label) in policies.iter().enumerate() {
         let policy = line(&experiment.points[i].policy);
         let name =

@@ -11,6 +11,7 @@ use volary_actors::base::{Law, Span};
 use volary_netem::{Network, Size};
 
 pub use super::policy::PolicyEntry;
+pub use super::real::{Degrade, Kernel, RealSection};
 pub use super::repeat::Repeat;
 use crate::cores::Interference;
 use crate::workload::{Service, WorkloadSpec};
@@ -165,13 +166,25 @@ pub struct RunSection {
     /// Stop at this emulated time, finished or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
+    /// Have copies burn real cores, in `local` and `hosts`; absent: they are timed. `virtual` calculates them
+    /// whatever this says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub real: Option<RealSection>,
     /// What is kept beside the summaries.
     pub record: Record,
 }
 
 impl Default for RunSection {
     fn default() -> Self {
-        Self { runtime: RuntimeKind::Virtual, speed: 1.0, until: None, record: Record::default() }
+        Self { runtime: RuntimeKind::Virtual, speed: 1.0, until: None, real: None, record: Record::default() }
+    }
+}
+
+impl RunSection {
+    /// How copies burn real cores, if they do in this runtime.
+    #[must_use]
+    pub fn burning(&self) -> Option<RealSection> {
+        self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }
 }
 

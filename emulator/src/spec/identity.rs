@@ -20,7 +20,7 @@ impl Point {
     /// name, and different when a key, a file's content or the engine changes.
     #[must_use]
     pub fn id_under(&self, seed: u64, run: &RunSection) -> String {
-        cell_id(&json!({
+        let mut depends = json!({
             "schema": SCHEMA,
             "engine": ENGINE,
             "cell": self.cell,
@@ -31,7 +31,11 @@ impl Point {
             "speed": (run.runtime != RuntimeKind::Virtual).then_some(run.speed),
             "until": run.until,
             "seed": seed,
-        }))
+        });
+        if let Some(real) = run.burning() {
+            depends["real"] = json!(real);
+        }
+        cell_id(&depends)
     }
 }
 

@@ -11,6 +11,7 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Check, Claim};
 use super::cluster::Cluster;
 use super::document::{Document, read_text};
+use super::doubts::doubts;
 use super::error::{SpecError, Text, listed, nearest};
 use super::file::{File, PolicyEntry};
 use super::identity::Contents;
@@ -215,13 +216,20 @@ impl<'a> Planner<'a> {
             let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
             check_lasting(document, world, built.jobs(), file.seed)?;
-            for warning in built.warnings() {
-                if !self.warnings.contains(warning) {
-                    self.warnings.push(warning.clone());
-                }
+            let said = built.warnings().to_vec();
+            self.warn(said.into_iter());
+        }
+        self.warn(doubts(world));
+        Ok(())
+    }
+
+    /// Notes what to say before the experiment is run, once.
+    fn warn(&mut self, warnings: impl Iterator<Item = String>) {
+        for warning in warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
             }
         }
-        Ok(())
     }
 
     fn finish(

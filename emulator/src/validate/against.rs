@@ -119,7 +119,7 @@ pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Optio
     let placement = moved.into_iter().max_by_key(|placement| placement.moved);
     let summaries: Vec<&Summary> = runs.iter().map(|(_, record)| &record.summary).collect();
     let found = Against {
-        runtime: ran.runtime.to_string(),
+        runtime: ran.way.to_string(),
         runs: runs.len(),
         books: books(&base.summary, &summaries),
         draws,

@@ -26,6 +26,7 @@ pub(super) fn cause(
     let causes = [
         runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
         clocks(apart, seconds, runs, &certificates),
+        divergence.relative.and_then(|relative| real_cores(relative, &certificates)),
         other_servers(apart, divergence.spread, found, degraded(&certificates)),
         degraded(&certificates),
         few_jobs(&divergence.metric, reference),
@@ -65,8 +66,24 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
     let hops = runs.first().map_or(0.0, |run| messages_per_task(run));
-    (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs())
-        .then(|| format!("clocks of hosts: known to {} only", number::seconds(bound)))
+    (seconds && bound > 0.0 && hops * bound >= MOST * apart.abs()).then(|| {
+        format!(
+            "clocks of hosts: {} messages a task, each timed to within {}, make up to {} of {}",
+            number::short(hops),
+            number::seconds(bound),
+            number::seconds(hops * bound),
+            number::seconds(apart.abs())
+        )
+    })
+}
+
+/// Copies that burn real cores took longer or shorter than the slots they fell on say, and queues make more of it.
+fn real_cores(relative: f64, certificates: &[&Certificate]) -> Option<String> {
+    let burnt: Vec<f64> =
+        certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
+    let excess = burnt.iter().sum::<f64>() / burnt.len() as f64;
+    (excess * relative > 0.0 && excess.abs() >= MOST * relative.abs())
+        .then(|| format!("real cores: copies kept them {} against what was asked", number::change(excess)))
 }
 
 /// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first

@@ -12,6 +12,7 @@ pub mod cause;
 pub mod staleness;
 pub mod text;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use crate::report::Study;
 use crate::results::Cell;
 use crate::runtime::hosts::Fleet;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
-use crate::spec::{Experiment, Repeat, RuntimeKind, SpecError};
+use crate::spec::{Experiment, Repeat, RunSection, RuntimeKind, SpecError};
 use crate::stats::Interval;
 
 /// How far a quantile of response time may be from the reference, as a share of it.
@@ -35,11 +36,11 @@ pub const ENOUGH: usize = 3;
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The runtimes; the first that can run is the reference.
-    pub runtimes: Vec<RuntimeKind>,
+    /// How to run it; the first way that is possible is the reference.
+    pub ways: Vec<Way>,
     /// Runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// A folder for the run directories, `<runtime>-<repetition>`.
+    /// A folder for the run directories, `<way>-<repetition>`.
     pub out: PathBuf,
     /// The machines of `hosts`.
     pub fleet: Fleet,
@@ -47,6 +48,55 @@ pub struct Plan {
     pub threads: Option<usize>,
     /// The command line, for the manifests.
     pub argv: Vec<String>,
+}
+
+/// A way to run an experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Way {
+    /// In which runtime.
+    pub runtime: RuntimeKind,
+    /// Whether copies burn real cores; nothing for an experiment in which they never do.
+    pub real: Option<bool>,
+}
+
+impl Way {
+    /// The ways to run an experiment in these runtimes: where copies burn real cores, once timed and once burnt.
+    #[must_use]
+    pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
+        let burns = |runtime| {
+            let run = RunSection { runtime, ..experiment.run.clone() };
+            run.burning().is_some()
+        };
+        let ways = runtimes.iter().flat_map(|&runtime| {
+            let real: &[Option<bool>] = if burns(runtime) { &[Some(false), Some(true)] } else { &[None] };
+            real.iter().map(move |&real| Self { runtime, real })
+        });
+        let mut all: Vec<Self> = Vec::new();
+        ways.for_each(|way| all.extend((!all.contains(&way)).then_some(way)));
+        all
+    }
+
+    /// What is to be set so that the experiment is run like this.
+    #[must_use]
+    pub fn set(&self) -> Option<&'static str> {
+        (self.real == Some(false)).then_some("run.real.kernel=none")
+    }
+
+    /// Its name in folders.
+    fn folder(&self) -> String {
+        self.to_string().replace(' ', "-")
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match self.real {
+            None => "",
+            Some(false) => " timed",
+            Some(true) => " burnt",
+        };
+        write!(f, "{}{how}", self.runtime)
+    }
 }
 
 /// Why there is no answer.
@@ -59,10 +109,10 @@ pub enum Error {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A run broke off.
-    #[error("the {runtime} run could not finish: {why}")]
+    #[error("the {way} run could not finish: {why}")]
     Broken {
-        /// In which runtime.
-        runtime: RuntimeKind,
+        /// Which.
+        way: Way,
         /// Why.
         why: String,
     },
@@ -115,29 +165,29 @@ impl Validation {
     }
 }
 
-/// All runs in one runtime.
+/// All runs of one way.
 struct Ran {
-    runtime: RuntimeKind,
+    way: Way,
     runs: Vec<(PathBuf, Study)>,
 }
 
-/// Runs the experiment in every runtime and compares; `load` reads it for a runtime.
+/// Runs the experiment in every way and compares; `load` reads it for one.
 ///
 /// # Errors
 /// See [`Error`].
 pub fn validate(
-    load: &dyn Fn(RuntimeKind) -> Result<Experiment, SpecError>,
+    load: &dyn Fn(Way) -> Result<Experiment, SpecError>,
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Validation, Error> {
     let (mut all, mut skipped) = (Vec::new(), Vec::new());
-    for &runtime in &plan.runtimes {
-        let mut experiment = load(runtime)?;
+    for &way in &plan.ways {
+        let mut experiment = load(way)?;
         experiment.repeat = Repeat::Times(1);
-        match runs(&experiment, runtime, plan, watch) {
-            Ok(runs) => all.push((experiment, Ran { runtime, runs })),
+        match runs(&experiment, way, plan, watch) {
+            Ok(runs) => all.push((experiment, Ran { way, runs })),
             Err(Error::Run(RunError::Unsupported(why))) => {
-                skipped.push(Skipped { runtime: runtime.to_string(), why });
+                skipped.push(Skipped { runtime: way.to_string(), why });
             }
             Err(error) => return Err(error),
         }
@@ -161,42 +211,42 @@ pub fn validate(
     Ok(Validation {
         experiment: experiment.name.clone(),
         seed: experiment.seed,
-        reference: reference.runtime.to_string(),
+        reference: reference.way.to_string(),
         skipped,
         points,
     })
 }
 
-/// Runs in one runtime: repeated where repetitions can differ.
+/// Runs of one way: repeated where repetitions can differ.
 fn runs(
     experiment: &Experiment,
-    runtime: RuntimeKind,
+    way: Way,
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Vec<(PathBuf, Study)>, Error> {
-    let times = if runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
+    let times = if way.runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
     let run = |repetition| {
-        let out = plan.out.join(format!("{runtime}-{repetition}"));
+        let out = plan.out.join(format!("{}-{repetition}", way.folder()));
         let options = RunOptions {
             out: out.clone(),
-            fleet: (runtime == RuntimeKind::Hosts).then(|| plan.fleet.clone()),
+            fleet: (way.runtime == RuntimeKind::Hosts).then(|| plan.fleet.clone()),
             threads: plan.threads,
             argv: plan.argv.clone(),
             ..RunOptions::default()
         };
         let outcome = runtime::run(experiment, &options, watch)?;
-        finished(runtime, outcome).map(|study| (out, study))
+        finished(way, outcome).map(|study| (out, study))
     };
     (1..=times).map(run).collect()
 }
 
-fn finished(runtime: RuntimeKind, outcome: Outcome) -> Result<Study, Error> {
+fn finished(way: Way, outcome: Outcome) -> Result<Study, Error> {
     let why = match (outcome.state, outcome.failures.first()) {
         (State::Finished, None) => return Ok(outcome.study),
         (_, Some(failure)) => format!("{}: {}", failure.policy, failure.log),
         (_, None) => "interrupted".to_owned(),
     };
-    Err(Error::Broken { runtime, why })
+    Err(Error::Broken { way, why })
 }
 
 impl Ran {

@@ -4,6 +4,7 @@ use volary_netem::{Cause, LinkClass, Loss, Probability};
 use super::super::fixture::Run;
 use super::*;
 use crate::fidelity::certificate::Departure::*;
+use crate::fidelity::work::{RealCore, RealWork, Samples, Slots};
 
 /// The reasons why a run that was spoilt is degraded.
 fn reasons(spoil: impl FnOnce(&mut Run)) -> Vec<Departure> {
@@ -49,6 +50,35 @@ fn every_departure_is_found_by_itself() {
     assert_eq!(reasons(|run| run.host.steal_share = Some(0.08)), [Steal]);
     assert_eq!(reasons(|run| run.host.clock.bound_s = 2e-3), [ClockBound]);
     assert_eq!(reasons(|run| (run.host.clock.bound_s, run.speed) = (4e-4, 4.0)), [ClockBound]);
+}
+
+#[test]
+fn real_cores_must_be_as_slow_as_asked() {
+    let with = |spoil: &dyn Fn(&mut RealWork)| {
+        reasons(|run| {
+            let mut work = RealWork::default();
+            for k in 0..40 {
+                let noise = f64::from(k % 5 - 2);
+                work.slot(2.0, 0.01, 0.5 + 0.02 * noise);
+                work.slot(4.0, 0.1, 0.25 + 0.01 * noise);
+                work.copy(10.0, 10.0 + 0.1 * noise);
+            }
+            let healthy = Samples { count: 50, mean: 0.99, std: 0.02 };
+            work.cores.push(RealCore { host: "h1".into(), healthy, ..RealCore::default() });
+            spoil(&mut work);
+            // Processors are busy, because they are to be.
+            (run.cores, run.host.cpu_share) = (Some(work), 0.99);
+        })
+    };
+    assert_eq!(with(&|_| {}), []);
+    let paced = |slots: &mut Slots, pace: f64| (slots.pace.mean, slots.achieved) = (pace, 1.0 / pace);
+    assert_eq!(with(&|work| paced(&mut work.slots[0], 0.45)), [Slowdown]);
+    assert_eq!(with(&|work| paced(&mut work.slots[1], 0.28)), [Slowdown], "too fast");
+    assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [], "one says nothing");
+    assert_eq!(with(&|work| work.cores[0].healthy.mean = 0.92), [UnhealthyCore]);
+    assert_eq!(with(&|work| work.cores[0].healthy = Samples { count: 3, mean: 0.92, std: 0.1 }), []);
+    assert_eq!(with(&|work| work.achieved_s *= 1.04), [], "copies are known to 5 %");
+    assert_eq!(with(&|work| work.achieved_s *= 1.06), [SlowCores]);
 }
 
 #[test]

@@ -65,6 +65,7 @@ pub(super) fn section(group: &CellGroup, policies: &[&str]) -> String {
     }
     out.push_str("</tbody></table></div>");
     certified.iter().for_each(|(_, run, certificate)| out.push_str(&why(run, certificate)));
+    out.push_str(&cores(&certified, policies));
     out.push_str(&hosts(&certified, policies));
     out.push_str("<p class=\"hint\">Emulated time; a bare timer's too. Asked → achieved.</p></details>");
     out
@@ -97,6 +98,62 @@ fn why(run: &CellRecord, certificate: &Certificate) -> String {
         "<h3>{name} is degraded</h3><ul>{}</ul><p class=\"hint\">Remedy: {remedy}</p>",
         reasons.collect::<String>()
     )
+}
+
+/// What real cores did, a row for each kind of degraded stretch and for each core; nothing if copies were timed.
+fn cores(certified: &[(&PolicyRuns, &CellRecord, &Certificate)], policies: &[&str]) -> String {
+    let real: Vec<_> =
+        certified.iter().filter_map(|(runs, run, c)| Some((runs, run, c.cores.as_ref()?))).collect();
+    if real.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "<h3>Real cores</h3><div class=\"wide\"><table><thead><tr><th>policy</th><th>seed</th><th>cores</th><th>length</th><th>slowdown asked</th><th>achieved</th><th>off by</th><th>spread</th><th>stretches</th></tr></thead><tbody>",
+    );
+    for (runs, run, work) in real {
+        let mut row = |cells: [String; 7]| {
+            let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
+            out.push_str(&format!("{}<td>{}</td>{cells}</tr>", row_start(runs, policies), run.summary.seed));
+        };
+        for core in work.cores.iter().filter(|core| core.healthy.count > 0) {
+            let (pace, name) = (core.healthy, escape(&core.host));
+            row([
+                format!("{} <small>CPU {} of {name}, {}</small>", core.core, core.cpu, escape(&work.kernel)),
+                "<small>healthy</small>".to_owned(),
+                "1".to_owned(),
+                number::short(1.0 / pace.mean),
+                number::change(1.0 / pace.mean - 1.0),
+                number::percent(pace.std / pace.mean),
+                number::count(pace.count),
+            ]);
+        }
+        for slots in &work.slots {
+            row([
+                format!("all <small>{}</small>", escape(&work.degrade)),
+                number::seconds(slots.length_s),
+                number::short(slots.asked),
+                number::short(slots.achieved),
+                number::change(slots.off()),
+                number::percent(slots.pace.std / slots.pace.mean),
+                number::count(slots.pace.count),
+            ]);
+        }
+        let copies = work.copies;
+        if copies.count == 0 {
+            continue;
+        }
+        row([
+            "copies".to_owned(),
+            number::seconds(work.asked_s / copies.count.max(1) as f64),
+            "<small>as the slots have it</small>".to_owned(),
+            String::new(),
+            number::change(work.achieved_s / work.asked_s - 1.0),
+            number::percent(copies.std),
+            number::count(copies.count),
+        ]);
+    }
+    out.push_str("</tbody></table></div>");
+    out
 }
 
 /// The hosts of every run.

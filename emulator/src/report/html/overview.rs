@@ -79,7 +79,7 @@ const WITHIN_NOISE: &str =
     " <span class=\"hint\">within noise: other seeds could well give the other verdict; see --repeat</span>";
 
 /// Said beside a verdict on runs that did not do what was asked.
-const DEGRADED: &str = " <span class=\"hint\">measured on a degraded run, which did not do what was asked; see its fidelity</span>";
+const DEGRADED: &str = " <span class=\"hint\">measured on a degraded run, which did not do what was asked, or was injected into; see its fidelity and its notes</span>";
 
 /// The verdict box.
 pub(super) fn claims(claims: &[ClaimResult]) -> String {

@@ -4,14 +4,14 @@ use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
 use crate::report::study::{CellGroup, PolicyRuns, Study};
-use crate::report::table::{messages_per_task, wasted_share};
+use crate::report::table::{messages_per_task, repairs_per_task, wasted_share};
 use crate::results::{Spread, Summary};
 use crate::stats::Interval;
 
 /// A column: heading, what it means, the number, how it reads, and whether the least is marked as best.
 struct Column(&'static str, &'static str, fn(&Summary) -> f64, fn(f64) -> String, bool);
 
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     Column("mean", "mean response time", |s| s.response_s.mean, number::seconds, true),
     Column("p50", "median response time", |s| s.response_s.p50, number::seconds, true),
     Column("p90", "90th percentile of response time", |s| s.response_s.p90, number::seconds, true),
@@ -38,6 +38,13 @@ const COLUMNS: [Column; 14] = [
         true,
     ),
     Column("msgs/task", "the policy's own messages for each task", messages_per_task, number::short, true),
+    Column(
+        "repairs/task",
+        "messages for each task that repair losses or report what is so, counted apart",
+        repairs_per_task,
+        number::short,
+        false,
+    ),
 ];
 
 /// The summary of a cell: a row a policy, the best of each column marked.

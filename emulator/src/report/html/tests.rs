@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::fidelity::Certificate;
 use crate::fidelity::fixture as certificates;
+use crate::fidelity::work::{RealCore, RealWork, Samples};
 use crate::record::cell::CellRecord;
 use crate::record::fixture::{manifest, measured};
 use crate::record::hosts::Held;
@@ -141,7 +143,13 @@ fn what_went_wrong_is_said_first() {
     let mut study = study(&[0.5], 1, 100);
     study.missing = 3;
     study.cells[0].policies[0].runs[0].summary.jobs.unfinished = 7;
-    study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificates::degraded());
+    let mut work = RealWork { kernel: "hash".into(), degrade: "threads".into(), ..RealWork::default() };
+    work.slot(4.0, 0.05, 0.24);
+    work.copy(0.1, 0.11);
+    let healthy = Samples { count: 9, mean: 0.98, std: 0.01 };
+    work.cores.push(RealCore { core: 7, host: "<h1>".into(), cpu: 3, healthy, ..RealCore::default() });
+    let certificate = Certificate { cores: Some(work), ..certificates::degraded() };
+    study.cells[0].policies[1].runs[0].summary.fidelity = Some(certificate);
     let page = html(&study);
     assert!(
         page.contains("Missing: 3 of 8 runs") && page.contains("7 jobs in 1 run did not finish"),
@@ -152,6 +160,8 @@ fn what_went_wrong_is_said_first() {
     assert!(page.find("Before you read on") < page.find("id=\"claims\""));
     assert!(page.contains("✗ degraded") && page.contains("Remedy: --set run.speed="));
     assert!(page.contains("&lt;local&gt;: processors"), "names of hosts are text");
+    assert!(page.contains("<h3>Real cores</h3>") && page.contains("CPU 3 of &lt;h1&gt;, hash"));
+    assert!(page.contains("<td>4.17</td><td>+4.17"), "asked for 4, off by a twenty-fourth");
     assert_balanced(&page);
 }
 

@@ -17,6 +17,7 @@ use volary_actors::base::Span;
 use super::house::House;
 use super::log::RunLog;
 use super::{HostsError, timing};
+use crate::burn::CpuId;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::endpoint::Accepted;
 use crate::transport::{Identity, Transport};
@@ -34,6 +35,8 @@ pub struct Settings {
     pub once: bool,
     /// Events of a run that may wait here at most: a run that needs more ends.
     pub events: usize,
+    /// CPUs that copies may burn.
+    pub cpus: Vec<CpuId>,
     /// Its clock.
     pub ticks: Ticks,
     /// What it logs of a run.
@@ -49,6 +52,7 @@ pub struct Agent {
     name: String,
     once: bool,
     events: usize,
+    cpus: Vec<CpuId>,
     ticks: Ticks,
     log: RunLog,
 }
@@ -66,8 +70,9 @@ impl Agent {
         let (transport, accepted) = Transport::listen(&identity, settings.listen, &timing(lease))?;
         drop(guard);
         let name = identity.subject.name;
-        let Settings { once, events, ticks, ref log, .. } = *settings;
-        Ok(Self { runtime, transport, accepted, name, once, events, ticks, log: log.clone() })
+        let Settings { once, events, ticks, .. } = *settings;
+        let (cpus, log) = (settings.cpus.clone(), settings.log.clone());
+        Ok(Self { runtime, transport, accepted, name, once, events, cpus, ticks, log })
     }
 
     /// The name that its certificate proves.
@@ -89,7 +94,7 @@ impl Agent {
     /// # Errors
     /// When the system does not let it wait for signals.
     pub fn run(self) -> io::Result<()> {
-        let house = Rc::new(House::new(self.transport, self.ticks, self.log, self.events));
+        let house = Rc::new(House::new(self.transport, self.ticks, self.log, self.events, self.cpus));
         let local = LocalSet::new();
         let (once, accepted) = (self.once, self.accepted);
         let result = self.runtime.block_on(local.run_until(async {

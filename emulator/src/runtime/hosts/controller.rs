@@ -13,6 +13,7 @@ use super::protocol::Member;
 use super::ran::{Last, Ran};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError};
+use crate::fidelity::RealWork;
 use crate::fidelity::gauge::Gauge;
 use crate::record::hosts::HostRecord;
 use crate::record::inputs;
@@ -22,7 +23,7 @@ use crate::runtime::pool::Watch;
 use crate::runtime::real::keeper::Over;
 use crate::runtime::world::World;
 use crate::runtime::{UnitError, cost};
-use crate::spec::{Experiment, RunSection, RuntimeKind};
+use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
 use crate::transport::Hosts;
 
 /// Who has hosts that have planned the experiment and wait for units.
@@ -52,7 +53,7 @@ impl Controller {
         let (spawned, file) = match fleet {
             Fleet::Hosts(path) => (None, path.clone()),
             Fleet::Spawn(count) => {
-                let spawned = Spawned::start(*count)?;
+                let spawned = Spawned::start(*count, experiment.run.burning().is_some())?;
                 let file = spawned.hosts_file();
                 tracing::info!("the hosts file of these agents is {}", file.display());
                 (Some(spawned), file)
@@ -121,11 +122,15 @@ impl Controller {
             return Err(UnitError::Interrupted);
         }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
-        let ended = accounts.iter().flatten();
-        ended.for_each(|account| {
+        let mut work = None;
+        for (member, account) in self.members().iter().zip(&accounts) {
+            let Some(account) = account else { continue };
             tally.add(&account.tally);
             gauge.merge(&account.reading);
-        });
+            if let (Some(real), Some(cores)) = (run.burning(), account.cores.clone()) {
+                work.get_or_insert_with(RealWork::default).merge(&of_host(cores, &real, &member.name));
+            }
+        }
         // What an expected loss took with it had crashed before.
         for (host, _) in lost.iter().filter(|(_, lost)| !lost.expected) {
             keeper.lose(cores(world, self.members(), *host as u16));
@@ -146,7 +151,7 @@ impl Controller {
                 .iter()
                 .map(|host| host.peak_rss_bytes)
                 .fold(cost::peak_rss_bytes(), u64::max),
-            real: Some(Real { gauge: &gauge, hosts }),
+            real: Some(Real { gauge: &gauge, hosts, cores: work }),
             injected: Some(&disturbed),
         };
         let mut measured = closing.measured(books, now)?;
@@ -156,4 +161,10 @@ impl Controller {
             None => Ok(measured),
         }
     }
+}
+
+/// What a host says of its cores, under its own name.
+fn of_host(mut work: RealWork, real: &RealSection, host: &str) -> RealWork {
+    work.cores.iter_mut().for_each(|core| host.clone_into(&mut core.host));
+    RealWork { kernel: real.kernel.to_string(), degrade: real.degrade.to_string(), ..work }
 }

@@ -18,6 +18,7 @@ use super::inject::stage::Stage;
 use super::log::RunLog;
 use super::protocol::{AgentState, FIRST_FRAME, Member, Order, Purpose, WORD_FRAME, Word};
 use super::session::session;
+use crate::burn::CpuId;
 use crate::runtime::real::ticks::Ticks;
 use crate::transport::connection::Close;
 use crate::transport::endpoint::Accepted;
@@ -37,6 +38,8 @@ pub(super) struct House {
     pub(super) log: RunLog,
     /// Events of a unit that may wait at most.
     pub(super) events: usize,
+    /// CPUs that copies may burn.
+    pub(super) cpus: Vec<CpuId>,
     /// Who is being served.
     guest: Cell<Option<SocketAddr>>,
     /// The unit that links may be for, or any later one.
@@ -52,12 +55,19 @@ pub(super) struct House {
 }
 
 impl House {
-    pub(super) fn new(transport: Transport, ticks: Ticks, log: RunLog, events: usize) -> Self {
+    pub(super) fn new(
+        transport: Transport,
+        ticks: Ticks,
+        log: RunLog,
+        events: usize,
+        cpus: Vec<CpuId>,
+    ) -> Self {
         Self {
             transport,
             ticks,
             log,
             events,
+            cpus,
             guest: Cell::default(),
             run: Cell::default(),
             early: RefCell::default(),

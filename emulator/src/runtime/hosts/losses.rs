@@ -62,6 +62,7 @@ mod tests {
             reading: Gauge::default().reading(),
             vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
             datagrams: datagrams.iter().map(of).collect(),
+            cores: None,
         }))
     }
 

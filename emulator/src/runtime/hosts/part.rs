@@ -26,12 +26,13 @@ use crate::record::inputs::Section;
 use crate::runtime::closing::Tally;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
+use crate::runtime::real::labour::{Team, assign};
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
 use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
-use crate::spec::Experiment;
+use crate::spec::{Experiment, RealSection};
 use crate::transport::link::What;
 use crate::transport::{Arrival, Connection, Link};
 use crate::workload::Traces;
@@ -63,6 +64,7 @@ impl Part<'_> {
         task: Assignment,
     ) -> Result<Box<Account>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
+        let real = experiment.run.burning();
         let world = tokio::select! {
             world = build(experiment, traces, &task) => world?,
             () = self.desk.halted() => return Err(self.desk.reason()),
@@ -77,10 +79,17 @@ impl Part<'_> {
         let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
         shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
+        let team = self.team(real, &world, &task, placement).await?;
         self.wait_to_begin(task.run).await?;
         let vitals = Vitals::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
         self.desk.adjust(&clock);
+        if let Some(team) = team {
+            let desk = Rc::clone(&self.desk);
+            crew.assist(&self.desk, team.bell().relay(move || desk.inbox.wake()));
+            let hands = team.hands(Rc::clone(&clock), shard.cores().table());
+            shard.employ(Box::new(hands));
+        }
         crew.assist(&self.desk, keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
         let (desk, words) = (Rc::clone(&self.desk), self.words.clone());
         let mut office = Office::new(desk, links, words, carried, self.house.events);
@@ -102,6 +111,29 @@ impl Part<'_> {
             desk: Rc::clone(&self.desk),
             words: self.words.clone(),
             active: RefCell::default(),
+        }
+    }
+
+    /// Those who burn this host's cores, calibrated; none if copies are timed.
+    async fn team(
+        &self,
+        real: Option<RealSection>,
+        world: &World,
+        task: &Assignment,
+        placement: Placement<'_>,
+    ) -> Result<Option<Team>, String> {
+        let Some(real) = real else { return Ok(None) };
+        let layout = world.layout();
+        let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
+        let cores: Vec<u32> = (0..layout.workers()).filter(mine).collect();
+        let cpus = assign(&real, cores.len(), &self.house.cpus)?;
+        let cores = cores.into_iter().zip(cpus).collect();
+        let name = task.members[task.me as usize].name.clone();
+        // It takes a moment, in which the network must answer.
+        let start = spawn_blocking(move || Team::start(real, &name, cores));
+        tokio::select! {
+            team = start => team.map_err(|error| error.to_string())?.map(Some),
+            () = self.desk.halted() => Err(self.desk.reason()),
         }
     }
 
@@ -179,6 +211,7 @@ impl Part<'_> {
                 ..vitals.end()
             },
             datagrams,
+            cores: shard.dismiss(),
         }))
     }
 

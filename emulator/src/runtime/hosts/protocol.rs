@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::Time;
 
 use crate::cores::CoreSet;
+use crate::fidelity::RealWork;
 use crate::fidelity::gauge::Reading;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
@@ -203,6 +204,8 @@ pub struct Account {
     pub vitals: HostVitals,
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
+    /// What its real cores did, if copies burnt some.
+    pub cores: Option<RealWork>,
 }
 
 /// What a host counted of the real datagrams between it and another, in messages.
@@ -305,7 +308,7 @@ mod tests {
         let lost_to = vec![PathLoss { to: bad(), ..PathLoss::default() }];
         let vitals = HostVitals { name: bad(), lost_to, ..HostVitals::default() };
         let (tally, reading, datagrams) = (Tally::default(), Reading::default(), Vec::new());
-        let account = Account { tally, reading, vitals, datagrams };
+        let account = Account { tally, reading, vitals, datagrams, cores: None };
         let Word::Account(account) = heard(Word::Account(Box::new(account))) else { panic!() };
         assert_eq!([&account.vitals.name, &account.vitals.lost_to[0].to], [line; 2]);
     }

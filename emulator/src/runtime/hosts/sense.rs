@@ -7,6 +7,7 @@ use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
 use super::protocol::Account;
+use crate::fidelity::RealWork;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
@@ -58,7 +59,7 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
 
 /// Whether a host can have counted this: books and certificates are made of nothing else.
 pub(super) fn believable(account: &Account, hosts: usize) -> bool {
-    let Account { tally, vitals, datagrams, .. } = account;
+    let Account { tally, vitals, datagrams, cores, .. } = account;
     let sent = tally.by_kind.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
     let stats = &tally.network.datagram;
     let seconds = [vitals.wall_s, vitals.cpu_s, vitals.cpu_share, vitals.clock.bound_s];
@@ -68,6 +69,7 @@ pub(super) fn believable(account: &Account, hosts: usize) -> bool {
         && datagrams.len() <= hosts
         && datagrams.iter().all(|to| to.dropped <= to.sent)
         && seconds.iter().all(|s| s.is_finite() && *s >= 0.0)
+        && cores.as_ref().is_none_or(RealWork::is_finite)
 }
 
 #[cfg(test)]
@@ -88,9 +90,10 @@ mod tests {
             reading: Reading::default(),
             vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
             datagrams: vec![Datagrams { sent: 5, dropped: 5, missing: 9 }; 2],
+            cores: Some(RealWork::default()),
         };
         assert!(believable(&honest(), 2));
-        let lies: [fn(&mut Account); 7] = [
+        let lies: [fn(&mut Account); 8] = [
             |account| account.tally.recovery = u64::MAX,
             |account| account.tally.by_kind[0] = u64::MAX,
             |account| account.tally.by_kind.push(0),
@@ -98,6 +101,7 @@ mod tests {
             |account| account.vitals.cpu_s = f64::NAN,
             |account| account.datagrams[1].dropped = 6,
             |account| account.datagrams.push(Datagrams::default()),
+            |account| account.cores = Some(RealWork { asked_s: f64::NAN, ..RealWork::default() }),
         ];
         for (n, lie) in lies.iter().enumerate() {
             let mut account = honest();

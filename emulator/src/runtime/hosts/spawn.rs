@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use tempfile::{Builder, TempDir};
 
 use super::HostsError;
+use crate::burn::{CpuId, free_cpus};
 use crate::transport::issue::{Request, issue};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
@@ -23,8 +24,9 @@ pub(super) struct Spawned {
 }
 
 impl Spawned {
-    /// Starts so many agents on loopback, with identities that nobody keeps.
-    pub(super) fn start(count: u16) -> Result<Self, HostsError> {
+    /// Starts so many agents on loopback, with identities that nobody keeps. If copies are to burn cores, each gets
+    /// CPUs of its own.
+    pub(super) fn start(count: u16, real: bool) -> Result<Self, HostsError> {
         let mut folder = Builder::new();
         folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir().map_err(HostsError::System)?;
@@ -35,8 +37,9 @@ impl Spawned {
         let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
         issue(&spawned.identities(), &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
         let mut lines = String::new();
-        for name in &names {
-            let address = spawned.agent(name)?;
+        let shares = shares(&if real { free_cpus() } else { Vec::new() }, names.len());
+        for (name, cpus) in names.iter().zip(shares) {
+            let address = spawned.agent(name, &cpus)?;
             lines.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n\n"));
         }
         std::fs::write(spawned.hosts_file(), lines).map_err(HostsError::System)?;
@@ -53,11 +56,16 @@ impl Spawned {
         self.folder.path().join("hosts")
     }
 
-    /// Starts one; says where it listens.
-    fn agent(&mut self, name: &str) -> Result<String, HostsError> {
+    /// Starts one, with CPUs of its own if there are any; says where it listens.
+    fn agent(&mut self, name: &str, cpus: &str) -> Result<String, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
-        let mut child = Command::new(program)
-            .args(["agent", "--once", "--listen", "127.0.0.1:0", "--identity"])
+        let mut command = Command::new(program);
+        command.arg("agent");
+        if !cpus.is_empty() {
+            command.args(["--cpus", cpus]);
+        }
+        let mut child = command
+            .args(["--once", "--listen", "127.0.0.1:0", "--identity"])
             .arg(self.identities().join(name))
             // Ctrl-C is for us; they end when we hang up.
             .process_group(0)
@@ -79,6 +87,13 @@ impl Spawned {
     }
 }
 
+/// CPUs in equal shares, as lists.
+fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
+    let share = |i: usize| &cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count];
+    let list = |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    (0..count).map(|i| list(share(i))).collect()
+}
+
 impl Drop for Spawned {
     fn drop(&mut self) {
         for agent in &mut self.agents {
@@ -86,5 +101,18 @@ impl Drop for Spawned {
             let _ = agent.kill();
             let _ = agent.wait();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_are_shared_out() {
+        let cpus: Vec<CpuId> = [0, 2, 3, 7, 8].map(CpuId).into();
+        assert_eq!(shares(&cpus, 2), ["0,2", "3,7,8"]);
+        assert_eq!(shares(&cpus[..1], 2), ["", "0"]);
+        assert_eq!(shares(&[], 3), [""; 3]);
     }
 }

@@ -1,7 +1,7 @@
 //! Emulated time read off a real clock.
 
 use std::cell::Cell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use volary_actors::base::Time;
 
@@ -43,6 +43,19 @@ impl Clock {
         Duration::from_nanos((real - passed).max(0.0) as u64)
     }
 
+    /// When it shows `at`, as far as is known now.
+    #[must_use]
+    pub fn instant(&self, at: Time) -> Instant {
+        self.ticks.instant(self.start.get() + (at.0 as f64 / self.speed) as i64)
+    }
+
+    /// What it shows at an instant; zero before the start.
+    #[must_use]
+    pub fn at(&self, instant: Instant) -> Time {
+        let real = self.ticks.at(instant) - self.start.get();
+        Time((real.max(0) as f64 * self.speed) as u64)
+    }
+
     /// Moves the common start: what is known of it gets better while a run goes on. Time told is not taken back.
     pub fn set_start(&self, start_ns: i64) {
         self.start.set(start_ns);
@@ -58,6 +71,24 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn instants_and_times_are_two_ways_to_say_the_same() {
+        for (ahead, drift) in [(0, 0.0), (5_000_000_000, 0.0), (0, 200.0), (-1_000_000, -300.0)] {
+            let ticks = Ticks::wrong(ahead, drift);
+            let clock = Clock::new(ticks, ticks.now() + 1_000_000, 0.5);
+            let at = Time(3_000_000_000);
+            let instant = clock.instant(at);
+            let again = clock.at(instant);
+            // A float has 53 bits for the nanoseconds.
+            assert!(again.0.abs_diff(at.0) < 1_000, "{ahead} {drift}: {again}");
+            let before = Instant::now();
+            let wait = clock.until(at);
+            // Up to the drift of six seconds.
+            let slack = Duration::from_millis(3);
+            assert!(wait <= instant - before + slack && wait + slack >= instant - Instant::now(), "{wait:?}");
+        }
+    }
 
     #[test]
     fn shows_zero_before_the_start_and_never_goes_back() {

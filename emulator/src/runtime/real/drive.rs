@@ -105,6 +105,11 @@ impl Inbox {
         self.filled.notify_one();
     }
 
+    /// Waits until the shard is woken.
+    pub async fn woken(&self) {
+        self.filled.notified().await;
+    }
+
     /// Exchanges what came in for an empty vector.
     fn swap(&self, empty: &mut Vec<Parcel>) {
         std::mem::swap(&mut *self.parcels.borrow_mut(), empty);
@@ -129,6 +134,8 @@ pub async fn drive<P: Post>(
     let mut incoming = Vec::new();
     let mut reported = Instant::now();
     let mut restless = 0;
+    // Cores are as slow as they should be from the first moment on.
+    shard.attend(Time::ZERO);
     while clock.now() == Time::ZERO && !post.stopped() {
         alarm.sleep(clock.until(Time(1)).min(REPORT_EVERY)).await?;
     }
@@ -143,6 +150,7 @@ pub async fn drive<P: Post>(
         while let Some(change) = post.change() {
             change.apply(now, shard);
         }
+        shard.attend(now);
         post.bear(shard.pending())?;
         let slowest = post.progress(shard.next().map_or(now, |due| due.min(now)));
         let turn = turn(shard, clock, slowest + ahead, post.congested());
@@ -168,7 +176,7 @@ pub async fn drive<P: Post>(
                     if post.rest(mark + real(wait, clock)) {
                         tokio::select! {
                             slept = alarm.sleep(wait) => slept?,
-                            () = inbox.filled.notified() => {}
+                            () = inbox.woken() => {}
                         }
                     }
                     post.rise();

@@ -1,6 +1,6 @@
 //! Nanoseconds of this process's monotonic clock.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A clock that counts from when it was made. It can be made to run wrong, to see what a wrong clock does.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,25 @@ impl Ticks {
     #[must_use]
     pub fn now(&self) -> i64 {
         let elapsed = self.anchor.elapsed().as_nanos() as i64;
+        self.read(elapsed)
+    }
+
+    /// What it reads so long after it was made, both in nanoseconds.
+    fn read(&self, elapsed: i64) -> i64 {
         elapsed + self.offset + (elapsed as f64 * self.drift_ppm * 1e-6) as i64
+    }
+
+    /// The reading at an instant, which must not lie before it was made.
+    #[must_use]
+    pub fn at(&self, instant: Instant) -> i64 {
+        self.read(instant.saturating_duration_since(self.anchor).as_nanos() as i64)
+    }
+
+    /// When it reads `reading`; if that was before it was made, then.
+    #[must_use]
+    pub fn instant(&self, reading: i64) -> Instant {
+        let elapsed = (reading - self.offset) as f64 / (1.0 + self.drift_ppm * 1e-6);
+        self.anchor + Duration::from_nanos(elapsed.max(0.0) as u64)
     }
 }
 

@@ -27,7 +27,7 @@ struct Table<'a> {
 struct Line {
     /// The numbers that can be compared.
     numbers: Value,
-    /// Whether the run did not do what was asked.
+    /// Whether the run did not do what was asked, or was injected into.
     degraded: bool,
 }
 
@@ -88,7 +88,8 @@ impl<'a> Table<'a> {
                     by_kind.entry(kind).or_insert(json!(0));
                 }
             }
-            let line = Line { numbers, degraded: summary.is_degraded() };
+            let degraded = summary.is_degraded() || !summary.injections.is_empty();
+            let line = Line { numbers, degraded };
             lines.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, line);
         }
         Self { cells, lines }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use volary_actors::message::KINDS;
 
 use super::{Metric, ParseError};
-use crate::fidelity::{Certificate, Compared};
+use crate::fidelity::{Certificate, Compared, RealWork};
 use crate::results::{
     Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
     TaskCounts,
@@ -124,6 +124,7 @@ fn template() -> Value {
         (share.asked, share.achieved) = (Some(0.0), Some(0.0));
     }
     (network.delay.ks, network.link_wait_s) = (Some(0.0), Some(Compared::default()));
+    fidelity.cores = Some(RealWork::default());
     let summary = Summary {
         experiment: String::new(),
         policy: String::new(),

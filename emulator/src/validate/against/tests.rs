@@ -7,7 +7,7 @@ use crate::report::Study;
 use crate::results::Measured;
 use crate::rundir::RunDir;
 use crate::spec::RuntimeKind;
-use crate::validate::Validation;
+use crate::validate::{Validation, Way};
 
 /// Runs of one policy as run directories hold them, each as `change` left it.
 fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
@@ -20,7 +20,7 @@ fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Meas
         dir.store(&id, &measured).unwrap();
         (root, dir.finish(crate::record::manifest::State::Finished, &[]).unwrap())
     };
-    Ran { runtime, runs: runs.iter().enumerate().map(run).collect() }
+    Ran { way: Way { runtime, real: None }, runs: runs.iter().enumerate().map(run).collect() }
 }
 
 fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
@@ -69,6 +69,11 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
         run.summary.fidelity = Some(fixture::degraded());
     }]);
     assert!(degraded.holds() && degraded.beyond().count() == 3);
+    let injected = compared(&[&|run| {
+        slower(0.06)(run);
+        run.summary.injections = vec![crate::record::fixture::injected()];
+    }]);
+    assert!(injected.holds() && injected.degraded[0].starts_with("interference was injected from 2.000 s"));
     let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();
     assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
 }

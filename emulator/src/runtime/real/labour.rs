@@ -1,0 +1,247 @@
+//! Real cores under a shard: copies are handed to threads that burn a CPU each, and what these finish comes back into
+//! the shard's loop.
+//!
+//! Emulated cores take the highest CPUs that the process may use, one each, in order. Work of an emulated second
+//! takes 1 / `run.speed` of a second on a healthy core, and less or more on a core of another speed. Degraded slots are
+//! those of virtual time under the same seed; since the common clock is corrected as a run goes on, they are converted
+//! to the CPUs' time a few seconds ahead only.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use volary_actors::base::{Span, Time};
+
+use super::bell::Bell;
+use super::clock::Clock;
+use crate::burn::{self, Burners, CoreReading, CpuId, Setup, Slot};
+use crate::cores::{Burst, CoreTable, Cores};
+use crate::fidelity::work::{RealCore, RealWork, Samples};
+use crate::number::plural;
+use crate::shard::Hands;
+use crate::spec::real::{Degrade, Kernel, RealSection};
+
+/// How far ahead cores are told of their slots, in real time; they are told again when half of it has passed.
+const HORIZON: Duration = Duration::from_secs(3);
+
+/// Part of a degraded stretch for which a core must have had work, so that it counts.
+const WORKED: f64 = 0.75;
+/// Time for which it must have had work in a healthy one: these are as long as nothing happens.
+const TELLING: Duration = Duration::from_millis(5);
+
+/// The CPUs of `cores` emulated cores on a host where `free` ones may be used.
+///
+/// # Errors
+/// When there are too few, with what to do.
+pub fn assign(real: &RealSection, cores: usize, free: &[CpuId]) -> Result<Vec<CpuId>, String> {
+    let spare = (real.spare as usize).min(free.len());
+    let there = free.len() - spare;
+    if cores <= there {
+        return Ok(free[free.len() - cores..].to_vec());
+    }
+    let left = if spare > 0 { format!(" without the {spare} of run.real.spare") } else { String::new() };
+    Err(format!(
+        "real work takes a CPU for each emulated core: {} there, and {} free{left}; emulate fewer cores, use more \
+         hosts, or leave out [run.real]",
+        plural(cores as u64, "core"),
+        plural(there as u64, "CPU"),
+    ))
+}
+
+/// The last copy that a core has finished. Who burns it has the lowest priority of all: nobody may wait for it, so
+/// there is no lock. A core has one copy at a time, and the next begins only when the last was taken or given up.
+#[derive(Default)]
+struct Finish {
+    /// Its ticket; zero if there is none.
+    ticket: AtomicU64,
+    /// When, in nanoseconds since the team was made.
+    at: AtomicU64,
+}
+
+/// Burners that are calibrated and wait for work.
+pub struct Team {
+    real: RealSection,
+    host: String,
+    burners: Burners,
+    bell: Bell,
+    finishes: Arc<[Finish]>,
+    made: Instant,
+    cores: Vec<(u32, CpuId)>,
+}
+
+impl Team {
+    /// Calibrates the CPUs of some emulated cores, which takes a moment, and starts their threads.
+    ///
+    /// # Errors
+    /// When the system does not let it.
+    pub fn start(real: RealSection, host: &str, cores: Vec<(u32, CpuId)>) -> Result<Self, String> {
+        let bell = Bell::new().map_err(|error| error.to_string())?;
+        let ring = bell.clone();
+        let made = Instant::now();
+        let finishes: Arc<[Finish]> = cores.iter().map(|_| Finish::default()).collect();
+        let told = Arc::clone(&finishes);
+        let finished = move |core: usize, ticket| {
+            told[core].at.store(made.elapsed().as_nanos() as u64, Ordering::Relaxed);
+            told[core].ticket.store(ticket, Ordering::Release);
+            ring.ring();
+        };
+        let kernel = match real.kernel {
+            Kernel::Hash => burn::Kernel::Hash,
+            Kernel::Memory => burn::Kernel::Memory,
+            Kernel::Cache => burn::Kernel::Cache,
+            Kernel::None => unreachable!("copies are timed"),
+        };
+        let degrade = match real.degrade {
+            Degrade::Threads => burn::Degrade::Threads,
+        };
+        let cpus = cores.iter().map(|(_, cpu)| *cpu).collect();
+        let burners = Burners::start(Setup { kernel, degrade, cpus }, Box::new(finished))
+            .map_err(|error| error.to_string())?;
+        Ok(Self { real, host: host.to_owned(), burners, bell, finishes, made, cores })
+    }
+
+    /// Rings when something is finished.
+    #[must_use]
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// Hands that work by a clock, on cores of these speeds.
+    #[must_use]
+    pub fn hands(self, clock: Rc<Clock>, table: &CoreTable) -> RealHands {
+        let Self { real, host, burners, finishes, made, cores, .. } = self;
+        let last = cores.iter().map(|(core, _)| *core as usize + 1).max().unwrap_or(0);
+        let mut places = vec![usize::MAX; last];
+        cores.iter().enumerate().for_each(|(place, (core, _))| places[*core as usize] = place);
+        let seat = |&(core, cpu): &(u32, CpuId)| Seat {
+            core,
+            cpu,
+            real_per_work: 1.0 / (clock.speed() * table.speed(core)),
+        };
+        let seats = cores.iter().map(seat).collect();
+        RealHands { real, host, burners: Some(burners), finishes, made, seats, places, clock, told: None }
+    }
+}
+
+/// An emulated core and its CPU.
+struct Seat {
+    core: u32,
+    cpu: CpuId,
+    /// Real time that work takes, healthy.
+    real_per_work: f64,
+}
+
+/// The [`Hands`] of a shard.
+pub struct RealHands {
+    real: RealSection,
+    host: String,
+    /// None after the end.
+    burners: Option<Burners>,
+    finishes: Arc<[Finish]>,
+    made: Instant,
+    seats: Vec<Seat>,
+    /// The seat of each emulated core that has one.
+    places: Vec<usize>,
+    clock: Rc<Clock>,
+    /// Until when cores know their slots.
+    told: Option<Time>,
+}
+
+impl RealHands {
+    fn burners(&self) -> &Burners {
+        self.burners.as_ref().unwrap_or_else(|| unreachable!("nobody works after the end"))
+    }
+
+    /// Real time as work of a core.
+    fn work(&self, place: usize, real: Duration) -> Span {
+        Span((real.as_nanos() as f64 / self.seats[place].real_per_work).ceil() as u64)
+    }
+
+    /// Real time as emulated time.
+    fn emulated(&self, real: Duration) -> Span {
+        Span((real.as_nanos() as f64 * self.clock.speed()) as u64)
+    }
+}
+
+impl Hands for RealHands {
+    fn run(&mut self, core: u32, ticket: u64, work: Span) {
+        let place = self.places[core as usize];
+        let real = Duration::from_nanos((work.0 as f64 * self.seats[place].real_per_work) as u64);
+        self.burners().run(place, ticket, real);
+    }
+
+    fn halt(&mut self, core: u32) -> Span {
+        let place = self.places[core as usize];
+        self.work(place, self.burners().halt(place))
+    }
+
+    fn left(&self, core: u32) -> Span {
+        let place = self.places[core as usize];
+        self.work(place, self.burners().left(place))
+    }
+
+    fn finished(&mut self) -> Option<(u32, u64, Time)> {
+        self.seats.iter().zip(&*self.finishes).find_map(|(seat, finish)| {
+            // A glance first: mostly there is nothing to take.
+            let ticket = match finish.ticket.load(Ordering::Relaxed) {
+                0 => 0,
+                _ => finish.ticket.swap(0, Ordering::Acquire),
+            };
+            let at = self.made + Duration::from_nanos(finish.at.load(Ordering::Relaxed));
+            (ticket != 0).then(|| (seat.core, ticket, self.clock.at(at)))
+        })
+    }
+
+    fn degrade(&mut self, cores: &Cores, now: Time, anew: bool) {
+        let fresh = |told: Time| told >= now + self.emulated(HORIZON / 2);
+        let Some(burners) = self.burners.as_ref().filter(|_| anew || !self.told.is_some_and(fresh)) else {
+            return;
+        };
+        let until = now + self.emulated(HORIZON);
+        for (place, seat) in self.seats.iter().enumerate() {
+            // One that lasts goes on, and one that is cut is told of again before its end.
+            let bursts = cores.bursts(seat.core, now, until);
+            burners.degrade(place, bursts.filter_map(|burst| slot(&self.clock, &burst)).collect());
+        }
+        self.told = Some(until);
+    }
+
+    fn end(&mut self) -> RealWork {
+        let mut work = RealWork {
+            kernel: self.real.kernel.to_string(),
+            degrade: self.real.degrade.to_string(),
+            ..RealWork::default()
+        };
+        let readings = self.burners.take().map(Burners::end).unwrap_or_default();
+        for (seat, reading) in self.seats.iter().zip(&readings) {
+            let healthy = read(reading, &mut work, self.clock.speed());
+            let (host, cpu, rounds_per_s) = (self.host.clone(), u32::from(seat.cpu.0), reading.rounds_per_s);
+            work.cores.push(RealCore { core: seat.core, host, cpu, rounds_per_s, healthy });
+        }
+        work
+    }
+}
+
+/// A burst on the CPUs' clock; none if it is shorter than that can tell.
+fn slot(clock: &Clock, burst: &Burst) -> Option<Slot> {
+    let (from, until) = (clock.instant(burst.start), clock.instant(burst.end));
+    (from < until).then_some(Slot { from, until, slowdown: burst.slowdown })
+}
+
+/// Adds the degraded stretches of a core, and returns what it did in the others.
+fn read(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
+    let mut healthy = Samples::default();
+    for slot in &reading.slots {
+        let (length, had) = (slot.until - slot.from, slot.had.as_secs_f64());
+        let pace = slot.done.as_secs_f64() / had;
+        if slot.asked == 1.0 {
+            if slot.had >= TELLING {
+                healthy.add(&Samples::one(pace));
+            }
+        } else if had >= WORKED * length.as_secs_f64() {
+            work.slot(slot.asked, length.as_secs_f64() * speed, pace);
+        }
+    }
+    healthy
+}

@@ -1,0 +1,63 @@
+//! `[run.real]`: copies that burn real cores.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
+/// measured in seconds of that CPU when it is left alone, and interference takes the CPU away from it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RealSection {
+    /// What copies do.
+    pub kernel: Kernel,
+    /// What slows a core down.
+    pub degrade: Degrade,
+    /// CPUs of each host that no emulated core takes: the lowest that the process may run on. Schedulers and node
+    /// managers come before copies wherever they meet, so none is needed; one keeps copies from being interrupted.
+    pub spare: u32,
+}
+
+/// What a copy does with its core.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kernel {
+    /// Hashes: arithmetic that stays in the core's registers.
+    #[default]
+    Hash,
+    /// Streams through more memory than any cache holds.
+    Memory,
+    /// Walks through what the core's own cache just holds.
+    Cache,
+    /// Nothing: copies are timed, as without `[run.real]`.
+    None,
+}
+
+/// What slows a core down.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Degrade {
+    /// Another thread that takes the CPU for its part of every few milliseconds. Needs no privileges.
+    #[default]
+    Threads,
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hash => "hash",
+            Self::Memory => "memory",
+            Self::Cache => "cache",
+            Self::None => "none",
+        })
+    }
+}
+
+impl fmt::Display for Degrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+        })
+    }
+}
