@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct RealWork {
     /// What copies did with their cores: `hash`, `memory` or `cache`.
     pub kernel: String,
-    /// What slowed cores down: `threads`.
+    /// What slowed cores down: `threads` or `quota`.
     pub degrade: String,
     /// The cores, by number.
     pub cores: Vec<RealCore>,

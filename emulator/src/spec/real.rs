@@ -41,6 +41,8 @@ pub enum Degrade {
     /// Another thread that takes the CPU for its part of every few milliseconds. Needs no privileges.
     #[default]
     Threads,
+    /// A CPU quota of a control group. Needs the right to make one, and slots of 100 ms or more.
+    Quota,
 }
 
 impl fmt::Display for Kernel {
@@ -58,6 +60,7 @@ impl fmt::Display for Degrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Threads => "threads",
+            Self::Quota => "quota",
         })
     }
 }

@@ -94,6 +94,7 @@ impl Team {
         };
         let degrade = match real.degrade {
             Degrade::Threads => burn::Degrade::Threads,
+            Degrade::Quota => burn::Degrade::Quota,
         };
         let cpus = cores.iter().map(|(_, cpu)| *cpu).collect();
         let burners = Burners::start(Setup { kernel, degrade, cpus }, Box::new(finished))

@@ -13,8 +13,8 @@ use crate::transport::{Control, End, Host, Transport};
 
 /// How long agents may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a run may take from one cell to the next.
-const BETWEEN: Duration = Duration::from_secs(10);
+/// How long a run may take from one cell to the next: it may be planning, building or calibrating.
+const BETWEEN: Duration = Duration::from_secs(60);
 /// Between two looks at whether a cell has begun.
 const LOOK: Duration = Duration::from_millis(100);
 
