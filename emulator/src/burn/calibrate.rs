@@ -50,9 +50,9 @@ impl Pace {
         ((work.as_nanos() as f64 * self.rounds_per_ns) as u64).clamp(1, super::desk::MOST)
     }
 
-    /// Rounds as work.
+    /// Rounds as work, rounded up: none only if there are none.
     pub(super) fn work(self, rounds: u64) -> Duration {
-        Duration::from_nanos(self.ns(rounds) as u64)
+        Duration::from_nanos(self.ns(rounds).ceil() as u64)
     }
 
     /// Rounds as nanoseconds of work.

@@ -188,6 +188,19 @@ struct Core {
     competitor: Option<JoinHandle<Option<Account>>>,
 }
 
+impl Degrade {
+    /// Whether this process may slow cores down so.
+    ///
+    /// # Errors
+    /// Why not, and what to do.
+    pub fn check(self) -> Result<(), BurnError> {
+        match self {
+            Self::Threads => Ok(()),
+            Self::Quota => Groups::make(&[]).map(drop),
+        }
+    }
+}
+
 impl Burners {
     /// Pins a burner to each CPU, calibrates all of them at once, and starts the competitors. Takes about as
     /// long as the calibration, a second, and more on a busy machine.

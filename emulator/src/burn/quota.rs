@@ -31,9 +31,11 @@ const LONGEST_US: f64 = 1e6;
 /// How long a group may take to become empty once its thread has ended.
 const EMPTYING: Duration = Duration::from_secs(2);
 /// Waits until its input ends, which it does with the process that holds the other end, and removes groups. What a
-/// terminal sends to all processes of a session does not concern it.
-const GUARD: &str = "trap '' HUP INT TERM; cat > /dev/null; n=0; for group; do \
-     while [ -d \"$group\" ] && [ $n -lt 100 ]; do rmdir \"$group\" 2> /dev/null || sleep 0.1; n=$((n + 1)); done; done";
+/// terminal sends to all processes of a session does not concern it. A hundred rounds over those that are left: one
+/// that cannot be removed delays no other.
+const GUARD: &str = "trap '' HUP INT TERM; cat > /dev/null; n=0; while [ $# -gt 0 ] && [ $n -lt 100 ]; do \
+     for group; do shift; rmdir \"$group\" 2> /dev/null || { [ -d \"$group\" ] && set -- \"$@\" \"$group\"; }; done; \
+     [ $# -eq 0 ] || sleep 0.1; n=$((n + 1)); done";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
@@ -227,6 +229,24 @@ mod tests {
         assert_eq!(find(unified, "0::/\n"), Some((Version::Two, at("/sys/fs/cgroup/"))));
         assert_eq!(find("cgroup /c cgroup rw,cpuset,cpuacct 0 0\n", own), None, "cpuset is not cpu");
         assert_eq!(find(unified, ""), None);
+    }
+
+    #[test]
+    fn the_guard_removes_all_groups_and_one_that_is_stuck_delays_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |n: u32| folder.path().join(format!("volary-1-{n}"));
+        let groups: Vec<Group> = (0..130).map(|n| Group { version: Version::One, path: path(n) }).collect();
+        groups.iter().for_each(|group| fs::create_dir(&group.path).unwrap());
+        fs::create_dir(path(0).join("busy")).unwrap();
+        let mut guard = guard(&groups).unwrap();
+        drop(guard.stdin.take());
+        let left = || fs::read_dir(folder.path()).unwrap().count();
+        while left() > 1 {
+            assert!(guard.try_wait().unwrap().is_none(), "{} are left", left());
+        }
+        fs::remove_dir(path(0).join("busy")).unwrap();
+        guard.wait().unwrap();
+        assert_eq!(left(), 0);
     }
 
     /// A made-up group: what is written where.

@@ -1,6 +1,6 @@
 //! A host's part in a unit: its shard, and links to the other hosts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::io;
 use std::rc::Rc;
@@ -111,6 +111,7 @@ impl Part<'_> {
             desk: Rc::clone(&self.desk),
             words: self.words.clone(),
             active: RefCell::default(),
+            count: Cell::default(),
         }
     }
 

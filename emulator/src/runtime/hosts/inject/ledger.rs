@@ -2,7 +2,7 @@
 
 use volary_actors::base::Time;
 
-use super::stage::profile;
+use super::stage::{MOST, profile};
 use crate::cores::Injection;
 use crate::results::{Applied, Injected};
 use crate::runtime::closing::Disturbed;
@@ -32,7 +32,11 @@ impl Ledger {
     ) -> Result<(), String> {
         let Notice { id, seed, targets, cores, from, until, .. } = notice;
         let profile = profile(&notice.profile)?;
-        if cores.last().is_none_or(|last| last >= world.layout().workers()) || from > until {
+        let told = |entry: &&Entry| entry.host == host;
+        let many = self.0.iter().filter(told).count() >= MOST;
+        let again = self.0.iter().filter(told).any(|entry| entry.id == id);
+        let nowhere = cores.last().is_none_or(|last| last >= world.layout().workers());
+        if many || again || nowhere || from > until {
             return Err("it tells of an injection that cannot be".to_owned());
         }
         let injection = Injection { profile, seed, cores, from, until };

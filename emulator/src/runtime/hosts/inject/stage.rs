@@ -1,6 +1,6 @@
 //! A unit on an agent, as injectors meet it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
@@ -20,8 +20,12 @@ use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::world::World;
 
-/// Injections that a unit takes at most: each is looked at whenever a copy begins.
-const MOST: usize = 1000;
+/// Injections that a unit takes at most: each is looked at whenever a copy begins, and those of some profiles remember
+/// something of every core.
+pub(super) const MOST: usize = 100;
+/// Targets of an injection at most, and bytes of each: they are looked up while the emulation goes on.
+const TARGETS: usize = 1000;
+const TARGET: usize = 200;
 
 /// Slots that a second of work may take: they are looked at one by one whenever a copy begins.
 const MOST_STRETCHES: f64 = 1e7;
@@ -42,6 +46,8 @@ pub(in crate::runtime::hosts) struct Stage {
     pub(in crate::runtime::hosts) words: mpsc::Sender<Word>,
     /// Until when what rules now is to rule.
     pub(in crate::runtime::hosts) active: RefCell<BTreeMap<u64, Time>>,
+    /// Injections so far.
+    pub(in crate::runtime::hosts) count: Cell<usize>,
 }
 
 /// Why something cannot be done, and whether whoever asks is to blame.
@@ -61,6 +67,12 @@ impl Stage {
 
     /// Which cores some targets stand for.
     pub(super) fn aim(&self, targets: &[String]) -> Result<Aimed, Refusal> {
+        if targets.len() > TARGETS || targets.iter().any(|target| target.len() > TARGET) {
+            let why = format!(
+                "more than {TARGETS} targets, or one of more than {TARGET} bytes: name ranges or racks"
+            );
+            return Err((true, why));
+        }
         let (machines, layout) = (self.world.machines(), self.world.layout());
         let mut cores = CoreSet::default();
         for text in targets {
@@ -91,14 +103,6 @@ impl Stage {
     /// Has a profile rule, and tells the controller. Returns the injection's number, and from when.
     pub(super) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
         let profile = profile(&dose.profile).map_err(|why| (true, format!("the profile: {why}")))?;
-        if profile.stretches_of_work() > MOST_STRETCHES {
-            let why = format!(
-                "a second of work would take {:.0e} slots of this profile, more than can be looked at while a run \
-                 goes on: make slots longer or the slowdown less",
-                profile.stretches_of_work()
-            );
-            return Err((true, why));
-        }
         if dose.cores.is_empty() || dose.cores.intersection(&self.held) != dose.cores {
             return Err((true, format!("this host holds cores {}, not all of {}", self.held, dose.cores)));
         }
@@ -111,16 +115,19 @@ impl Stage {
         if self.active.borrow().contains_key(&dose.id) {
             return Err((true, "it is injected already".to_owned()));
         }
+        // Before anything is changed: an injection that is refused leaves nothing behind, and one that rules is told.
+        if self.count.get() >= MOST {
+            return Err((false, format!("this cell was injected into {MOST} times")));
+        }
+        let room = self.words.try_reserve();
+        let room = room.map_err(|_| (false, "the controller does not keep up, or is gone".to_owned()))?;
+        self.count.set(self.count.get() + 1);
         let over = |_| (false, UNIT_OVER.to_owned());
         let Dose { seed, from, until, .. } = *dose;
         let injection = Box::new(Injection { profile, seed, cores: dose.cores.clone(), from, until });
         let (done, begun) = oneshot::channel();
         self.desk.change(Change::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
-        if number >= MOST {
-            self.lift(number, &dose.cores).await;
-            return Err((false, format!("this cell was injected into {MOST} times")));
-        }
         self.active.borrow_mut().insert(dose.id, until);
         tracing::info!("interference is injected into cores {} from {from}", dose.cores);
         let notice = Notice {
@@ -132,8 +139,7 @@ impl Stage {
             from,
             until,
         };
-        let told = self.words.send(Word::Injected(Box::new(notice))).await;
-        told.map_err(|_| (false, "the controller is gone".to_owned()))?;
+        room.send(Word::Injected(Box::new(notice)));
         Ok((number, from))
     }
 
@@ -165,8 +171,17 @@ impl Stage {
     }
 }
 
-/// Reads a profile that needs no file.
+/// Reads a profile that needs no file, and can be followed while a run goes on.
 pub(in crate::runtime::hosts) fn profile(text: &str) -> Result<Profile, String> {
     let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
-    table.load(&Files::of_pack(Pack::default()), Path::new("")).map_err(|error| error.to_string())
+    let profile =
+        table.load(&Files::of_pack(Pack::default()), Path::new("")).map_err(|error| error.to_string())?;
+    let stretches = profile.stretches_of_work();
+    if stretches > MOST_STRETCHES {
+        return Err(format!(
+            "a second of work would take {stretches:.0e} slots of this profile, more than can be looked at while a run \
+             goes on: make slots longer or the slowdown less"
+        ));
+    }
+    Ok(profile)
 }
