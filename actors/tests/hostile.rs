@@ -245,7 +245,8 @@ impl<'a> Chaos<'a> {
         match self.below(36) {
             0 => Job::Submit { job, round: any }.into(),
             1 => Job::Finished { job }.into(),
-            2 | 3 => Launch::Row(row).into(),
+            2 => Launch::Row(row).into(),
+            3 => Launch::Task { copy, at: self.now + span }.into(),
             4 | 5 => Launch::Completed { copy }.into(),
             6 => Launch::Drop(Tasks { job, base: group, len: any, below: any }).into(),
             7 => Probe::Reserve { job, group, count: any, repair }.into(),

@@ -263,6 +263,47 @@ fn a_part_that_is_late_is_not_lost() {
     }
 }
 
+/// Nodes that crash and are back before or after anybody noticed, nodes and schedulers that cannot reach each other,
+/// streams that lose one transmission in fifty: once all that is over, nobody is wrong by a nanosecond.
+#[test]
+fn what_heals_leaves_no_error_behind() {
+    let faults = [
+        "crash = { who = [\"nodes:2-4\"], at = \"20s\", for = \"1500ms\" }",
+        "crash = { who = [\"node:5\"], at = \"40s\", for = \"20s\" }",
+        "partition = { a = [\"scheduler:1\"], b = [\"nodes:6-9\"], at = \"70s\", for = \"25s\" }",
+        "partition = { a = [\"scheduler:0\"], b = [\"scheduler:2\", \"node:1\"], at = \"110s\", for = \"15s\" }",
+    ];
+    let faults: String = faults.iter().map(|fault| format!("[[network.fault]]\n{fault}\n")).collect();
+    let policies = [
+        "",
+        "batch = false",
+        "decision_per_job = \"20ms\", decision_per_task = \"40ms\"",
+        "update_delay = \"300ms\", order = \"srjf\"",
+    ];
+    for policy in policies {
+        let file = text(4, 15, 300, 5, "500ms", "{ exponential = { mean = \"50ms\" } }", policy)
+            .replace("[[policy]]", &format!("loss = 0.02\n{faults}[[policy]]"));
+        let rest = at_rest(&file, 60);
+        assert!(rest.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {rest:?}");
+    }
+}
+
+/// What a scheduler had not told when it crashed nobody hears, though nodes tell that it is gone: others believe too
+/// little, until nodes report.
+#[test]
+fn news_dies_with_its_maker() {
+    let rest = |repair: &str| {
+        let policy = format!("batch = false, update_delay = \"2s\"{repair}");
+        let who = "\"scheduler:1\", \"scheduler:2\", \"scheduler:3\"";
+        let fault = format!("[[network.fault]]\ncrash = {{ who = [{who}], at = \"60s\", for = \"5s\" }}");
+        let file = text(4, 15, 300, 5, "500ms", "\"5ms\"", &policy);
+        at_rest(&file.replace("[[policy]]", &format!("{fault}\n[[policy]]")), 60)
+    };
+    let (lost, cured) = (rest(""), rest(", repair = \"3s\""));
+    assert!(lost.iter().any(|&(work, truth, _)| work < truth), "{lost:?}");
+    assert!(cured.iter().all(|&(work, truth, _)| (work, truth) == (0, 0)), "{cured:?}");
+}
+
 /// A node runs as many tasks at once as its CPU and memory hold, and nodes may differ.
 #[test]
 fn nodes_hold_what_fits_on_them() {

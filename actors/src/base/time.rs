@@ -108,6 +108,14 @@ impl Sub for Time {
     }
 }
 
+impl Span {
+    /// As a change of work, ns; what is too long for that is the most there is.
+    #[must_use]
+    pub fn signed(self) -> i64 {
+        i64::try_from(self.0).unwrap_or(i64::MAX)
+    }
+}
+
 impl Add for Span {
     type Output = Self;
     fn add(self, other: Self) -> Self {

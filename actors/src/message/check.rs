@@ -148,6 +148,9 @@ mod tests {
             world.only(&[], &[], Probe::Grant { row: bad, group: 0 });
         }
         world.only(&[], &[], Launch::Row(Row { job: NONE, ..row(0, 1, 0) }));
+        let task = |index| Launch::Task { copy: JOB.task(index).copy(0), at: Time(u64::MAX) };
+        world.only(&up, &down, task(3));
+        world.only(&[], &[], task(4));
         for width in [0, 3, u16::MAX] {
             world.only(&[], &[], Launch::Row(Row { width, ..row(0, 2, 0) }));
         }

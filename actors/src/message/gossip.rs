@@ -64,7 +64,8 @@ pub struct Ended {
     pub number: u32,
     /// What its task was estimated at.
     pub estimate: Span,
-    /// When the task came to the node; where schedulers keep clocks, when it began to run.
+    /// When its placement was decided, so that both are judged alike; where schedulers keep clocks, when it began to
+    /// run.
     pub since: Time,
 }
 

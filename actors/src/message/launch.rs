@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Conversation;
 use super::check::Envelope;
-use crate::base::{Class, CopyId, JobId, TaskId};
+use crate::base::{Class, CopyId, JobId, TaskId, Time};
 
 /// Tasks that one server runs in turn: the first `width` of the `len` tasks of a job from `base` on, rotated
 /// left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
@@ -93,6 +93,13 @@ pub enum Launch {
     },
     /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
     Drop(Tasks),
+    /// Scheduler → node: queue this task, a row of one. What is told of its end is judged by when this was decided.
+    Task {
+        /// Which copy.
+        copy: CopyId,
+        /// When it was decided.
+        at: Time,
+    },
 }
 
 impl Conversation for Launch {
@@ -100,7 +107,7 @@ impl Conversation for Launch {
         &[("launch.row", Class::Stream), ("launch.completed", Class::Stream), ("launch.drop", Class::Stream)];
     fn variant(&self) -> u8 {
         match self {
-            Self::Row(_) => 0,
+            Self::Row(_) | Self::Task { .. } => 0,
             Self::Completed { .. } => 1,
             Self::Drop(_) => 2,
         }
@@ -111,6 +118,7 @@ impl Conversation for Launch {
             Self::Row(row) => envelope.downwards() && envelope.has_row(&row),
             Self::Completed { copy } => envelope.upwards() && envelope.has_task(copy.task),
             Self::Drop(tasks) => envelope.downwards() && envelope.has_tasks(tasks),
+            Self::Task { copy, .. } => envelope.downwards() && envelope.has_task(copy.task),
         }
     }
 }

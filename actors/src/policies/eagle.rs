@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::node::Node;
+use super::yaq_d::check_bypass;
 use super::{Policy, Seat, positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -79,10 +80,7 @@ impl Policy for Eagle {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_probes(self.big_partition, self.probe_ratio, self.probe_timeout)?;
-        if !(self.bypass >= 0.0 && self.bypass.is_finite()) {
-            return Err(format!("bypass: must be a number from 0 on, not {}", self.bypass));
-        }
-        Ok(())
+        check_bypass(self.bypass)
     }
 
     fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {

@@ -1,4 +1,7 @@
 //! The default scheduler of Kubernetes: one queue, no queues at nodes, and retries.
+//!
+//! After a failover there may be two: jobs that the second one has stay there when the first is back, and neither
+//! knows what the other bound. Nodes then queue what both sent.
 
 mod nodes;
 mod pending;
@@ -206,13 +209,14 @@ impl Scheduler {
     }
 
     fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
+        if !self.release(node, row.copy(0), fx) {
+            // The node was reported down meanwhile, and what it had is tried again already.
+            return;
+        }
         let number = fx.layout().node_number(node);
         self.nodes.avoid(number, true);
         fx.arm(Timer::Tick(NODES + number), AVOIDED);
-        // Unless the node was reported down meanwhile, and what it had is tried again already.
-        if self.release(node, row.copy(0), fx) {
-            self.again(row.copy(0).task, fx);
-        }
+        self.again(row.copy(0).task, fx);
         self.work(fx);
     }
 

@@ -31,7 +31,8 @@ pub struct Murmuration {
     /// Which job a scheduler takes first, and which task a node.
     pub order: Order,
     /// Tell the others once for each job instead of once for each task. The paper's simulator does, its
-    /// prototype does not.
+    /// prototype does not. What a scheduler has not told when it crashes nobody hears, but the ends of what it placed
+    /// are told: others believe too little of these nodes until a report (`repair`).
     pub batch: bool,
     /// What nodes are compared by.
     pub wait: Wait,
@@ -39,7 +40,8 @@ pub struct Murmuration {
     pub decision_per_job: Span,
     /// Time it thinks about each task. Section 6.2.4 uses 5 ms.
     pub decision_per_task: Span,
-    /// How long news lies before it is spread, beyond what the network takes (section 6.2.3).
+    /// How long news lies before it is spread, beyond what the network takes (section 6.2.3). What lies there when its
+    /// maker crashes is gone, as with `batch`.
     pub update_delay: Span,
     /// How news travels.
     pub spread: Spread,

@@ -69,10 +69,31 @@ impl CellRecord {
     }
 }
 
-/// A look at caches: when, mean age of the oldest news not taken in, mean size of the error (all s), and news
-/// not taken in by a scheduler.
+/// A look at caches, as a short JSON array in this order.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Look(pub f64, pub f64, pub f64, pub f64);
+#[serde(from = "[f64; 4]", into = "[f64; 4]")]
+pub struct Look {
+    /// When, s.
+    pub time: f64,
+    /// Mean age of the oldest news not taken in, s.
+    pub age: f64,
+    /// Mean size of the error, s of work.
+    pub error: f64,
+    /// News not taken in by a scheduler.
+    pub in_flight: f64,
+}
+
+impl From<[f64; 4]> for Look {
+    fn from([time, age, error, in_flight]: [f64; 4]) -> Self {
+        Self { time, age, error, in_flight }
+    }
+}
+
+impl From<Look> for [f64; 4] {
+    fn from(look: Look) -> Self {
+        [look.time, look.age, look.error, look.in_flight]
+    }
+}
 
 /// The means over the schedulers that were looked at at the same time.
 fn looks(rows: &[StalenessRow]) -> Vec<Look> {
@@ -80,9 +101,11 @@ fn looks(rows: &[StalenessRow]) -> Vec<Look> {
     let mean = |looks: &[StalenessRow], of: fn(&StalenessRow) -> f64| {
         looks.iter().map(of).sum::<f64>() / looks.len() as f64
     };
-    let look = |looks: &[StalenessRow]| {
-        let in_flight = mean(looks, |look| look.in_flight as f64);
-        Look(looks[0].time, mean(looks, |look| look.age), mean(looks, |look| look.error), in_flight)
+    let look = |looks: &[StalenessRow]| Look {
+        time: looks[0].time,
+        age: mean(looks, |look| look.age),
+        error: mean(looks, |look| look.error),
+        in_flight: mean(looks, |look| look.in_flight as f64),
     };
     at_once.map(look).collect()
 }

@@ -7,7 +7,12 @@
 //!
 //! Every decision of every scheduler is measured. Between decisions some schedulers and nodes are looked at,
 //! at equal distances in time; when a run turns out long, every second look is dropped and the distance
-//! doubled. Under crashes the error stays exact, ages are those of news that can still arrive.
+//! doubled.
+//!
+//! Crashes blur it. Whoever copies a cache counts as having all news made before, so ages and news under way are a
+//! little low for a while; what takes a placement back is not counted as under way; a scheduler that is down is
+//! looked at as it last was; an extra copy of a finished task stays in the truth if its node crashes. Where clocks are
+//! compared (`wait = "clock"`), news still adds up by work.
 
 use std::collections::VecDeque;
 
@@ -96,16 +101,13 @@ pub struct Tracker<'a> {
     books: Option<Box<Books>>,
 }
 
-fn ns(span: Span) -> i64 {
-    i64::try_from(span.0).unwrap_or(i64::MAX)
-}
-
 fn seconds(ns: i64) -> f64 {
     ns as f64 * 1e-9
 }
 
 impl<'a> Tracker<'a> {
-    /// Nothing yet; once a cache is used, looks every so often, or never if that is zero.
+    /// Nothing yet; once a cache is used, looks every so often. If that is zero it never does, and decisions are all
+    /// that is measured.
     #[must_use]
     pub fn new(layout: &'a Layout, workload: &'a Workload, every: Span) -> Self {
         Self { layout, workload, every, books: None }
@@ -114,7 +116,7 @@ impl<'a> Tracker<'a> {
     /// Whether notes of this scheduler must come in order of time.
     #[must_use]
     pub const fn watches(&self, scheduler: u32) -> bool {
-        Watch::new(self.layout).has(scheduler)
+        self.every.0 > 0 && Watch::new(self.layout).has(scheduler)
     }
 
     /// The books, brought up to `now`; `None` if no cache is in use.
@@ -131,7 +133,11 @@ impl<'a> Tracker<'a> {
         if self.books.is_none() {
             let every = self.every;
             let next = if every == Span::ZERO { Time::MAX } else { now };
-            self.books = Some(Box::new(Books::new(self.layout, self.workload.jobs(), next)));
+            let mut books = Books::new(self.layout, self.workload.jobs(), next);
+            if every == Span::ZERO {
+                books.views.clear();
+            }
+            self.books = Some(Box::new(books));
         }
     }
 
@@ -147,7 +153,7 @@ impl<'a> Tracker<'a> {
         self.open(now);
         let Some(by) = self.scheduler(who) else { return };
         let (job, index) = (copy.task.job, copy.task.index as usize);
-        let (tasks, estimate) = (self.workload.tasks(job), ns(self.workload.job_estimate(job)));
+        let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         if let Some(books) = self.at(now) {
             books.decided(node, believed);
             let place = books.place(job, index, tasks);
@@ -167,15 +173,16 @@ impl<'a> Tracker<'a> {
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index as usize);
-        let (tasks, estimate) = (self.workload.tasks(job), ns(self.workload.job_estimate(job)));
+        let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         let node = self.layout.node_of_core(core);
         if let Some(books) = self.at(now) {
             let place = books.place(job, index, tasks);
             if *place == node {
                 *place = NOWHERE;
                 books.truth.add(node, -estimate);
+                // Of a copy that was given up, and placed again, nobody counts the end.
+                books.made(now, None, node, -estimate);
             }
-            books.made(now, None, node, -estimate);
         }
     }
 

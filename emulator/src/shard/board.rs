@@ -14,7 +14,7 @@ use volary_actors::message::Message;
 
 use super::{Observer, Parts, Resident, Shard};
 
-/// What is up when the slowest must read and the board is wiped: 40 bytes each.
+/// What is up when the slowest must read and the board is wiped: 48 bytes each.
 const FULL: usize = 1 << 20;
 
 /// A message to everybody, and when it arrived.
@@ -24,6 +24,8 @@ struct Post {
     from: ActorId,
     msg: Message,
 }
+
+const _: () = assert!(size_of::<Post>() == 48, "what a full board takes is counted in posts");
 
 /// What was told, in order of arrival, and how far each scheduler has read.
 #[derive(Debug)]

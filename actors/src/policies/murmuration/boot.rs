@@ -3,6 +3,9 @@
 //! It asks two random schedulers and takes the first answer that is whole. On a timeout it asks two others,
 //! until everybody was asked; then it begins with an empty cache. Whoever has none yet does not answer. News
 //! that comes meanwhile is kept, and counted after the copy.
+//!
+//! It counts as up from its restart on, so jobs come before it has a cache, and wait; in the paper it joins only then.
+//! A question waits, as news does, while whoever is asked places the job in hand.
 
 use crate::base::{ActorId, Span, Time};
 use crate::machine::{Effects, Timer};

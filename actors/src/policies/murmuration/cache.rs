@@ -24,6 +24,8 @@ pub(super) struct Cache {
     /// nodes do not tell.
     told: Vec<Time>,
     sent: Vec<u32>,
+    /// Nodes that are down.
+    down: Vec<u32>,
     watched: bool,
     /// The number of this scheduler.
     me: u32,
@@ -36,11 +38,6 @@ pub(super) struct Report {
     pub(super) at: Time,
     pub(super) number: u32,
     pub(super) came: u32,
-}
-
-/// A span as a change of work.
-pub(super) fn signed(span: Span) -> i64 {
-    i64::try_from(span.0).unwrap_or(i64::MAX)
 }
 
 impl Cache {
@@ -62,6 +59,7 @@ impl Cache {
             since: times(seat.lossy),
             told: times(repaired),
             sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
+            down: Vec::new(),
             watched: seat.watched,
             me: seat.index,
         }
@@ -70,30 +68,50 @@ impl Cache {
     /// The node to place a task on, and what is expected before it, ns of work.
     pub(super) fn choose(&mut self, fx: &mut Effects<'_>) -> Option<(u32, i64)> {
         let node = self.waits.pick(fx.rng())?;
+        Some((node, self.work(node, fx)))
+    }
+
+    /// What is expected at a node, ns of work.
+    fn work(&self, node: u32, fx: &Effects<'_>) -> i64 {
         let work = self.waits.work(node);
         if !self.clock {
-            return Some((node, work));
+            return work;
         }
         let wait = work.saturating_sub(instant(fx.now())).max(0);
-        Some((node, wait.saturating_mul(i64::from(fx.layout().cores(node)))))
+        wait.saturating_mul(i64::from(fx.layout().cores(node)))
     }
 
     /// Adds a task of our own.
     pub(super) fn place(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
-        let estimate = signed(fx.catalog().job_estimate(job));
+        let estimate = fx.catalog().job_estimate(job).signed();
         self.change(node, estimate, fx.now(), fx.layout());
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent += 1);
     }
 
-    /// Takes back a task of our own.
-    pub(super) fn withdraw(&mut self, node: u32, job: JobId, fx: &mut Effects<'_>) {
-        let estimate = signed(fx.catalog().job_estimate(job));
-        self.learn(node, -estimate, fx.now(), fx);
+    /// Takes back a task of our own that was placed at `at` and never reached its node.
+    pub(super) fn withdraw(&mut self, node: u32, job: JobId, at: Time, fx: &mut Effects<'_>) {
+        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
+        let estimate = fx.catalog().job_estimate(job).signed();
+        self.learn(node, -estimate, at, fx);
     }
 
-    /// A task came back from a node that it never reached.
-    pub(super) fn came_back(&mut self, node: u32) {
-        self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
+    /// Whether what was decided at `at` still counts: the node has not crashed since.
+    pub(super) fn counts(&self, node: u32, at: Time) -> bool {
+        self.since.get(node as usize).is_none_or(|&since| at >= since)
+    }
+
+    /// A node cannot be reached, and is no choice for a while; whether that is new.
+    pub(super) fn avoid(&mut self, node: u32) -> bool {
+        let new = self.waits.reaches(node);
+        self.waits.reach(node, false);
+        new
+    }
+
+    /// A node that was avoided may be tried again, unless it is down.
+    pub(super) fn try_again(&mut self, node: u32) {
+        if !self.down.contains(&node) {
+            self.waits.reach(node, true);
+        }
     }
 
     /// Takes in news, unless it was heard before: then `false`.
@@ -111,20 +129,7 @@ impl Cache {
     /// Takes in news.
     #[inline]
     fn apply(&mut self, news: Gossip, fx: &mut Effects<'_>) {
-        match news {
-            Gossip::Ended(news) | Gossip::EndedRumour(news) => {
-                self.learn(news.node, -signed(news.estimate), news.since, fx);
-            }
-            Gossip::Placed(news) => {
-                let change = placed(&news, fx);
-                news.nodes().for_each(|node| self.learn(node, change, news.at, fx));
-            }
-            Gossip::Ask { .. }
-            | Gossip::Answer { .. }
-            | Gossip::Entry { .. }
-            | Gossip::Heard { .. }
-            | Gossip::Backlog { .. } => {}
-        }
+        changes(&news, fx, |node, change, at, fx| self.learn(node, change, at, fx));
     }
 
     fn learn(&mut self, node: u32, change: i64, at: Time, fx: &mut Effects<'_>) {
@@ -136,7 +141,7 @@ impl Cache {
     /// Changes what is expected at a node; `false` if the change is about an earlier life of it.
     #[inline]
     fn change(&mut self, node: u32, change: i64, at: Time, layout: &Layout) -> bool {
-        if self.since.get(node as usize).is_some_and(|&since| at < since) {
+        if !self.counts(node, at) {
             return false;
         }
         if self.clock {
@@ -162,7 +167,7 @@ impl Cache {
             return;
         }
         *told = at;
-        let work = signed(work);
+        let work = work.signed();
         let value = if self.clock {
             instant(at).saturating_add(work / i64::from(fx.layout().cores(node)))
         } else {
@@ -177,12 +182,14 @@ impl Cache {
     /// A node crashed: nothing is placed there until it is back.
     pub(super) fn down(&mut self, node: u32, fx: &mut Effects<'_>) {
         self.waits.reach(node, false);
+        self.down.push(node);
         self.renew(node, fx);
     }
 
     /// A node is back.
     pub(super) fn up(&mut self, node: u32, fx: &mut Effects<'_>) {
         self.waits.reach(node, true);
+        self.down.retain(|&down| down != node);
         self.renew(node, fx);
     }
 
@@ -201,13 +208,18 @@ impl Cache {
         }
     }
 
-    /// What an answer says of every node and maker: what is expected, since when, and which news that contains.
-    pub(super) fn copy(&self, own: u32, fx: &Effects<'_>) -> Vec<Gossip> {
+    /// What an answer says of every node and maker: what is expected, since when, and which news that contains. Clocks
+    /// do not add up, so with `wait = "clock"` what was heard early is taken out but roughly.
+    pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
         for news in self.heard.iter().flat_map(Heard::early) {
             // The copy contains it as little as what its maker made before.
-            changes(news, fx, |node, change| early[node as usize] += change);
+            changes(news, fx, |node, change, at, _| {
+                if self.counts(node, at) {
+                    early[node as usize] += change;
+                }
+            });
         }
         let since = |node: u32| self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
         let entries = (0..nodes).map(|node| {
@@ -239,10 +251,9 @@ impl Cache {
                 *since = known.max(*since);
                 stale
             });
-            let work = if stale { 0 } else { wait };
-            self.waits.set(node, work);
+            self.waits.set(node, if stale { 0 } else { wait });
             if self.watched {
-                fx.note(Note::Believes { node, work, at: fx.now() });
+                fx.note(Note::Believes { node, work: self.work(node, fx), at: fx.now() });
             }
         }
     }
@@ -255,19 +266,21 @@ fn instant(at: Time) -> i64 {
 
 /// What a task of this news adds to its node.
 fn placed(news: &Placed, fx: &Effects<'_>) -> i64 {
-    let estimate = signed(fx.catalog().job_estimate(news.job));
+    let estimate = fx.catalog().job_estimate(news.job).signed();
     if news.form == Form::Withdrawn { -estimate } else { estimate }
 }
 
-/// The changes that news brings.
-fn changes(news: &Gossip, fx: &Effects<'_>, mut change: impl FnMut(u32, i64)) {
-    match news {
+/// The changes that news brings: node, work and when it was decided.
+#[inline]
+fn changes(news: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64, Time, &mut Effects<'_>)) {
+    match *news {
         Gossip::Placed(news) => {
-            let each = placed(news, fx);
-            news.nodes().for_each(|node| change(node, each));
+            let each = placed(&news, fx);
+            news.nodes().for_each(|node| change(node, each, news.at, fx));
         }
-        Gossip::Ended(Ended { node, estimate, .. }) | Gossip::EndedRumour(Ended { node, estimate, .. }) => {
-            change(*node, -signed(*estimate));
+        Gossip::Ended(Ended { node, estimate, since, .. })
+        | Gossip::EndedRumour(Ended { node, estimate, since, .. }) => {
+            change(node, -estimate.signed(), since, fx);
         }
         Gossip::Ask { .. }
         | Gossip::Answer { .. }

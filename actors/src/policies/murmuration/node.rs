@@ -8,7 +8,7 @@ use super::{Murmuration, Order, Wait};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Ended, Gossip, Launch, Message, Row};
+use crate::message::{Core, Ended, Gossip, Launch, Message};
 use crate::policies::Seat;
 
 /// The tick at which the node tells what it has.
@@ -20,7 +20,8 @@ struct Waiting {
     /// Its estimate where that counts, when its job arrived, how many came here before.
     order: (Span, Time, u64),
     estimate: Span,
-    came: Time,
+    /// When it was decided to place it here.
+    at: Time,
     from: ActorId,
     copy: CopyId,
 }
@@ -36,7 +37,7 @@ impl Running {
     const fn since(&self, wait: Wait) -> Time {
         match wait {
             Wait::Clock => self.began,
-            Wait::PerCore | Wait::Work => self.task.came,
+            Wait::PerCore | Wait::Work => self.task.at,
         }
     }
 }
@@ -75,26 +76,20 @@ impl Node {
         }
     }
 
-    fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
+    /// A task to be queued. One that was sent to an earlier life of this node is placed anew when its scheduler hears
+    /// of the crash, and is run twice: no clock says for sure which life it was meant for.
+    fn task(&mut self, from: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if let Role::Scheduler(by) = fx.layout().role(from)
             && let Some(came) = self.from.get_mut(by as usize)
         {
-            *came = came.saturating_add(row.len.into());
+            *came = came.saturating_add(1);
         }
-        let (catalog, job) = (fx.catalog(), row.job);
+        let (catalog, job) = (fx.catalog(), copy.task.job);
         let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
         let first = if self.order == Order::Srjf { estimate } else { Span::ZERO };
-        for position in 0..row.width {
-            self.came += 1;
-            let order = (first, created, self.came);
-            self.queue.push(Reverse(Waiting {
-                order,
-                estimate,
-                came: fx.now(),
-                from,
-                copy: row.copy(position),
-            }));
-        }
+        self.came += 1;
+        let order = (first, created, self.came);
+        self.queue.push(Reverse(Waiting { order, estimate, at, from, copy }));
         self.fill(fx);
     }
 
@@ -141,7 +136,7 @@ impl Node {
         self.queue.retain(|Reverse(task)| {
             let keep = task.from != scheduler;
             if !keep {
-                gone.push((task.estimate, task.came));
+                gone.push((task.estimate, task.at));
             }
             keep
         });
@@ -179,7 +174,7 @@ impl Machine for Node {
                 }
             }
             Input::Deliver { from, msg } => match msg {
-                Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
+                Message::Launch(Launch::Task { copy, at }) => self.task(from, copy, at, fx),
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 _ => fx.unexpected(&msg),
             },

@@ -10,13 +10,16 @@ use super::{Murmuration, Order};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
-use crate::message::{Form, Gossip, Job, Launch, Message, Placed, Row};
+use crate::message::{Form, Gossip, Job, Launch, Message, Placed};
 use crate::policies::Seat;
 use crate::roles::jobs::{Completion, JobTable, Open};
-use crate::roles::returned;
+use crate::roles::{AVOIDED, returned};
 
 /// The tick at which a decision is made.
 const DECIDE: u32 = 0;
+
+/// From here on, ticks name nodes that may be tried again.
+const NODES: u32 = 4;
 
 /// A task that has no node.
 const NOWHERE: u32 = Placed::NOBODY;
@@ -25,8 +28,8 @@ const NOWHERE: u32 = Placed::NOBODY;
 #[derive(Debug)]
 struct Tasks {
     open: Open,
-    /// Node of each task.
-    nodes: Vec<u32>,
+    /// Node of each task, and the attempt that went there.
+    nodes: Vec<(u32, u32)>,
     /// Tasks that were placed, or would have been had a node been alive: the first ones.
     decided: u32,
 }
@@ -41,8 +44,8 @@ struct Desk {
     batch: bool,
     cache: Cache,
     teller: Teller,
-    /// Nodes of the tasks that were placed since the others were last told.
-    untold: Vec<u32>,
+    /// Nodes of the tasks that were placed since the others were last told, and when.
+    untold: Vec<(u32, Time)>,
 }
 
 /// A scheduler of Murmuration.
@@ -129,7 +132,7 @@ impl Scheduler {
             Order::Srjf => catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)),
         };
         self.queue.push(Reverse((first, open.spec.arrival, job)));
-        self.jobs.open(job, Tasks { open, nodes: vec![NOWHERE; tasks as usize], decided: 0 });
+        self.jobs.open(job, Tasks { open, nodes: vec![(NOWHERE, 0); tasks as usize], decided: 0 });
         self.work(fx);
     }
 
@@ -161,7 +164,8 @@ impl Scheduler {
                     continue; // by a copy of an earlier submission
                 }
                 let attempt = tasks.open.first_attempt();
-                tasks.nodes[index as usize] = self.desk.bind(job.task(index).copy(attempt), false, fx);
+                let node = self.desk.bind(job.task(index).copy(attempt), false, fx);
+                tasks.nodes[index as usize] = (node, attempt);
             }
             if (tasks.decided as usize) < tasks.nodes.len() {
                 return fx.arm(Timer::Tick(DECIDE), self.per_task);
@@ -220,38 +224,56 @@ impl Scheduler {
     }
 
     /// Places again every task, of all jobs or of one, that is `lost`.
-    fn again(&mut self, only: Option<JobId>, lost: impl Fn(u32, u32) -> bool, fx: &mut Effects<'_>) {
+    fn again(&mut self, only: Option<JobId>, lost: impl Fn(u32, (u32, u32)) -> bool, fx: &mut Effects<'_>) {
         for (job, tasks) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             for index in 0..tasks.decided {
                 if !tasks.open.is_done(index) && lost(index, tasks.nodes[index as usize]) {
                     let attempt = tasks.open.attempts(1);
-                    tasks.nodes[index as usize] = self.desk.bind(job.task(index).copy(attempt), true, fx);
+                    let node = self.desk.bind(job.task(index).copy(attempt), true, fx);
+                    tasks.nodes[index as usize] = (node, attempt);
                 }
             }
         }
     }
 
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
-        if let Message::Gossip(news) = msg {
-            return self.desk.teller.returned(to, news, fx);
+        match msg {
+            Message::Gossip(news) => self.desk.teller.returned(to, news, fx),
+            Message::Launch(Launch::Task { copy, at }) => {
+                if let Role::Node(node) = fx.layout().role(to) {
+                    self.refused(node, copy, at, fx);
+                }
+            }
+            // Nobody is sent rows.
+            _ => _ = returned(to, msg, fx),
         }
-        let Some(row) = returned(to, msg, fx) else { return };
-        let Role::Node(node) = fx.layout().role(to) else { return };
-        self.desk.cache.came_back(node);
-        let here = |tasks: &mut Tasks| {
-            tasks.nodes.get(row.base as usize) == Some(&node) && !tasks.open.is_done(row.base)
-        };
-        if self.jobs.get_mut(row.job).is_some_and(here) {
-            self.desk.withdraw(row.job, node, fx);
-            self.again(Some(row.job), |index, at| index == row.base && at == node, fx);
+    }
+
+    /// A task never reached its node: it goes to another, and this one is left alone for a while.
+    fn refused(&mut self, node: u32, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
+        if !self.desk.cache.counts(node, at) {
+            // It was forgotten, and placed again, when the node was reported down.
+            return;
         }
+        let (job, index) = (copy.task.job, copy.task.index);
+        self.desk.withdraw(job, node, at, fx);
+        if self.desk.cache.avoid(node) {
+            fx.arm(Timer::Tick(NODES + node), AVOIDED);
+        }
+        self.again(Some(job), |task, place| task == index && place == (node, copy.attempt), fx);
+    }
+
+    /// A node that could not be reached may be tried again.
+    fn try_again(&mut self, node: u32, fx: &mut Effects<'_>) {
+        self.desk.cache.try_again(node);
+        self.again(None, |_, (at, _)| at == NOWHERE, fx);
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         match fx.layout().role(actor) {
             Role::Node(node) => {
                 self.desk.cache.down(node, fx);
-                self.again(None, |_, at| at == node, fx);
+                self.again(None, |_, (at, _)| at == node, fx);
             }
             Role::Scheduler(_) => self.desk.teller.down(actor, fx.layout()),
             Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
@@ -262,7 +284,7 @@ impl Scheduler {
         match fx.layout().role(actor) {
             Role::Node(node) => {
                 self.desk.cache.up(node, fx);
-                self.again(None, |_, at| at == NOWHERE, fx);
+                self.again(None, |_, (at, _)| at == NOWHERE, fx);
             }
             Role::Scheduler(_) => self.desk.teller.up(actor, fx),
             Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
@@ -276,34 +298,44 @@ impl Desk {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
         fx.note(Note::Placed { copy, node, believed });
         self.cache.place(node, copy.task.job, fx);
-        fx.send_as(repair, fx.layout().node(node), Launch::Row(Row::single(copy)));
+        let at = fx.now();
+        fx.send_as(repair, fx.layout().node(node), Launch::Task { copy, at });
         if self.batch && !repair {
-            self.untold.push(node);
+            self.untold.push((node, at));
         } else {
-            self.tell(copy.task.job, [node, NOWHERE], Form::Single, repair, fx);
+            self.tell(copy.task.job, [node, NOWHERE], at, Form::Single, repair, fx);
         }
         node
     }
 
+    /// Tells of the tasks of a job, those that were decided at once in pairs: each is judged by when it was.
     fn tell_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
-        let mut form = Form::Batch;
-        for pair in std::mem::take(&mut self.untold).chunks(2) {
-            let nodes = [pair[0], pair.get(1).copied().unwrap_or(NOWHERE)];
-            self.tell(job, nodes, form, false, fx);
+        let (mut form, untold) = (Form::Batch, std::mem::take(&mut self.untold));
+        for told in untold.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
+            let nodes = [told[0].0, told.get(1).map_or(NOWHERE, |next| next.0)];
+            self.tell(job, nodes, told[0].1, form, false, fx);
             form = Form::Rest;
         }
     }
 
-    fn tell(&mut self, job: JobId, nodes: [u32; 2], form: Form, repair: bool, fx: &mut Effects<'_>) {
+    fn tell(
+        &mut self,
+        job: JobId,
+        nodes: [u32; 2],
+        at: Time,
+        form: Form,
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
         let (number, maker) = (self.teller.number(), self.index);
-        let news = Placed { job, nodes, at: fx.now(), number, maker, form, rumour: self.teller.rumours() };
+        let news = Placed { job, nodes, at, number, maker, form, rumour: self.teller.rumours() };
         self.teller.tell(Gossip::Placed(news), repair, fx);
     }
 
     /// A task never reached its node.
-    fn withdraw(&mut self, job: JobId, node: u32, fx: &mut Effects<'_>) {
-        self.cache.withdraw(node, job, fx);
-        self.tell(job, [node, NOWHERE], Form::Withdrawn, true, fx);
+    fn withdraw(&mut self, job: JobId, node: u32, at: Time, fx: &mut Effects<'_>) {
+        self.cache.withdraw(node, job, at, fx);
+        self.tell(job, [node, NOWHERE], at, Form::Withdrawn, true, fx);
     }
 
     /// Passes on what was heard for the first time, if that is how news spreads.
@@ -330,6 +362,7 @@ impl Machine for Scheduler {
             Input::Fire(Timer::Tick(SPREAD)) => self.desk.teller.due(fx),
             Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
             Input::Fire(Timer::Tick(ANSWER)) => self.answers.due(fx),
+            Input::Fire(Timer::Tick(tick)) => self.try_again(tick - NODES, fx),
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),

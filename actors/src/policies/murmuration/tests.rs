@@ -5,7 +5,7 @@ mod faults;
 use super::*;
 use crate::base::{ActorId, JobId, Time};
 use crate::machine::{Effect, Input, Note, Timer};
-use crate::message::{Core, Ended, Form, Gossip, Job, Launch, Message, Placed, Row};
+use crate::message::{Core, Ended, Form, Gossip, Job, Launch, Message, Placed};
 use crate::scripts::{Bench, sends, tells};
 
 /// A scheduler of some, watched; job j of the bench is estimated at j seconds.
@@ -32,6 +32,11 @@ fn submit(bench: &mut Bench, job: u32) -> Vec<Effect> {
 
 fn hear(bench: &mut Bench, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
     bench.step(Input::Deliver { from, msg: msg.into() })
+}
+
+/// The first task of a job, placed at so many seconds.
+fn task(job: u32, seconds: u64) -> Launch {
+    Launch::Task { copy: JobId(job).task(0).copy(0), at: Time::ZERO + Span::from_secs(seconds) }
 }
 
 /// Where tasks were placed, and what was expected there, s.
@@ -75,15 +80,15 @@ fn figure_7_step_by_step() {
         assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [(node, 3)]);
     }
     assert_eq!(messages, 2, "a message a task to the one other scheduler");
-    // The rows reach their nodes, run, and end.
+    // The tasks reach their nodes, run, and end.
     for (to, msg) in sends(&effects) {
-        let Message::Launch(Launch::Row(row)) = msg else { panic!("{msg:?}") };
+        let Message::Launch(Launch::Task { copy, .. }) = msg else { panic!("{msg:?}") };
         let mut manager = node(&unbatched(), &layout);
         manager.me = to;
         let worker = layout.worker(0, 0);
-        assert_eq!(manager.hear(s1.me, row_of(row)), [(worker, Core::Run { copy: row.copy(0) }.into())]);
-        let done = hear(&mut manager, worker, Core::Ended { copy: row.copy(0) });
-        assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy: row.copy(0) }.into())]);
+        assert_eq!(manager.hear(s1.me, msg), [(worker, Core::Run { copy }.into())]);
+        let done = hear(&mut manager, worker, Core::Ended { copy });
+        assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy }.into())]);
         let [Message::Gossip(Gossip::Ended(news))] = tells(&done)[..] else { panic!("{done:?}") };
         assert_eq!(news.estimate, Span::from_secs(3));
         messages += told(&done, layout.schedulers());
@@ -97,10 +102,6 @@ fn figure_7_step_by_step() {
     // Both caches are empty again: one task more finds nothing anywhere.
     assert!(placements(&submit(&mut s1, 5)).iter().all(|&(_, believed)| believed == 0));
     assert!(placements(&submit(&mut s2, 5)).iter().all(|&(_, believed)| believed == 0));
-}
-
-const fn row_of(row: Row) -> Launch {
-    Launch::Row(row)
 }
 
 /// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same
@@ -223,13 +224,12 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     let mut order = Vec::new();
     for _ in 0..3 {
         let sent = sends(&s1.step(Input::Fire(Timer::Tick(0))));
-        let Message::Launch(Launch::Row(row)) = sent[0].1 else { panic!("{sent:?}") };
-        order.push(row.job.0);
+        let Message::Launch(Launch::Task { copy, .. }) = sent[0].1 else { panic!("{sent:?}") };
+        order.push(copy.task.job.0);
     }
     assert_eq!(order, [4, 2, 9], "the first was in hand when the others came");
     let mut manager = node(&config, &layout);
-    let row = |job| Launch::Row(Row::single(JobId(job).task(0).copy(0)));
-    [4, 9, 2].into_iter().for_each(|job| drop(manager.hear(s1.me, row(job))));
+    [4, 9, 2].into_iter().for_each(|job| drop(manager.hear(s1.me, task(job, 0))));
     let next = manager.ended(JobId(4).task(0).copy(0));
     let run = Core::Run { copy: JobId(2).task(0).copy(0) }.into();
     assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
@@ -313,8 +313,7 @@ fn a_backlog_repairs() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);
-    let row = |job| Launch::Row(Row::single(JobId(job).task(0).copy(0)));
-    [3, 4].into_iter().for_each(|job| drop(manager.hear(layout.scheduler(0), row(job))));
+    [3, 4].into_iter().for_each(|job| drop(manager.hear(layout.scheduler(0), task(job, 0))));
     let report = sends(&manager.step(Input::Fire(Timer::Tick(3))));
     let mut s1 = scheduler(&config, 0, &layout, 1);
     submit(&mut s1, 50);

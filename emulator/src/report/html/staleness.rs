@@ -18,9 +18,9 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
         return String::new();
     }
     let charts = [
-        plot("Age of the oldest news not taken in", "mean age", Unit::Seconds, &runs, view, |look| look.1),
-        plot("Error of the caches", "mean size of the error", Unit::Seconds, &runs, view, |look| look.2),
-        plot("News in flight", "news not taken in", Unit::Number, &runs, view, |look| look.3),
+        plot("Age of the oldest news not taken in", "mean age", Unit::Seconds, &runs, view, |look| look.age),
+        plot("Error of the caches", "mean size of the error", Unit::Seconds, &runs, view, |look| look.error),
+        plot("News in flight", "news not taken in", Unit::Number, &runs, view, |look| look.in_flight),
     ];
     let cards: String = charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect();
     format!(
@@ -46,7 +46,7 @@ fn plot(
     for run in runs.iter().filter(|run| !run.staleness.is_empty()) {
         let policy = &run.summary.policy;
         if series.iter().all(|known| known.label != *policy) {
-            let points = run.staleness.iter().map(|look| (look.0, value(look))).collect();
+            let points = run.staleness.iter().map(|look| (look.time, value(look))).collect();
             let colour = view.colour(policy);
             series.push(Series { label: policy.clone(), colour, points, ..Series::default() });
         }

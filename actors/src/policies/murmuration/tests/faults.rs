@@ -84,3 +84,86 @@ fn missed_news_is_said_again() {
     assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
     assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, news), (dead, later.1)]);
 }
+
+/// A node that is back before anybody noticed its crash gets what was sent to its earlier life. Nobody counts that
+/// any more, and nobody counts its end.
+#[test]
+fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
+    let layout = Layout::new(1, 0, [1]);
+    let (mut s1, mut back) = (scheduler(&unbatched(), 0, &layout, 1), node(&unbatched(), &layout));
+    let second = |seconds| Time::ZERO + Span::from_secs(seconds);
+    (s1.now, back.now) = (second(10), second(11));
+    s1.step(Input::Down { actor: back.me });
+    s1.step(Input::Up { actor: back.me });
+    back.step(Input::Start { epoch: 1 });
+    for (job, decided, counts) in [(3, 9, false), (4, 10, true)] {
+        assert_eq!(back.hear(s1.me, task(job, decided)).len(), 1, "it runs");
+        let done = hear(&mut back, layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
+        let [news @ Message::Gossip(Gossip::Ended(ended))] = tells(&done)[..] else { panic!("{done:?}") };
+        assert_eq!(ended.since, second(decided));
+        let expected = if counts { vec![(0, -i64::from(job))] } else { Vec::new() };
+        assert_eq!(learnt(&hear(&mut s1, back.me, news)), expected);
+    }
+}
+
+/// Tasks of a job are told of when the last one is placed, but each counts from when it was: what lay on a node that
+/// crashed meanwhile, and is back, does not.
+#[test]
+fn a_batch_is_judged_by_its_decisions() {
+    let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut both = [0, 1].map(|i| scheduler(&config, i, &layout, 3));
+    submit(&mut both[0], 8);
+    let decide = |s1: &mut Bench, seconds| {
+        s1.now = Time::ZERO + Span::from_secs(seconds);
+        s1.step(Input::Fire(Timer::Tick(0)))
+    };
+    let first = placements(&decide(&mut both[0], 1))[0].0;
+    let node = layout.node(first);
+    both.iter_mut().for_each(|bench| bench.now = Time::ZERO + Span::from_millis(1500));
+    let [s1, s2] = &mut both;
+    let again = s1.step(Input::Down { actor: node });
+    s2.step(Input::Down { actor: node });
+    assert_eq!(placements(&again), [(1 - first, 0)]);
+    for news in tells(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
+        if let Message::Gossip(_) = news {
+            assert_eq!(learnt(&hear(s2, s1.me, news)), [(1 - first, 8)]);
+        }
+    }
+    s1.step(Input::Up { actor: node });
+    s2.step(Input::Up { actor: node });
+    assert_eq!(placements(&decide(s1, 2)), [(first, 0)]);
+    let last = decide(s1, 3);
+    let third = placements(&last)[0].0;
+    let heard: Vec<_> = tells(&last).iter().flat_map(|&news| learnt(&hear(s2, s1.me, news))).collect();
+    assert_eq!(heard, [(first, 8), (third, 8)], "not the first one");
+}
+
+/// A node that could not be reached is no choice for a while, however little is before it; and what comes back of a
+/// node that was reported down changes nothing any more.
+#[test]
+fn who_cannot_be_reached_is_left_alone_for_a_while() {
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
+    let (to, msg) = sends(&submit(&mut s1, 5))[0];
+    let (cut, other) = (layout.node_number(to), 1 - layout.node_number(to));
+    let back = s1.step(Input::Undelivered { to, msg });
+    let tick = Timer::Tick(4 + cut);
+    assert!(back.contains(&Effect::Arm { timer: tick, after: Span::from_secs(1) }), "{back:?}");
+    assert_eq!(placements(&back), [(other, 0)]);
+    assert_eq!(placements(&submit(&mut s1, 6)), [(other, 5)]);
+    s1.now = Time::ZERO + Span::from_secs(1);
+    s1.step(Input::Fire(tick));
+    let (to, msg) = {
+        let effects = submit(&mut s1, 7);
+        assert_eq!(placements(&effects), [(cut, 0)]);
+        sends(&effects)[0]
+    };
+    s1.now += Span::from_secs(1);
+    s1.step(Input::Down { actor: to });
+    s1.step(Input::Up { actor: to });
+    assert_eq!(s1.step(Input::Undelivered { to, msg }), []);
+    s1.step(Input::Down { actor: to });
+    s1.step(Input::Fire(tick));
+    assert_eq!(placements(&submit(&mut s1, 8))[0].0, other, "it is down");
+}
