@@ -251,3 +251,22 @@ fn what_cannot_be_injected_is_refused() {
     assert_eq!(status, Some(0), "{said}");
     assert!(summary(&cluster, "r").get("injections").is_none(), "none of it took effect");
 }
+
+#[test]
+fn an_interrupted_run_says_what_was_injected() {
+    let cluster = cluster();
+    let run = cluster.run("e.toml", "cut");
+    cluster.reached("cut", &[0, 1, 2], 1);
+    let mut injector = inject(cluster.path(), &["--core", "0-3"]);
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    assert_eq!(finish(run).0, Some(3));
+    injector.wait().unwrap();
+    let manifest = cluster.manifest("cut");
+    let injected = &manifest["injections"][manifest["cells"][0].as_str().unwrap()][0];
+    let [host] = &injected["hosts"].as_array().unwrap()[..] else { panic!("{manifest}") };
+    assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
+    assert!(seconds(&host["until_s"]) > seconds(&host["from_s"]), "{host}");
+    // Its log is whole as far as it goes, and whoever reads it is told.
+    let (replayed, _) = expect(cluster.path(), &["replay", "cut"], 0);
+    assert!(replayed.contains("interference was injected"), "{replayed}");
+}

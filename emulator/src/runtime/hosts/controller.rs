@@ -118,9 +118,6 @@ impl Controller {
         let lost: Vec<_> = self.party.lost_in(&self.party.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
-        if over == Over::Interrupted {
-            return Err(UnitError::Interrupted);
-        }
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
         let mut work = None;
         for (member, account) in self.members().iter().zip(&accounts) {
@@ -139,6 +136,10 @@ impl Controller {
         injected.close(now);
         let disturbed = injected.disturbed(world, self.members());
         self.injected.clone_from(&disturbed.results);
+        // What was measured is not kept, but its log may be, and who reads that must know what was injected.
+        if over == Over::Interrupted {
+            return Err(UnitError::Interrupted);
+        }
         let closing = Closing {
             experiment: name,
             world,
