@@ -166,9 +166,12 @@ impl Certificate {
                 core.host, core.core, core.cpu
             );
             let off = (core.healthy.mean - 1.0).abs();
-            let remedy = Remedy::Words(
-                "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores",
-            );
+            let remedy = Remedy::Words(if core.healthy.mean > 1.0 {
+                "it was measured when something slowed it down: run again with nothing else on these CPUs, or with the \
+                 hash kernel, whose pace does not depend on what the other cores do"
+            } else {
+                "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores"
+            });
             let host = Some(core.host.clone());
             Reason { host, ..self.reason(Departure::UnhealthyCore, (off, SLOWDOWN), says, remedy) }
         });

@@ -40,13 +40,16 @@ pub struct RealCore {
     pub healthy: Samples,
 }
 
+/// The slowdown that is said of a core that did next to nothing.
+const STILL: f64 = 1e6;
+
 /// Degraded stretches that are alike: slowdowns differ by a fifth at most, lengths by a factor of two.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Slots {
     /// The slowdown that was asked, in the mean.
     pub asked: f64,
-    /// The slowdown that was achieved, in all of them together.
+    /// The slowdown that was achieved, in all of them together; a million at most.
     pub achieved: f64,
     /// How long they were, in the mean, in emulated seconds.
     pub length_s: f64,
@@ -70,12 +73,7 @@ impl RealWork {
     /// Counts a stretch of a core that was to be degraded by `asked` for `length_s` emulated seconds, and in which it
     /// did so much of what a healthy one would have done.
     pub fn slot(&mut self, asked: f64, length_s: f64, pace: f64) {
-        self.alike(&Slots {
-            asked,
-            achieved: (1.0 / pace).min(f64::MAX),
-            length_s,
-            pace: Samples::one(pace),
-        });
+        self.alike(&Slots { asked, achieved: (1.0 / pace).min(STILL), length_s, pace: Samples::one(pace) });
     }
 
     /// Counts a copy that was to keep its core for `asked_s` and kept it for `achieved_s` emulated seconds.
@@ -119,7 +117,9 @@ impl RealWork {
         let samples = |samples: &Samples| samples.mean.is_finite() && samples.std.is_finite();
         let cores = self.cores.iter().all(|core| core.rounds_per_s.is_finite() && samples(&core.healthy));
         let slot = |slots: &Slots| {
-            let sizes = [slots.asked, slots.length_s].iter().all(|size| size.is_finite() && *size > 0.0);
+            let sizes = [slots.asked, slots.achieved, slots.length_s]
+                .iter()
+                .all(|size| size.is_finite() && *size > 0.0);
             sizes && samples(&slots.pace)
         };
         let times = self.asked_s.is_finite() && self.achieved_s.is_finite();
@@ -154,7 +154,7 @@ impl Slots {
         self.length_s += share * (more.length_s - self.length_s);
         self.pace.add(&more.pace);
         // Nothing done at all is no number.
-        self.achieved = (1.0 / self.pace.mean).min(f64::MAX);
+        self.achieved = (1.0 / self.pace.mean).min(STILL);
     }
 }
 
