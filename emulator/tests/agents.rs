@@ -14,7 +14,7 @@ use volary::parcel::Parcel;
 use volary::runtime::hosts::agent::{Agent, Settings};
 use volary::runtime::hosts::inject::words::{Dose, Reply, Request, Scene};
 use volary::runtime::hosts::log::RunLog;
-use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Order, Purpose, Word};
+use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Notice, Order, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
 use volary::transport::link::What;
@@ -366,8 +366,7 @@ async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
 
 /// Slows every core down, all the time.
 fn dose(run: u64, cores: &str) -> Request {
-    Request::Begin(Box::new(Dose {
-        run,
+    let notice = Notice {
         id: 7,
         profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
         seed: 3,
@@ -375,7 +374,8 @@ fn dose(run: u64, cores: &str) -> Request {
         cores: cores.parse().unwrap(),
         from: Time::ZERO,
         until: Time::MAX,
-    }))
+    };
+    Request::Begin(Box::new(Dose { run, notice }))
 }
 
 #[tokio::test]

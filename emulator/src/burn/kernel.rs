@@ -2,15 +2,10 @@
 
 use std::hint::black_box;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 /// What a copy does with its core.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kernel {
     /// Integer hashing in registers, as the Murmuration prototype's copies hash zeros: only the CPU's time counts.
-    #[default]
     Hash,
     /// Reads and writes 64 MiB from end to end, again and again: memory bandwidth counts, and whoever else uses it.
     Memory,
@@ -135,12 +130,5 @@ mod tests {
         let mut load = Load::new(Kernel::Memory);
         load.burn((STREAM / LINE) as u64 + 3);
         assert_eq!(state(&load).1, 3 * LINE);
-    }
-
-    #[test]
-    fn names_are_those_of_files() {
-        for kernel in Kernel::ALL {
-            assert_eq!(serde_json::to_string(&kernel).unwrap(), format!("\"{}\"", kernel.name()));
-        }
     }
 }

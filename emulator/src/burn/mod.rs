@@ -188,6 +188,15 @@ struct Core {
     competitor: Option<JoinHandle<Option<Account>>>,
 }
 
+impl fmt::Display for Degrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+            Self::Quota => "quota",
+        })
+    }
+}
+
 impl Degrade {
     /// Whether this process may slow cores down so.
     ///

@@ -12,6 +12,7 @@ use volary_actors::base::Span;
 
 use super::{address, print};
 use crate::burn::{CpuId, free_cpus};
+use crate::cores::CoreSet;
 use crate::runtime::hosts::agent::{Agent, Settings};
 use crate::runtime::hosts::log::RunLog;
 use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
@@ -86,23 +87,18 @@ struct CpuList(Vec<CpuId>);
 
 /// Reads a list of CPUs that this process may use.
 fn cpus(text: &str) -> Result<CpuList, String> {
-    let wrong = |part: &str| format!("`{part}` is no CPU: write numbers and ranges, such as 0,2-5");
-    let (free, mut cpus) = (free_cpus(), Vec::new());
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong(part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(wrong(part));
-        }
-        cpus.extend((first..=last).map(CpuId));
+    let wrong = |_| format!("`{text}` is no CPU or list of some: write numbers and ranges, such as 0,2-5");
+    let numbers: CoreSet = text.parse().map_err(wrong)?;
+    let of = |cpu: u32| u16::try_from(cpu).map(CpuId).map_err(|_| format!("there is no CPU {cpu}"));
+    let cpus: Vec<_> = numbers.iter().map(of).collect::<Result<_, _>>()?;
+    let free = free_cpus();
+    if cpus.is_empty() {
+        return Err("an agent without CPUs burns nothing: write numbers and ranges, such as 0,2-5".to_owned());
     }
     if let Some(other) = cpus.iter().find(|cpu| !free.contains(cpu)) {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();
         return Err(format!("CPU {other} is none that this process may use: {}", free.join(",")));
     }
-    cpus.sort_unstable();
-    cpus.dedup();
     Ok(CpuList(cpus))
 }
 

@@ -1,12 +1,9 @@
 //! Which policy to choose, cell by cell and over the whole sweep.
 
-use super::study::{CellGroup, PolicyRuns, Study};
+use super::study::{CellGroup, Metric, PolicyRuns, Study};
 use super::table::not_finished;
 use crate::results::Summary;
 use crate::stats::Interval;
-
-/// A number of a summary, of which less is better.
-pub type Metric = fn(&Summary) -> f64;
 
 /// A policy counts as close to the best up to this factor.
 pub const CLOSE: f64 = 1.1;
@@ -34,11 +31,11 @@ impl Choice {
     }
 }
 
-/// What is best in a cell by `metric`; `None` if no policy finished its jobs.
+/// What is best in a cell by `metric`, of which less is better; `None` if no policy finished its jobs.
 #[must_use]
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
     let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();
-    let mean = |runs: &PolicyRuns| Interval::new(&values(runs, metric)).map(|interval| interval.mean);
+    let mean = |runs: &PolicyRuns| runs.interval(metric).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = runs.iter().map(|runs| runs.and_then(mean)).collect();
     let known = means.iter().enumerate().filter_map(|(i, mean)| Some((i, (*mean)?)));
     let (best, mean) = known.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -54,12 +51,8 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
 
 /// The runs of a policy in a cell, if all of them finished their jobs.
 fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
-    let runs = group.policies.iter().find(|runs| runs.policy == policy)?;
+    let runs = group.of(policy)?;
     runs.runs.iter().all(|run| not_finished(&run.summary) == 0).then_some(runs)
-}
-
-fn values(runs: &PolicyRuns, metric: Metric) -> Vec<f64> {
-    runs.runs.iter().map(|run| metric(&run.summary)).collect()
 }
 
 /// The values of two policies under the seeds that both were run with.

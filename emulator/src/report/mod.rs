@@ -13,6 +13,7 @@ pub mod fidelity;
 pub mod study;
 pub mod table;
 
+mod claims;
 mod html;
 
 pub use html::html;

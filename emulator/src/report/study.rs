@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::record::cell::CellRecord;
 use crate::record::manifest::{Failure, Manifest};
-use crate::results::{Cell, ClaimResult, cell_name};
+use crate::results::{Cell, ClaimResult, Summary, cell_name};
+use crate::stats::Interval;
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
@@ -114,7 +115,24 @@ impl Study {
     }
 }
 
+/// A number of a summary.
+pub type Metric = fn(&Summary) -> f64;
+
+impl PolicyRuns {
+    /// Mean and interval of a number over the runs; `None` if none has it.
+    #[must_use]
+    pub fn interval(&self, metric: Metric) -> Option<Interval> {
+        Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
+    }
+}
+
 impl CellGroup {
+    /// The runs of a policy.
+    #[must_use]
+    pub fn of(&self, policy: &str) -> Option<&PolicyRuns> {
+        self.policies.iter().find(|runs| runs.policy == policy)
+    }
+
     fn add(&mut self, record: CellRecord) {
         let policy = &record.summary.policy;
         if let Some(runs) = self.policies.iter_mut().find(|runs| runs.policy == *policy) {

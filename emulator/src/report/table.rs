@@ -4,14 +4,11 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::fidelity;
-use super::study::{CellGroup, PolicyRuns, Study};
+use super::study::{CellGroup, Metric, PolicyRuns, Study};
+use super::{claims, fidelity};
 use crate::number::{self, plural};
-use crate::results::{ClaimResult, ClaimsLine, Summary, Verdict};
-use crate::results::{cell_name, plain};
-use crate::stats::Interval;
+use crate::results::{ClaimsLine, Summary, cell_name};
 
 /// Whether verdicts may use colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +22,7 @@ pub enum Style {
 /// A column: heading, the number, how it reads, and whether little is good (for the mark of the best).
 struct Column {
     heading: &'static str,
-    value: fn(&Summary) -> f64,
+    value: Metric,
     text: fn(f64) -> String,
     marked: bool,
 }
@@ -100,7 +97,7 @@ pub fn text(study: &Study, style: Style) -> String {
         let runs = plural(study.manifest.cells.len() as u64, "run");
         let _ = writeln!(out, "missing: {missing} of {runs}: {state}");
     }
-    out.push_str(&claims_text(&study.claims, style));
+    out.push_str(&claims::text(&study.claims, style));
     out
 }
 
@@ -138,19 +135,16 @@ fn is_worth(column: &Column, group: &CellGroup) -> bool {
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
-fn interval(column: &Column, runs: &PolicyRuns) -> Option<Interval> {
-    Interval::new(&runs.runs.iter().map(|run| (column.value)(&run.summary)).collect::<Vec<_>>())
-}
-
 /// Smallest mean of a marked column, if there is something to compare.
 fn best(column: &Column, group: &CellGroup) -> Option<f64> {
-    let means = group.policies.iter().filter_map(|runs| interval(column, runs)).map(|interval| interval.mean);
+    let means =
+        group.policies.iter().filter_map(|runs| runs.interval(column.value)).map(|interval| interval.mean);
     let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
     (column.marked && least < most).then_some(least)
 }
 
 fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
-    let Some(interval) = interval(column, runs) else {
+    let Some(interval) = runs.interval(column.value) else {
         return Cell::new("–").set_alignment(CellAlignment::Right);
     };
     let mut text = (column.text)(interval.mean);
@@ -166,66 +160,6 @@ fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
         text
     };
     Cell::new(text).set_alignment(CellAlignment::Right)
-}
-
-/// A line a claim, with its mark and, unless it clearly holds, the numbers.
-#[must_use]
-pub fn claims_text(claims: &[ClaimResult], style: Style) -> String {
-    let mut out = String::new();
-    for claim in claims {
-        let (mark, colour) = match claim.verdict {
-            Verdict::Holds => ("✓ holds     ", "32"),
-            Verdict::Fails => ("✗ fails     ", "31"),
-            Verdict::NotTested => ("? not tested", "33"),
-        };
-        let mark =
-            if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
-        let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
-        let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
-        let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
-        if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
-            let _ = writeln!(out, "                no cell of this run is one that it speaks of");
-        }
-        for (what, value) in claim.measured.iter() {
-            if claim.verdict != Verdict::Holds || value["within_noise"] == true {
-                let _ = writeln!(out, "                {what}: {}", finding(value));
-            }
-        }
-    }
-    out
-}
-
-/// What a check found, or why it found nothing.
-fn finding(value: &Value) -> String {
-    if value.get("holds") != Some(&Value::Null) {
-        return words(value);
-    }
-    match value.get("along") {
-        Some(along) => {
-            format!("{} is no trend: it takes two measured values of the key or more", words(along))
-        }
-        None => {
-            "not both sides were measured: a policy was not run, left jobs unfinished, or has no such number"
-                .into()
-        }
-    }
-}
-
-/// A JSON value without its punctuation, numbers to three digits.
-fn words(value: &Value) -> String {
-    match value {
-        Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| format!("{name} {}", words(value)));
-            fields.collect::<Vec<_>>().join(", ")
-        }
-        Value::Array(items) if items.iter().any(Value::is_array) => {
-            items.iter().map(words).collect::<Vec<_>>().join("; ")
-        }
-        Value::Array(items) => items.iter().map(words).collect::<Vec<_>>().join(" "),
-        Value::Number(number) => number::short(number.as_f64().unwrap_or(f64::NAN)),
-        Value::Null => "–".to_owned(),
-        Value::Bool(_) | Value::String(_) => plain(value),
-    }
 }
 
 /// The JSON lines of a study: a summary a line, then the claims if there are any.
@@ -257,6 +191,7 @@ mod tests {
     use crate::record::cell::CellRecord;
     use crate::record::fixture::{manifest, measured};
     use crate::record::manifest::Failure;
+    use crate::results::{ClaimResult, Verdict};
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -336,54 +271,6 @@ mod tests {
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
-    }
-
-    #[test]
-    fn what_was_not_tested_says_why() {
-        let said = |numbers: &[Value]| {
-            let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone())).collect();
-            let claim = ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured };
-            claims_text(&[claim], Style::Plain)
-        };
-        assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
-        let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
-        assert!(sides.contains("a < b: not both sides were measured: a policy was not run"), "{sides}");
-        let alone = said(&[json!({"along": [["9ms", 1.5]], "holds": null})]);
-        assert!(alone.contains("a < b: 9ms 1.50 is no trend"), "{alone}");
-    }
-
-    #[test]
-    fn a_verdict_that_noise_could_turn_says_so() {
-        let measured =
-            |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
-        let says = |verdict, numbers: &[(bool, bool)]| {
-            let numbers = numbers.iter().enumerate();
-            let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w))).collect();
-            claims_text(&[ClaimResult { says: "s".into(), verdict, measured }], Style::Plain)
-        };
-        let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
-        assert_eq!(sure, "✓ holds       s\n");
-        let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
-        assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
-        assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
-        // One failure beyond noise is enough to fail.
-        let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
-        assert!(!fails.contains("(within noise)"), "{fails}");
-        let barely = says(Verdict::Fails, &[(false, true), (true, false)]);
-        assert!(barely.contains("(within noise)"), "{barely}");
-        assert!(!says(Verdict::NotTested, &[(false, true)]).contains("(within noise)"));
-    }
-
-    #[test]
-    fn a_verdict_on_a_degraded_run_says_so() {
-        let measured =
-            || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))].into();
-        let says = |verdict| {
-            let claim = ClaimResult { says: "s".into(), verdict, measured: measured() };
-            claims_text(&[claim], Style::Plain)
-        };
-        assert_eq!(says(Verdict::Holds), "✓ holds       s (measured on a degraded run)\n");
-        assert!(!says(Verdict::NotTested).contains("measured on"));
     }
 
     #[test]

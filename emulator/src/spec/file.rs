@@ -11,7 +11,7 @@ use volary_actors::base::{Law, Span};
 use volary_netem::{Network, Size};
 
 pub use super::policy::PolicyEntry;
-pub use super::real::{Degrade, Kernel, RealSection};
+pub use super::real::{Kernel, RealSection};
 pub use super::repeat::Repeat;
 use crate::cores::Interference;
 use crate::workload::{Service, WorkloadSpec};
@@ -184,7 +184,7 @@ impl RunSection {
     /// How copies burn real cores, if they do in this runtime.
     #[must_use]
     pub fn burning(&self) -> Option<RealSection> {
-        self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
+        self.real.filter(|real| real.kernel.burns().is_some() && self.runtime != RuntimeKind::Virtual)
     }
 }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::burn::{self, Degrade};
+
 /// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
 /// measured in seconds of that CPU when it is left alone, and interference takes the CPU away from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
@@ -34,33 +36,21 @@ pub enum Kernel {
     None,
 }
 
-/// What slows a core down.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Degrade {
-    /// Another thread that takes the CPU for its part of every few milliseconds. Needs no privileges.
-    #[default]
-    Threads,
-    /// A CPU quota of a control group. Needs the right to make one, and slots of 100 ms or more.
-    Quota,
+impl Kernel {
+    /// What burns; nothing where copies are timed.
+    #[must_use]
+    pub const fn burns(self) -> Option<burn::Kernel> {
+        match self {
+            Self::Hash => Some(burn::Kernel::Hash),
+            Self::Memory => Some(burn::Kernel::Memory),
+            Self::Cache => Some(burn::Kernel::Cache),
+            Self::None => None,
+        }
+    }
 }
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hash => "hash",
-            Self::Memory => "memory",
-            Self::Cache => "cache",
-            Self::None => "none",
-        })
-    }
-}
-
-impl fmt::Display for Degrade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Quota => "quota",
-        })
+        f.write_str(self.burns().map_or("none", burn::Kernel::name))
     }
 }

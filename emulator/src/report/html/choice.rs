@@ -7,8 +7,8 @@ use crate::chart::heat::{Heat, Row, Shade};
 use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
-use crate::report::choice::{CLOSE, Choice, Metric, Standing, choose, standings};
-use crate::report::study::{CellGroup, Study};
+use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
+use crate::report::study::{CellGroup, Metric, Study};
 use crate::results::{Cell, plain};
 
 /// What one may choose by.

@@ -6,8 +6,7 @@ use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
 use crate::number::{self, plural};
-use crate::report::choice::Metric;
-use crate::report::study::{CellGroup, PolicyRuns, Study};
+use crate::report::study::{CellGroup, Metric, Study};
 use crate::report::table::not_finished;
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
 use crate::results::{cell_name, plain};
@@ -140,10 +139,6 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-fn mean(runs: &PolicyRuns, metric: Metric) -> Option<Interval> {
-    Interval::new(&runs.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
-}
-
 /// What the shaded table shows of each policy.
 const SHADED: [(&str, Metric); 2] =
     [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
@@ -167,9 +162,8 @@ fn heat(study: &Study, policies: &[&str]) -> String {
 
 /// One a policy.
 fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
-    let of = |policy: &&str| group.policies.iter().find(|runs| runs.policy == **policy);
-    let means: Vec<Option<f64>> =
-        policies.iter().map(|policy| mean(of(policy)?, metric).map(|interval| interval.mean)).collect();
+    let mean = |policy: &&str| group.of(policy)?.interval(metric).map(|interval| interval.mean);
+    let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
     let best = means.iter().flatten().copied().fold(f64::INFINITY, f64::min);
     means.iter().zip(policies).map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy))).collect()
 }
@@ -222,10 +216,7 @@ fn curve(
         let mut series = Series { label: (*policy).to_owned(), colour, dots: true, ..Series::default() };
         let mut points: Vec<(f64, Interval)> = cells
             .iter()
-            .filter_map(|group| {
-                let runs = group.policies.iter().find(|runs| runs.policy == *policy)?;
-                Some((group.cell.get(key)?.as_f64()?, mean(runs, metric)?))
-            })
+            .filter_map(|group| Some((group.cell.get(key)?.as_f64()?, group.of(policy)?.interval(metric)?)))
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut band = Band::default();

@@ -54,14 +54,14 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
         out.push_str(&format!("<th scope=\"col\" title=\"{meaning}\">{heading}</th>"));
     }
     out.push_str("</tr></thead><tbody>");
-    let mean = |column: &Column, runs: &PolicyRuns| {
-        Interval::new(&runs.runs.iter().map(|run| column.2(&run.summary)).collect::<Vec<_>>())
-    };
     let best: Vec<Option<f64>> = COLUMNS
         .iter()
         .map(|column| {
-            let means =
-                group.policies.iter().filter_map(|runs| mean(column, runs)).map(|interval| interval.mean);
+            let means = group
+                .policies
+                .iter()
+                .filter_map(|runs| runs.interval(column.2))
+                .map(|interval| interval.mean);
             let (least, most) =
                 means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), m| (a.min(m), b.max(m)));
             (column.4 && least < most).then_some(least)
@@ -70,7 +70,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
     for runs in &group.policies {
         out.push_str(&row_start(runs, policies));
         for (column, best) in COLUMNS.iter().zip(&best) {
-            out.push_str(&entry(mean(column, runs), column.3, *best));
+            out.push_str(&entry(runs.interval(column.2), column.3, *best));
         }
         out.push_str("</tr>");
     }

@@ -6,11 +6,11 @@ use tokio::time::timeout_at;
 use volary_actors::base::{Span, Time};
 
 use super::allowing;
-use super::held::{doomed, slowest};
+use super::held::{cores, doomed, slowest};
 use super::inject::ledger::Ledger;
 use super::line::Heard;
 use super::party::{Party, ROUND};
-use super::protocol::{Account, Assignment, Order, Word};
+use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::{FAR, believable, possible};
 use crate::parcel::Observation;
 use crate::record::inputs;
@@ -92,9 +92,12 @@ impl Ran<'_> {
     }
 
     /// A host tells of an injection, or of what is of no interest here. Fails if that cannot be.
-    fn inject(&mut self, host: usize, word: Word) -> Result<(), String> {
+    fn inject(&mut self, host: usize, word: Word, members: &[Member]) -> Result<(), String> {
         match word {
-            Word::Injected(notice) => self.injected.begin(host, *notice, self.world),
+            Word::Injected(notice) => {
+                let held = cores(self.world, members, host as u16).collect();
+                self.injected.begin(host, *notice, &held)
+            }
             Word::Lifted { id, until, why } => {
                 self.injected.end(host, id, until, why);
                 Ok(())
@@ -226,7 +229,7 @@ impl Party {
                     }
                     None => (i, format!("it says that it lost {peer}, which is no host of this run")),
                 },
-                Heard::Word(word) => match ran.inject(i, word) {
+                Heard::Word(word) => match ran.inject(i, word, &self.members) {
                     Ok(()) => continue,
                     Err(why) => (i, why),
                 },
@@ -273,7 +276,7 @@ impl Party {
                     Ok(()) => continue,
                     Err((host, why)) => (host.unwrap_or(i), why),
                 },
-                Some((i, Heard::Word(word))) => match ran.inject(i, word) {
+                Some((i, Heard::Word(word))) => match ran.inject(i, word, &self.members) {
                     Ok(()) => continue,
                     Err(why) => (i, why),
                 },

@@ -15,12 +15,12 @@ use volary_actors::base::{Span, Time};
 
 use super::bell::Bell;
 use super::clock::Clock;
-use crate::burn::{self, Burners, CoreReading, CpuId, Setup, Slot};
+use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot};
 use crate::cores::{Burst, CoreTable, Cores};
 use crate::fidelity::work::{RealCore, RealWork, Samples};
 use crate::number::plural;
 use crate::shard::Hands;
-use crate::spec::real::{Degrade, Kernel, RealSection};
+use crate::spec::real::RealSection;
 
 /// How far ahead cores are told of their slots, in real time; they are told again when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);
@@ -86,16 +86,8 @@ impl Team {
             told[core].ticket.store(ticket, Ordering::Release);
             ring.ring();
         };
-        let kernel = match real.kernel {
-            Kernel::Hash => burn::Kernel::Hash,
-            Kernel::Memory => burn::Kernel::Memory,
-            Kernel::Cache => burn::Kernel::Cache,
-            Kernel::None => unreachable!("copies are timed"),
-        };
-        let degrade = match real.degrade {
-            Degrade::Threads => burn::Degrade::Threads,
-            Degrade::Quota => burn::Degrade::Quota,
-        };
+        let kernel = real.kernel.burns().ok_or("copies are timed here, and burn nothing")?;
+        let degrade = real.degrade;
         let cpus = cores.iter().map(|(_, cpu)| *cpu).collect();
         let burners = Burners::start(Setup { kernel, degrade, cpus }, Box::new(finished))
             .map_err(|error| error.to_string())?;

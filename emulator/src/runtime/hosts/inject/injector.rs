@@ -15,6 +15,7 @@ use super::line::{Line, scene};
 use super::words::{Aimed, Dose, Reply, Request, Running};
 use crate::cores::injection::Effect;
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
+use crate::runtime::hosts::protocol::Notice;
 use crate::runtime::hosts::{HostsError, allowing, timing};
 use crate::transport::{End, Hosts, Identity, Transport};
 
@@ -228,8 +229,7 @@ async fn inject(
     }
     aim.running = running;
     aim.begin(&lines, plan);
-    let dose = Dose {
-        run: aim.running.run,
+    let notice = Notice {
         id: number(),
         profile: toml::to_string(&plan.profile.table)
             .map_err(|error| InjectError::Wrong(error.to_string()))?,
@@ -242,7 +242,8 @@ async fn inject(
     let (mut sent, mut done) = (Vec::new(), Vec::new());
     for mut line in lines {
         let Some((_, cores)) = aim.shares.iter().find(|(host, _)| *host == line.host) else { continue };
-        let share = Dose { cores: cores.clone(), ..dose.clone() };
+        let notice = Notice { cores: cores.clone(), ..notice.clone() };
+        let share = Dose { run: aim.running.run, notice };
         // All hear of it before one has answered.
         let failed = |end: End| InjectError::Host { host: line.host.clone(), why: end.to_string() };
         line.control.send(&Request::Begin(Box::new(share))).await.map_err(failed)?;

@@ -3,7 +3,7 @@
 use volary_actors::base::Time;
 
 use super::stage::{MOST, profile};
-use crate::cores::Injection;
+use crate::cores::{CoreSet, Injection};
 use crate::results::{Applied, Injected};
 use crate::runtime::closing::Disturbed;
 use crate::runtime::hosts::protocol::{Member, Notice};
@@ -23,20 +23,20 @@ struct Entry {
 }
 
 impl Ledger {
-    /// A host has a profile rule some of its cores. Fails if that cannot be.
+    /// A host has a profile rule some of the cores it holds. Fails if that cannot be.
     pub(in crate::runtime::hosts) fn begin(
         &mut self,
         host: usize,
         notice: Notice,
-        world: &World,
+        held: &CoreSet,
     ) -> Result<(), String> {
         let Notice { id, seed, targets, cores, from, until, .. } = notice;
         let profile = profile(&notice.profile)?;
         let told = |entry: &&Entry| entry.host == host;
         let many = self.0.iter().filter(told).count() >= MOST;
         let again = self.0.iter().filter(told).any(|entry| entry.id == id);
-        let nowhere = cores.last().is_none_or(|last| last >= world.layout().workers());
-        if many || again || nowhere || from > until {
+        let elsewhere = cores.is_empty() || cores.intersection(held) != cores;
+        if many || again || elsewhere || from > until {
             return Err("it tells of an injection that cannot be".to_owned());
         }
         let injection = Injection { profile, seed, cores, from, until };

@@ -63,8 +63,10 @@ async fn inject(stage: &Stage, dose: &Dose, control: &mut Control<Reply, Request
     if let Ok(Err(end)) = ended {
         return Err(end);
     }
-    let over =
-        || Reply::Over { until: stage.clock.now().min(dose.until), why: "the cell was over".to_owned() };
+    let over = || Reply::Over {
+        until: stage.clock.now().min(dose.notice.until),
+        why: "the cell was over".to_owned(),
+    };
     Ok(until.map_or_else(over, |until| Reply::Over { until, why }))
 }
 
@@ -81,7 +83,7 @@ async fn wait(
             Request::End => Ok("whoever injected it ended it"),
             Request::Scene | Request::Aim { .. } | Request::Begin(_) => Ok("whoever injected it asked for more"),
         },
-        () = passed(stage, dose.until) => Ok("its time was over"),
+        () = passed(stage, dose.notice.until) => Ok("its time was over"),
         () = stage.desk.halted() => Ok("the cell was over"),
     }
 }

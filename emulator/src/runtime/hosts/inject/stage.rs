@@ -102,17 +102,20 @@ impl Stage {
 
     /// Has a profile rule, and tells the controller. Returns the injection's number, and from when.
     pub(super) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
-        let profile = profile(&dose.profile).map_err(|why| (true, format!("the profile: {why}")))?;
-        if dose.cores.is_empty() || dose.cores.intersection(&self.held) != dose.cores {
-            return Err((true, format!("this host holds cores {}, not all of {}", self.held, dose.cores)));
-        }
-        if dose.from >= dose.until {
+        let profile = profile(&dose.notice.profile).map_err(|why| (true, format!("the profile: {why}")))?;
+        if dose.notice.cores.is_empty() || dose.notice.cores.intersection(&self.held) != dose.notice.cores {
             return Err((
                 true,
-                format!("it is to end at {}, not after its begin at {}", dose.until, dose.from),
+                format!("this host holds cores {}, not all of {}", self.held, dose.notice.cores),
             ));
         }
-        if self.active.borrow().contains_key(&dose.id) {
+        if dose.notice.from >= dose.notice.until {
+            return Err((
+                true,
+                format!("it is to end at {}, not after its begin at {}", dose.notice.until, dose.notice.from),
+            ));
+        }
+        if self.active.borrow().contains_key(&dose.notice.id) {
             return Err((true, "it is injected already".to_owned()));
         }
         // Before anything is changed: an injection that is refused leaves nothing behind, and one that rules is told.
@@ -123,33 +126,24 @@ impl Stage {
         let room = room.map_err(|_| (false, "the controller does not keep up, or is gone".to_owned()))?;
         self.count.set(self.count.get() + 1);
         let over = |_| (false, UNIT_OVER.to_owned());
-        let Dose { seed, from, until, .. } = *dose;
-        let injection = Box::new(Injection { profile, seed, cores: dose.cores.clone(), from, until });
+        let Notice { seed, from, until, .. } = dose.notice;
+        let injection = Box::new(Injection { profile, seed, cores: dose.notice.cores.clone(), from, until });
         let (done, begun) = oneshot::channel();
         self.desk.change(Change::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
-        self.active.borrow_mut().insert(dose.id, until);
-        tracing::info!("interference is injected into cores {} from {from}", dose.cores);
-        let notice = Notice {
-            id: dose.id,
-            profile: dose.profile.clone(),
-            seed,
-            targets: dose.targets.clone(),
-            cores: dose.cores.clone(),
-            from,
-            until,
-        };
-        room.send(Word::Injected(Box::new(notice)));
+        self.active.borrow_mut().insert(dose.notice.id, until);
+        tracing::info!("interference is injected into cores {} from {from}", dose.notice.cores);
+        room.send(Word::Injected(Box::new(Notice { from, ..dose.notice.clone() })));
         Ok((number, from))
     }
 
     /// Ends an injection, and tells the controller; says until when it ruled. `None` if its unit is over, which ends
     /// it as well.
     pub(super) async fn end(&self, number: usize, dose: &Dose, why: &str) -> Option<Time> {
-        let at = self.lift(number, &dose.cores).await?;
-        let until = self.active.borrow_mut().remove(&dose.id)?.min(at);
-        tracing::info!("interference was injected into cores {} until {until}: {why}", dose.cores);
-        let _ = self.words.send(Word::Lifted { id: dose.id, until, why: why.to_owned() }).await;
+        let at = self.lift(number, &dose.notice.cores).await?;
+        let until = self.active.borrow_mut().remove(&dose.notice.id)?.min(at);
+        tracing::info!("interference was injected into cores {} until {until}: {why}", dose.notice.cores);
+        let _ = self.words.send(Word::Lifted { id: dose.notice.id, until, why: why.to_owned() }).await;
         Some(until)
     }
 

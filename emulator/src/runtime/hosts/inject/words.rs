@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
 use crate::cores::CoreSet;
+use crate::runtime::hosts::protocol::Notice;
 use crate::transport::plain;
 
 /// What an injector says.
@@ -103,19 +104,7 @@ pub struct Aimed {
 pub struct Dose {
     /// [`Running::run`].
     pub run: u64,
-    /// Tells it from any other, and is the same on all hosts.
-    pub id: u64,
-    /// The profile as TOML, with no file left in it.
-    pub profile: String,
-    /// The seed of its slots.
-    pub seed: u64,
-    /// Whom it is aimed at, in the user's words.
-    #[serde(deserialize_with = "plain::list")]
-    pub targets: Vec<String>,
-    /// Cores of this host.
-    pub cores: CoreSet,
-    /// From when.
-    pub from: Time,
-    /// Until when at the latest; [`Time::MAX`] for as long as the injector lives.
-    pub until: Time,
+    /// What the controller will be told, on cores of this host: until [`Time::MAX`] means as long as the injector lives,
+    /// and it rules later than asked if the order comes late.
+    pub notice: Notice,
 }
