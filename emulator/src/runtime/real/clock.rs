@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use volary_actors::base::Time;
+use volary_actors::base::{Span, Time};
 
 use super::ticks::Ticks;
 
@@ -56,6 +56,12 @@ impl Clock {
         Time((real.max(0) as f64 * self.speed) as u64)
     }
 
+    /// Real time as emulated time.
+    #[must_use]
+    pub fn emulated(&self, real: Duration) -> Span {
+        Span((real.as_nanos() as f64 * self.speed) as u64)
+    }
+
     /// Moves the common start: what is known of it gets better while a run goes on. Time told is not taken back.
     pub fn set_start(&self, start_ns: i64) {
         self.start.set(start_ns);
@@ -95,7 +101,7 @@ mod tests {
         let clock = Clock::new(Ticks::new(), 3_600_000_000_000, 2.0);
         assert_eq!(clock.now(), Time::ZERO);
         // An hour to the start, and two emulated seconds take one.
-        let wait = clock.until(Time::ZERO + volary_actors::base::Span::from_secs(2));
+        let wait = clock.until(Time::ZERO + Span::from_secs(2));
         assert!(wait > Duration::from_secs(3_590) && wait <= Duration::from_secs(3_601), "{wait:?}");
         clock.set_start(-1_000_000_000);
         let now = clock.now();

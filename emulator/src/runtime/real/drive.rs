@@ -9,7 +9,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use volary_actors::base::{Class, Span, Time};
+use volary_actors::base::{Class, Time};
 
 use super::alarm::Alarm;
 use super::change::Change;
@@ -130,7 +130,7 @@ pub async fn drive<P: Post>(
     post: &mut P,
 ) -> io::Result<()> {
     let alarm = Alarm::new()?;
-    let ahead = real(AHEAD, clock);
+    let ahead = clock.emulated(AHEAD);
     let mut incoming = Vec::new();
     let mut reported = Instant::now();
     let mut restless = 0;
@@ -173,7 +173,7 @@ pub async fn drive<P: Post>(
                 let wait = due.map_or(REPORT_EVERY, |due| clock.until(due).min(REPORT_EVERY));
                 if wait > SHORT {
                     restless = 0;
-                    if post.rest(mark + real(wait, clock)) {
+                    if post.rest(mark + clock.emulated(wait)) {
                         tokio::select! {
                             slept = alarm.sleep(wait) => slept?,
                             () = inbox.woken() => {}
@@ -192,11 +192,6 @@ pub async fn drive<P: Post>(
             }
         }
     }
-}
-
-/// Real time as emulated time.
-fn real(wait: Duration, clock: &Clock) -> Span {
-    Span((wait.as_nanos() as f64 * clock.speed()) as u64)
 }
 
 /// How a turn ended.

@@ -150,11 +150,6 @@ impl RealHands {
     fn work(&self, place: usize, real: Duration) -> Span {
         Span((real.as_nanos() as f64 / self.seats[place].real_per_work).ceil() as u64)
     }
-
-    /// Real time as emulated time.
-    fn emulated(&self, real: Duration) -> Span {
-        Span((real.as_nanos() as f64 * self.clock.speed()) as u64)
-    }
 }
 
 impl Hands for RealHands {
@@ -187,11 +182,11 @@ impl Hands for RealHands {
     }
 
     fn degrade(&mut self, cores: &Cores, now: Time, anew: bool) {
-        let fresh = |told: Time| told >= now + self.emulated(HORIZON / 2);
+        let fresh = |told: Time| told >= now + self.clock.emulated(HORIZON / 2);
         let Some(burners) = self.burners.as_ref().filter(|_| anew || !self.told.is_some_and(fresh)) else {
             return;
         };
-        let until = now + self.emulated(HORIZON);
+        let until = now + self.clock.emulated(HORIZON);
         for (place, seat) in self.seats.iter().enumerate() {
             // One that lasts goes on, and one that is cut is told of again before its end.
             let bursts = cores.bursts(seat.core, now, until);

@@ -37,37 +37,42 @@ impl Line {
     }
 
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, InjectError> {
-        let asked = async {
-            self.control.send(request).await?;
-            self.control.receive().await
-        };
-        let failed = |why: String| InjectError::Host { host: self.host.clone(), why };
-        let reply = timeout(PATIENCE, asked).await;
-        let reply = reply.map_err(|_| failed(format!("no answer within {} s", PATIENCE.as_secs())))?;
-        match reply.map_err(|end| failed(end.to_string()))? {
+        let sent = timeout(PATIENCE, self.control.send(request)).await;
+        sent.map_err(|_| self.silent())?.map_err(|end| self.failed(end.to_string()))?;
+        self.hear().await
+    }
+
+    /// Waits until it has begun what it was ordered to; says from when it does.
+    pub(super) async fn begun(&mut self) -> Result<Time, InjectError> {
+        match self.hear().await? {
+            Reply::Begun { from } => Ok(from),
+            Reply::Over { why, .. } => Err(self.failed(why)),
+            Reply::Scene(_) | Reply::Aimed(_) | Reply::Refused { .. } => Err(self.odd()),
+        }
+    }
+
+    /// The next answer; a refusal is an error.
+    async fn hear(&mut self) -> Result<Reply, InjectError> {
+        let reply = timeout(PATIENCE, self.control.receive()).await;
+        match reply.map_err(|_| self.silent())?.map_err(|end| self.failed(end.to_string()))? {
             Reply::Refused { wrong: true, why } => Err(InjectError::Wrong(why)),
-            Reply::Refused { wrong: false, why } => Err(failed(why)),
+            Reply::Refused { wrong: false, why } => Err(self.failed(why)),
             reply @ (Reply::Scene(_) | Reply::Aimed(_) | Reply::Begun { .. } | Reply::Over { .. }) => {
                 Ok(reply)
             }
         }
     }
 
-    /// Waits until it has begun what it was ordered to; says from when it does.
-    pub(super) async fn begun(&mut self) -> Result<Time, InjectError> {
-        let failed = |why: String| InjectError::Host { host: self.host.clone(), why };
-        let reply = timeout(PATIENCE, self.control.receive()).await;
-        let reply = reply.map_err(|_| failed(format!("no answer within {} s", PATIENCE.as_secs())))?;
-        match reply.map_err(|end| failed(end.to_string()))? {
-            Reply::Begun { from } => Ok(from),
-            Reply::Refused { wrong: true, why } => Err(InjectError::Wrong(why)),
-            Reply::Refused { wrong: false, why } | Reply::Over { why, .. } => Err(failed(why)),
-            Reply::Scene(_) | Reply::Aimed(_) => Err(self.odd()),
-        }
+    fn failed(&self, why: String) -> InjectError {
+        InjectError::Host { host: self.host.clone(), why }
+    }
+
+    fn silent(&self) -> InjectError {
+        self.failed(format!("no answer within {} s", PATIENCE.as_secs()))
     }
 
     pub(super) fn odd(&self) -> InjectError {
-        InjectError::Host { host: self.host.clone(), why: "it answers something else".to_owned() }
+        self.failed("it answers something else".to_owned())
     }
 }
 
