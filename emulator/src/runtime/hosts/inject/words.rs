@@ -104,7 +104,7 @@ pub struct Aimed {
 pub struct Dose {
     /// [`Running::run`].
     pub run: u64,
-    /// What the controller will be told, on cores of this host: until [`Time::MAX`] means as long as the injector lives,
-    /// and it rules later than asked if the order comes late.
+    /// What the controller will be told, on cores of this host. Until [`Time::MAX`] means as long as the injector
+    /// lives; it rules later than asked if the order comes late.
     pub notice: Notice,
 }
