@@ -96,7 +96,8 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         timeline_copies: 0,
         staleness: no_time,
     };
-    let mut shard = Shard::new(parts, Recorder::new(&layout, workload, limits));
+    let faults = Faults::default();
+    let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits));
     for me in 0..nodes {
         shard.install(layout.node(me), Box::new(Ball { me, nodes, next }));
     }

@@ -54,7 +54,7 @@ impl Competitor {
         }
         let now = self.desk.now();
         self.turn(now);
-        self.ledger.close(Stretch { until: now, ..self.timeline.current }, self.desk.sample(now));
+        self.ledger.cut(Stretch { until: now, ..self.timeline.current }, self.desk.sample(now));
         Account { ledger: self.ledger, cpu_time: thread_time() }
     }
 
@@ -85,7 +85,7 @@ impl Competitor {
             slowdown: slot.slowdown,
         };
         if let Some(over) = self.timeline.replan(now, slots.iter().map(stretch).collect()) {
-            self.ledger.close(over, self.desk.sample(now));
+            self.ledger.cut(over, self.desk.sample(now));
         }
         self.desk.await_edge(self.timeline.current.until);
     }

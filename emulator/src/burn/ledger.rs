@@ -31,6 +31,9 @@ pub struct SlotReading {
     pub until: Instant,
     /// The slowdown asked for, 1 in a healthy stretch.
     pub asked: f64,
+    /// Whether it ended when it was to. How far a copy should be is settled in the last moments of a slot: one that is
+    /// cut short says nothing of how well it was kept.
+    pub whole: bool,
     /// How long there was a copy in it: the work that a healthy core would have done.
     pub had: Duration,
     /// The work that was done in it.
@@ -59,6 +62,7 @@ pub(super) struct Stretch {
 #[derive(Clone, Copy, Debug)]
 struct Row {
     stretch: Stretch,
+    whole: bool,
     had: u64,
     done: u64,
 }
@@ -73,9 +77,18 @@ pub(super) struct Ledger {
 impl Ledger {
     /// A stretch is over, and things stand as in `end`: its line is written if there was a copy in it.
     pub(super) fn close(&mut self, stretch: Stretch, end: Sample) {
+        self.write(stretch, end, true);
+    }
+
+    /// The same, before its time.
+    pub(super) fn cut(&mut self, stretch: Stretch, end: Sample) {
+        self.write(stretch, end, false);
+    }
+
+    fn write(&mut self, stretch: Stretch, end: Sample, whole: bool) {
         let Sample { had, done } = self.since(end);
         if had > 0 && stretch.until > stretch.from {
-            self.rows.push(Row { stretch, had, done });
+            self.rows.push(Row { stretch, whole, had, done });
         }
         // Nothing goes back: an edge seen late can seem to.
         self.start = Sample { had: self.start.had + had, done: self.start.done + done };
@@ -98,6 +111,7 @@ impl Ledger {
             from: origin + Duration::from_nanos(row.stretch.from),
             until: origin + Duration::from_nanos(row.stretch.until),
             asked: row.stretch.slowdown,
+            whole: row.whole,
             had: Duration::from_nanos(row.had),
             done: pace.work(row.done),
         };
@@ -132,6 +146,17 @@ mod tests {
             [((0, 1.0, 8, 8), 1.0), ((10, 2.0, 10, 5), 2.0), ((40, 2.0, 10, 0), f64::INFINITY)],
             "no line without a copy"
         );
+    }
+
+    #[test]
+    fn slots_that_are_cut_are_marked() {
+        let mut ledger = Ledger::default();
+        ledger.cut(stretch(0, 10, 1.0), Sample { had: 10, done: 10 });
+        ledger.cut(stretch(10, 15, 2.0), Sample { had: 15, done: 10 });
+        ledger.close(stretch(15, 30, 3.0), Sample { had: 30, done: 15 });
+        let read: Vec<_> =
+            ledger.readings(Instant::now(), Pace::new(1.0)).iter().map(|r| (r.achieved(), r.whole)).collect();
+        assert_eq!(read, [(1.0, false), (f64::INFINITY, false), (3.0, true)]);
     }
 
     #[test]

@@ -120,10 +120,10 @@ impl Course {
         if (self.from..self.until).contains(&at) { self.locate(unit, at, known).slowdown } else { 1.0 }
     }
 
-    /// The bursts of a unit that overlap [from, to), cut to it.
-    pub(super) fn bursts(&self, unit: Unit, from: Time, to: Time) -> BurstIter<'_> {
+    /// The bursts of a unit that overlap [from, to), cut to it. `known` as in [`Process::locate`].
+    pub(super) fn bursts(&self, unit: Unit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
         let (at, to) = (from.0.max(self.from), to.0.min(self.until));
-        let cursor = if at < to { Some(self.locate(unit, at, Cursor::NOWHERE)) } else { None };
+        let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
         BurstIter { course: self, unit, at, to, cursor }
     }
 }

@@ -53,7 +53,7 @@ impl Injection {
         let course = Course::new(&self.profile, self.seed);
         let units = self.cores.iter().filter_map(|core| course.unit(table, core));
         let (mut degraded, mut lost) = (0.0, 0.0);
-        for burst in units.flat_map(|unit| course.bursts(unit, self.from, self.until)) {
+        for burst in units.flat_map(|unit| course.bursts(unit, Cursor::NOWHERE, self.from, self.until)) {
             let length = burst.length().as_secs_f64();
             degraded += length;
             lost += length * (1.0 - 1.0 / burst.slowdown);
@@ -140,12 +140,12 @@ impl Cores {
         let reigns = std::iter::from_fn(move || {
             let (injected, end) = (at < to.0).then(|| self.reign(core, at))?;
             let start = std::mem::replace(&mut at, end.min(to.0));
-            let course = injected.map_or(self.course.as_ref(), |injected| Some(&injected.course));
-            Some((course, Time(start), Time(at)))
+            let (course, known) = self.ruled(core, injected);
+            Some((course, known, Time(start), Time(at)))
         });
-        let bursts = reigns.filter_map(move |(course, from, to)| {
+        let bursts = reigns.filter_map(move |(course, known, from, to)| {
             let course = course?;
-            Some(course.bursts(course.unit(&self.table, core)?, from, to))
+            Some(course.bursts(course.unit(&self.table, core)?, known, from, to))
         });
         joined(bursts.flatten())
     }
@@ -175,15 +175,18 @@ impl Cores {
 
     /// The slowdown of a core at `at`: σ ≥ 1, or 1.
     pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
-        let (course, known) = match self.reign(core, at).0 {
-            Some(injected) => (Some(&injected.course), injected.known(core)),
-            None => {
-                (self.course.as_ref(), self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE))
-            }
-        };
+        let (course, known) = self.ruled(core, self.reign(core, at).0);
         course.map_or(1.0, |course| {
             course.unit(&self.table, core).map_or(1.0, |unit| course.slowdown(unit, at, known))
         })
+    }
+
+    /// What a core goes through while an injection rules, or none does, and where that was last seen to stand.
+    fn ruled<'a>(&'a self, core: u32, injected: Option<&'a Injected>) -> (Option<&'a Course>, Cursor) {
+        match injected {
+            Some(injected) => (Some(&injected.course), injected.known(core)),
+            None => (self.course.as_ref(), self.known(core)),
+        }
     }
 }
 

@@ -286,9 +286,14 @@ impl Cores {
         cursor
     }
 
+    /// Where the process of `core` was last seen to stand.
+    fn known(&self, core: u32) -> Cursor {
+        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
+    }
+
     /// Where the process of `core` stands at `at`.
     fn remembered(&self, core: u32, at: Time) -> Cursor {
-        let known = self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE);
+        let known = self.known(core);
         match &self.course {
             None => known,
             Some(course) => {

@@ -14,6 +14,7 @@ use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 use volary_actors::roles::jobs::Bits;
+use volary_netem::Faults;
 
 pub use close::Books;
 
@@ -95,7 +96,7 @@ pub struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     /// Empty books.
     #[must_use]
-    pub fn new(layout: &'a Layout, workload: &'a Workload, limits: Limits) -> Self {
+    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, limits: Limits) -> Self {
         let jobs = workload.jobs();
         let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
         // Policies run about two copies a task at most; the sample may run over a little.
@@ -122,7 +123,7 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
-            caches: Tracker::new(layout, workload, limits.staleness),
+            caches: Tracker::new(layout, workload, faults, limits.staleness),
             placements: Binder::new(workload),
             progress: Time::ZERO,
         }

@@ -9,17 +9,18 @@
 //! at equal distances in time; when a run turns out long, every second look is dropped and the distance
 //! doubled.
 //!
-//! Crashes blur it. Whoever copies a cache counts as having all news made before, so ages and news under way are a
-//! little low for a while; what takes a placement back is not counted as under way; a scheduler that is down is
-//! looked at as it last was; an extra copy of a finished task stays in the truth if its node crashes. Where clocks are
-//! compared (`wait = "clock"`), news still adds up by work.
+//! A scheduler that crashed is not looked at until it has a cache again. Beyond that crashes blur it: whoever copies a
+//! cache counts as having all news made before, so ages and news under way are a little low for a while; what takes a
+//! placement back is not counted as under way; an extra copy of a finished task stays in the truth if its node
+//! crashes. Where clocks are compared (`wait = "clock"`), news still adds up by work.
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
+use volary_actors::base::{ActorId, CopyId, Endpoint, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::roles::waits::Waits;
+use volary_netem::Faults;
 
 use super::gauge::Gauge;
 use crate::results::{Staleness, StalenessRow};
@@ -70,6 +71,8 @@ struct View {
     /// News about each node, in the order it was made.
     pending: Vec<VecDeque<Pending>>,
     in_flight: u64,
+    /// Since when it is believed: if the scheduler has crashed since, it is gone.
+    since: Time,
 }
 
 /// What is kept while somebody places tasks by a cache.
@@ -96,6 +99,7 @@ struct Books {
 pub struct Tracker<'a> {
     layout: &'a Layout,
     workload: &'a Workload,
+    faults: &'a Faults,
     every: Span,
     /// From the first placement on.
     books: Option<Box<Books>>,
@@ -109,8 +113,8 @@ impl<'a> Tracker<'a> {
     /// Nothing yet; once a cache is used, looks every so often. If that is zero it never does, and decisions are all
     /// that is measured.
     #[must_use]
-    pub fn new(layout: &'a Layout, workload: &'a Workload, every: Span) -> Self {
-        Self { layout, workload, every, books: None }
+    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, every: Span) -> Self {
+        Self { layout, workload, faults, every, books: None }
     }
 
     /// Whether notes of this scheduler must come in order of time.
@@ -124,7 +128,11 @@ impl<'a> Tracker<'a> {
     fn at(&mut self, now: Time) -> Option<&mut Books> {
         let books = self.books.as_deref_mut()?;
         if books.next <= now {
-            books.look(now, self.every);
+            let (layout, faults) = (self.layout, self.faults);
+            books.look(now, self.every, |view, at| {
+                let scheduler = layout.endpoint(layout.scheduler(view.scheduler));
+                faults.crash_between(scheduler, view.since, at).is_none()
+            });
         }
         Some(books)
     }
@@ -212,6 +220,7 @@ impl<'a> Tracker<'a> {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
             view.work[node as usize] = work;
+            view.since = now;
             let pending = &mut view.pending[node as usize];
             let before = pending.len();
             pending.retain(|news| news.made > made);
@@ -268,6 +277,7 @@ impl Books {
             work: vec![0; nodes as usize],
             pending: vec![VecDeque::new(); nodes as usize],
             in_flight: 0,
+            since: Time::ZERO,
         };
         Self {
             truth: Waits::new(nodes, if alike { Vec::new() } else { cores }),
@@ -322,12 +332,12 @@ impl Books {
         }
     }
 
-    /// Looks at what is, as often as is due before `now`.
-    fn look(&mut self, now: Time, every: Span) {
+    /// Looks at the caches that are `there`, as often as is due before `now`.
+    fn look(&mut self, now: Time, every: Span, there: impl Fn(&View, Time) -> bool) {
         while self.next <= now {
             let at = self.next;
             let after = at + Span(every.0.saturating_mul(u64::from(self.stride)));
-            for view in &self.views {
+            for view in self.views.iter().filter(|view| there(view, at)) {
                 let row = view.row(at, &self.truth, |age, error| {
                     self.ages.add(age, self.stride);
                     self.errors.add(error.abs(), self.stride);
@@ -346,10 +356,11 @@ impl Books {
 
     /// Drops every second look; from now on they are twice as far apart.
     fn thin(&mut self) {
-        let (mut look, each) = (0, self.views.len());
-        self.rows.retain(|_| {
-            look += 1;
-            ((look - 1) / each).is_multiple_of(2)
+        let (mut odd, mut last) = (true, f64::NAN);
+        self.rows.retain(|row| {
+            odd ^= row.time != last;
+            last = row.time;
+            !odd
         });
         self.stride = self.stride.saturating_mul(2);
     }

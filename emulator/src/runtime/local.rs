@@ -175,7 +175,7 @@ pub fn measure(
     let clock = Instant::now();
     let cpu = cost::process_cpu_s();
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
-    let heals_at = world.faults()?.heals_at();
+    let heals_at = world.faults().heals_at();
     let cores = world.layout().workers() as usize;
     let cpus = |real: RealSection| Ok((real, assign(&real, cores, &free_cpus())?));
     let real = run.burning().map(cpus).transpose().map_err(UnitError::Refused)?;

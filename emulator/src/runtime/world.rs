@@ -18,6 +18,7 @@ pub struct World {
     seed: u64,
     machines: Machines,
     workload: Workload,
+    faults: Faults,
 }
 
 impl World {
@@ -37,28 +38,31 @@ impl World {
     /// Resolves a point under a seed.
     ///
     /// # Errors
-    /// [`UnitError::Refused`] for what only shows under this seed.
+    /// [`UnitError::Refused`] for what only shows under this seed, and for faults that aim at nobody.
     pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, UnitError> {
         point.resolved.cluster.check(seed).map_err(UnitError::Refused)?;
-        Ok(Self { machines: point.resolved.cluster.machines(0, seed), point: point.clone(), seed, workload })
+        let machines = point.resolved.cluster.machines(0, seed);
+        let faults = &point.resolved.network.fault;
+        let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
+            .map_err(|error| UnitError::Refused(error.to_string()))?;
+        Ok(Self { machines, point: point.clone(), seed, workload, faults })
     }
 
     /// What a shard that owns a part of the actors is built from.
     ///
     /// # Errors
-    /// [`UnitError::Refused`] for a network or faults that this cluster cannot have.
+    /// [`UnitError::Refused`] for a network that this cluster cannot have.
     pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, UnitError> {
         let resolved = &self.point.resolved;
         let layout = &self.machines.layout;
-        let faults = self.faults()?;
-        let pauses = (0..layout.endpoints()).any(|endpoint| !faults.pauses(Endpoint(endpoint)).is_empty());
-        let cores = self.cores(&faults);
+        let pauses = (0..layout.endpoints()).any(|endpoint| !self.faults.pauses(Endpoint(endpoint)).is_empty());
+        let cores = self.cores();
         let fabric = Fabric::new(
             &resolved.network,
             self.machines.links.clone(),
             layout.endpoints(),
             2 * layout.schedulers(),
-            faults,
+            self.faults.clone(),
             self.seed,
         )
         .map_err(|error| UnitError::Refused(error.to_string()))?;
@@ -78,19 +82,15 @@ impl World {
     }
 
     /// The fault schedule.
-    ///
-    /// # Errors
-    /// [`UnitError::Refused`] for faults that aim at nobody.
-    pub fn faults(&self) -> Result<Faults, UnitError> {
-        let faults = &self.point.resolved.network.fault;
-        Faults::resolve(faults, &self.machines.groups, self.layout().endpoints())
-            .map_err(|error| UnitError::Refused(error.to_string()))
+    #[must_use]
+    pub const fn faults(&self) -> &Faults {
+        &self.faults
     }
 
-    fn cores(&self, faults: &Faults) -> Cores {
+    fn cores(&self) -> Cores {
         let layout = self.layout();
         let pauses = (0..layout.nodes()).flat_map(|node| {
-            let windows = faults.pauses(Endpoint(layout.node(node).0));
+            let windows = self.faults.pauses(Endpoint(layout.node(node).0));
             windows.iter().map(move |&(from, until)| Pause { node, from, until })
         });
         let interference = self.point.resolved.interference.as_ref();
@@ -101,7 +101,7 @@ impl World {
     /// Empty books for this world.
     #[must_use]
     pub fn recorder(&self, run: &RunSection) -> Recorder<'_> {
-        Recorder::new(self.layout(), &self.workload, limits(run))
+        Recorder::new(self.layout(), &self.workload, &self.faults, limits(run))
     }
 
     /// Who is who.

@@ -21,8 +21,8 @@ fn jobs() -> Workload {
 
 /// Closes the books of a node of two cores, one of which works from 1 s on, and to 3 s if it `ends`.
 fn books(ends: bool, close: impl FnOnce(Recorder<'_>) -> Books) -> Books {
-    let (layout, workload) = (Layout::new(1, 0, [2]), jobs());
-    let mut recorder = Recorder::new(&layout, &workload, LIMITS);
+    let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
+    let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS);
     let (at, worker) = (|s| Time(Span::from_secs(s).0), layout.worker(0, 0));
     let copy = JobId(0).task(0).copy(0);
     recorder.note(at(1), layout.client(0), Note::Arrived { job: JobId(0) });

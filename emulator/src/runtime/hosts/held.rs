@@ -47,16 +47,15 @@ pub(super) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterat
 }
 
 /// From when on every actor of a host is down for good, by the experiment's own faults.
-pub(super) fn doomed(world: &World, members: &[Member]) -> Result<Vec<Option<Time>>, UnitError> {
+pub(super) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
     let homes = homes(world, members);
-    let faults = world.faults()?;
-    let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
+        let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
     for (endpoint, home) in homes.into_iter().enumerate() {
-        let gone = faults.crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
+        let gone = world.faults().crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
         let host = &mut doomed[home as usize];
         *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
     }
-    Ok(doomed)
+    doomed
 }
 
 /// How far the slowest of the hosts that still have something to do has come. One whose actors are all down for good

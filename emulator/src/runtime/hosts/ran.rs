@@ -144,8 +144,8 @@ impl Party {
             let name = &self.members[i].name;
             return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
         }
-        let heals_at = world.faults()?.heals_at();
-        let doomed = doomed(world, &self.members)?;
+        let heals_at = world.faults().heals_at();
+        let doomed = doomed(world, &self.members);
         self.run += 1;
         self.cell = world.point().id_under(world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {

@@ -227,7 +227,7 @@ fn read(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
             if slot.had >= TELLING {
                 healthy.add(&Samples::one(pace));
             }
-        } else if had >= WORKED * length.as_secs_f64() {
+        } else if slot.whole && had >= WORKED * length.as_secs_f64() {
             work.slot(slot.asked, length.as_secs_f64() * speed, pace);
         }
     }

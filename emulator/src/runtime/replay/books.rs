@@ -28,7 +28,7 @@ impl<'a> Ledger<'a> {
                 Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
             }
             RuntimeKind::Local | RuntimeKind::Hosts => {
-                let heals_at = world.faults()?.heals_at();
+                let heals_at = world.faults().heals_at();
                 Self::Real(Box::new(Keeper::new(recorder, shards as usize, run.until, heals_at)))
             }
         })
