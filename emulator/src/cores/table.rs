@@ -80,6 +80,13 @@ impl CoreTable {
         self
     }
 
+    /// The same cores, each slower by `factor`, or faster up to [`MAX_SPEED`] if that is below 1.
+    #[must_use]
+    pub fn slower(self, factor: f64) -> Self {
+        let speeds = (0..self.cores()).map(|core| (self.speed(core) / factor).min(MAX_SPEED)).collect();
+        self.with_speeds(speeds)
+    }
+
     /// Number of nodes.
     #[must_use]
     pub const fn nodes(&self) -> u32 {

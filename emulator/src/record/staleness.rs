@@ -16,7 +16,7 @@
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, CopyId, Endpoint, JobId, Span, Time};
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::roles::waits::Waits;

@@ -48,6 +48,13 @@ impl World {
         Ok(Self { machines, point: point.clone(), seed, workload, faults })
     }
 
+    /// The same world, with cores that need `factor` times as long for everything.
+    #[must_use]
+    pub fn slower(mut self, factor: f64) -> Self {
+        self.machines.cores = self.machines.cores.slower(factor);
+        self
+    }
+
     /// What a shard that owns a part of the actors is built from.
     ///
     /// # Errors
@@ -55,7 +62,8 @@ impl World {
     pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, UnitError> {
         let resolved = &self.point.resolved;
         let layout = &self.machines.layout;
-        let pauses = (0..layout.endpoints()).any(|endpoint| !self.faults.pauses(Endpoint(endpoint)).is_empty());
+        let pauses =
+            (0..layout.endpoints()).any(|endpoint| !self.faults.pauses(Endpoint(endpoint)).is_empty());
         let cores = self.cores();
         let fabric = Fabric::new(
             &resolved.network,

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::cause::cause;
-use super::{BAR, Point, Ran, spread, staleness};
+use super::{BAR, Error, Point, Ran, found, spread, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::record::cell::CellRecord;
 use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
-use crate::rundir::{Error, load_copies, load_jobs};
+use crate::rundir::{load_copies, load_jobs};
+use crate::runtime::RunError;
 use crate::stats::Interval;
 
 /// What is shown, and whether it must stay within the bar.
@@ -80,8 +81,11 @@ pub struct Divergence {
     pub relative: Option<f64>,
     /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
     pub spread: Option<f64>,
-    /// Whether the difference is within the bar, or within what runs differ by themselves; absent for metrics
-    /// that are only shown.
+    /// What the reference says of cores that are as slow as the runs found theirs, where copies burn real ones.
+    #[serde(default)]
+    pub found: Option<f64>,
+    /// Whether the difference is within the bar, or within what runs differ by themselves, of the reference or of
+    /// what lies between it and [`found`](Self::found); absent for metrics that are only shown.
     pub within: Option<bool>,
     /// The likely cause of a difference of more than one in a hundred.
     pub cause: Option<String>,
@@ -102,29 +106,42 @@ impl Against {
     }
 }
 
-/// Compares; nothing if either did not run the point.
-pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Option<Against>, Error> {
+/// Compares; nothing if either did not run the point. `as_found` runs the reference with cores that are slower by a
+/// factor, if it can.
+///
+/// # Errors
+/// When something cannot be read, or the reference not be run again.
+pub(super) fn against(
+    point: &Point,
+    reference: &Ran,
+    ran: &Ran,
+    as_found: &dyn Fn(f64) -> Result<Option<Summary>, Error>,
+) -> Result<Option<Against>, Error> {
     let (reference, runs) = (reference.of(point), ran.of(point));
     let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };
-    let (jobs, copies) = (load_jobs(folder, &base.id)?, load_copies(folder, &base.id)?);
+    let read = |error| Error::Run(RunError::RunDir(error));
+    let jobs = load_jobs(folder, &base.id).map_err(read)?;
+    let copies = load_copies(folder, &base.id).map_err(read)?;
     // The worst of all repetitions.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
     for (folder, run) in &runs {
-        different.push(draws(&jobs, &load_jobs(folder, &run.id)?));
-        moved.extend(placement(&copies, &load_copies(folder, &run.id)?));
+        different.push(draws(&jobs, &load_jobs(folder, &run.id).map_err(read)?));
+        moved.extend(placement(&copies, &load_copies(folder, &run.id).map_err(read)?));
     }
     let draws = different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default();
     let placement = moved.into_iter().max_by_key(|placement| placement.moved);
-    let summaries: Vec<&Summary> = runs.iter().map(|(_, record)| &record.summary).collect();
+    let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
+    let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();
+    let slower = found::factor(&records).map(as_found).transpose()?.flatten();
     let found = Against {
         runtime: ran.way.to_string(),
         runs: runs.len(),
         books: books(&base.summary, &summaries),
         draws,
         placement,
-        degraded: degraded(&runs.iter().map(|(_, record)| *record).collect::<Vec<_>>()),
+        degraded: degraded(&records),
         metrics: Vec::new(),
         staleness: Vec::new(),
     };
@@ -137,7 +154,8 @@ pub(super) fn against(point: &Point, reference: &Ran, ran: &Ran) -> Result<Optio
         }
         divergence
     };
-    let metrics = shown.map(|(metric, judged)| divergence(metric, judged, &base.summary, &summaries));
+    let metrics = shown
+        .map(|(metric, judged)| divergence(metric, judged, (&base.summary, slower.as_ref()), &summaries));
     let metrics = metrics.map(explained).collect();
     let staleness = staleness::compared(&base.summary, &summaries).into_iter().map(explained).collect();
     Ok(Some(Against { metrics, staleness, ..found }))
@@ -195,18 +213,21 @@ fn degraded(runs: &[&CellRecord]) -> Vec<String> {
 pub(super) fn divergence(
     metric: &Metric,
     judged: bool,
-    reference: &Summary,
+    (reference, slower): (&Summary, Option<&Summary>),
     runs: &[&Summary],
 ) -> Divergence {
-    let finite = |value: f64| value.is_finite().then_some(value);
-    let reference = finite((metric.value)(reference));
+    let value_in = |summary| Some((metric.value)(summary)).filter(|value| value.is_finite());
+    let reference = value_in(reference);
+    let found = slower.and_then(value_in);
     let values: Vec<f64> = runs.iter().map(|run| (metric.value)(run)).collect();
     let value = Interval::new(&values).map(|interval| interval.mean);
     let spread = spread(&values);
     let pair = reference.zip(value);
     let apart = pair.map(|(reference, value)| value - reference);
     let within = pair.filter(|_| judged).map(|(reference, value)| {
-        (value - reference).abs() <= (BAR * reference.abs()).max(spread.unwrap_or(0.0))
+        let found = found.unwrap_or(reference);
+        let margin = (BAR * reference.abs()).max(spread.unwrap_or(0.0));
+        (reference.min(found) - margin..=reference.max(found) + margin).contains(&value)
     });
     Divergence {
         metric: metric.name.to_owned(),
@@ -214,6 +235,7 @@ pub(super) fn divergence(
         value,
         relative: apart.zip(reference).filter(|(_, r)| *r != 0.0).map(|(apart, reference)| apart / reference),
         spread,
+        found,
         within,
         cause: None,
     }

@@ -26,7 +26,7 @@ pub(super) fn cause(
     let causes = [
         runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
         clocks(apart, seconds, runs, &certificates),
-        divergence.relative.and_then(|relative| real_cores(relative, &certificates)),
+        real_cores(divergence, &certificates),
         other_servers(apart, divergence.spread, found, degraded(&certificates)),
         degraded(&certificates),
         few_jobs(&divergence.metric, reference),
@@ -77,13 +77,21 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
     })
 }
 
-/// Copies that burn real cores took longer or shorter than the slots they fell on say, and queues make more of it.
-fn real_cores(relative: f64, certificates: &[&Certificate]) -> Option<String> {
+/// Copies that burn real cores took longer or shorter than the slots they fell on say, and queues make more of it: as
+/// much as the reference says of cores that are so slow.
+fn real_cores(divergence: &Divergence, certificates: &[&Certificate]) -> Option<String> {
     let burnt: Vec<f64> =
         certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
     let excess = burnt.iter().sum::<f64>() / burnt.len() as f64;
-    (excess * relative > 0.0 && excess.abs() >= MOST * relative.abs())
-        .then(|| format!("real cores: copies kept them {} against what was asked", number::change(excess)))
+    let (relative, reference) = divergence.relative.zip(divergence.reference)?;
+    let found = divergence.found.map(|found| found / reference - 1.0);
+    let makes = found.unwrap_or(excess);
+    let so =
+        found.map(|found| format!(", which makes {} with such cores in virtual time", number::change(found)));
+    (makes * relative > 0.0 && makes.abs() >= MOST * relative.abs()).then(|| {
+        let excess = number::change(excess);
+        format!("real cores: copies kept them {excess} against what was asked{}", so.unwrap_or_default())
+    })
 }
 
 /// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`against`] | one policy in one runtime against the reference |
 //! | [`staleness`] | the same of caches |
+//! | `found` | the reference with cores as a run found them |
 //! | [`cause`] | what explains a divergence, as far as the certificate tells |
 //! | [`text`] | tables for people |
 
 pub mod against;
 pub mod cause;
+mod found;
 pub mod staleness;
 pub mod text;
 
@@ -204,9 +206,14 @@ pub fn validate(
         against: Vec::new(),
     });
     let mut points: Vec<Point> = points.collect();
-    for point in &mut points {
-        let against = others.iter().filter_map(|ran| against::against(point, reference, ran).transpose());
-        point.against = against.collect::<Result<_, _>>().map_err(RunError::RunDir)?;
+    for (number, point) in points.iter_mut().enumerate() {
+        let as_found = |factor| match reference.way.runtime {
+            RuntimeKind::Virtual => found::as_found(experiment, number, factor, watch).map(Some),
+            RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
+        };
+        let against =
+            others.iter().filter_map(|ran| against::against(point, reference, ran, &as_found).transpose());
+        point.against = against.collect::<Result<_, _>>()?;
     }
     Ok(Validation {
         experiment: experiment.name.clone(),

@@ -63,10 +63,12 @@ impl Validation {
             all().map(|against| against.metrics.iter().filter(|m| m.within.is_some()).count()).sum();
         let degraded = all().filter(|against| !against.degraded.is_empty()).count();
         let bar = number::percent(BAR);
+        let found = all().flat_map(|against| &against.metrics).any(|metric| metric.found.is_some());
         let mut out = format!(
-            "{} of {judged} quantiles (p50, p90, p99) are within {bar} of {}, or within what runs differ by themselves\n",
+            "{} of {judged} quantiles (p50, p90, p99) are within {bar} of {}{}, or within what runs differ by themselves\n",
             judged - beyond,
-            self.reference
+            self.reference,
+            if found { " with cores as asked or as found" } else { "" },
         );
         let caches: Vec<bool> =
             all().flat_map(|against| &against.staleness).filter_map(|figure| figure.within).collect();

@@ -1,3 +1,4 @@
+use volary_actors::base::Endpoint;
 use volary_netem::{FaultSpec, Groups};
 
 use super::*;

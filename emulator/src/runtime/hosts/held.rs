@@ -4,7 +4,6 @@ use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::Member;
 use crate::record::hosts::{Held, HostRecord, ranges};
-use crate::runtime::UnitError;
 use crate::runtime::real::place::place;
 use crate::runtime::world::World;
 
@@ -49,9 +48,10 @@ pub(super) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterat
 /// From when on every actor of a host is down for good, by the experiment's own faults.
 pub(super) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
     let homes = homes(world, members);
-        let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
+    let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
     for (endpoint, home) in homes.into_iter().enumerate() {
-        let gone = world.faults().crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
+        let gone =
+            world.faults().crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
         let host = &mut doomed[home as usize];
         *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
     }

@@ -27,8 +27,8 @@ const HORIZON: Duration = Duration::from_secs(3);
 
 /// Part of a degraded stretch for which a core must have had work, so that it counts.
 const WORKED: f64 = 0.75;
-/// Time for which it must have had work in a healthy one: these are as long as nothing happens.
-const TELLING: Duration = Duration::from_millis(5);
+/// Healthy stretches are as long as nothing happens: so many as make up this much work count as one.
+const TELLING: Duration = Duration::from_millis(100);
 
 /// The CPUs of `cores` emulated cores on a host where `free` ones may be used.
 ///
@@ -220,12 +220,16 @@ fn slot(clock: &Clock, burst: &Burst) -> Option<Slot> {
 /// Adds the degraded stretches of a core, and returns what it did in the others.
 fn read(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
     let mut healthy = Samples::default();
+    let (mut healthy_had, mut healthy_done) = (Duration::ZERO, Duration::ZERO);
     for slot in &reading.slots {
         let (length, had) = (slot.until - slot.from, slot.had.as_secs_f64());
         let pace = slot.done.as_secs_f64() / had;
         if slot.asked == 1.0 {
-            if slot.had >= TELLING {
-                healthy.add(&Samples::one(pace));
+            healthy_had += slot.had;
+            healthy_done += slot.done;
+            if healthy_had >= TELLING {
+                let (had, done) = (std::mem::take(&mut healthy_had), std::mem::take(&mut healthy_done));
+                healthy.add(&Samples::one(done.as_secs_f64() / had.as_secs_f64()));
             }
         } else if slot.whole && had >= WORKED * length.as_secs_f64() {
             work.slot(slot.asked, length.as_secs_f64() * speed, pace);
