@@ -217,8 +217,8 @@ fn assert_burnt(cell: &serde_json::Value, host: &str) {
     // Each takes 4 ms at least, and twice that at most.
     assert!((0.0639..0.1281).contains(&asked), "{cores}");
     assert!(
-        cores["achieved_s"].as_f64().unwrap() > 0.8 * asked,
-        "nobody works faster than a core can: {cores}"
+        cores["achieved_s"].as_f64().unwrap() > 0.5 * asked,
+        "nobody works much faster than when it was calibrated: {cores}"
     );
 }
 

@@ -128,6 +128,45 @@ fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value])
     }
 }
 
+/// One core that has work all the time, which burns a CPU.
+const BURNT: &str = r#"title = "inject"
+seed = 5
+[cluster]
+nodes = 1
+[workload.synthetic]
+jobs = 16
+tasks = 1
+interarrival = "10ms"
+[service]
+demand = "200ms"
+[network]
+one_way = "1ms"
+[[policy]]
+random = {}
+[run.real]
+"#;
+
+/// Somebody takes the CPU away from real copies for as long as it was asked, and what came of it is certified.
+#[test]
+fn real_cores_are_slowed_down_by_an_injection() {
+    let cluster = Cluster::start(&[]);
+    fs::write(cluster.path().join("e.toml"), BURNT).unwrap();
+    fs::write(cluster.path().join("p.toml"), FOURFOLD.replace("4.0", "3.0")).unwrap();
+    let run = cluster.run("e.toml", "r");
+    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    let args = [&["inject", "p.toml"], &HOSTS[..], &["--node", "0", "--for", "700ms", "--json"]];
+    expect(cluster.path(), &args.concat(), 0);
+    let (status, said) = finish(run);
+    assert_eq!(status, Some(0), "{said}");
+    let summary = summary(&cluster, "r");
+    assert_eq!(summary["injections"][0]["profile"]["bernoulli"]["slowdown"], 3.0);
+    let cores = &summary["fidelity"]["cores"];
+    let [slots] = &cores["slots"].as_array().unwrap()[..] else { panic!("{cores}") };
+    assert_eq!((&slots["asked"], &slots["pace"]["count"]), (&3.0.into(), &1.into()), "{cores}");
+    assert!((seconds(&slots["length_s"]) - 0.7).abs() < 0.01, "{cores}");
+    assert!(seconds(&slots["achieved"]) > 2.0, "who is in the way makes it more: {cores}");
+}
+
 #[test]
 fn an_injector_that_is_killed_takes_what_it_injected_along() {
     let cluster = cluster();

@@ -78,6 +78,10 @@ impl Policy for Hadoop2 {
         positive("scan", self.scan.scale(self.scale))
     }
 
+    fn patience(&self) -> Option<Span> {
+        Some(self.report.scale(self.scale))
+    }
+
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         Box::new(Central::new(Latest(self.clone()), seat.layout))
     }

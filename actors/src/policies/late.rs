@@ -57,6 +57,10 @@ impl Policy for Late {
         positive("scan", self.scan.scale(self.scale))
     }
 
+    fn patience(&self) -> Option<Span> {
+        Some(self.running.max(self.report).scale(self.scale))
+    }
+
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         Box::new(Central::new(Longest::new(self, seat.layout.nodes()), seat.layout))
     }

@@ -48,6 +48,10 @@ impl Policy for Mantri {
         positive("report", self.report.scale(self.scale))
     }
 
+    fn patience(&self) -> Option<Span> {
+        Some(self.report.scale(self.scale))
+    }
+
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         let every = self.report.scale(self.scale);
         Box::new(Central::new(Frugal { delta: self.delta, every, restarts: self.restarts }, seat.layout))

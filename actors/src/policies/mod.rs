@@ -89,6 +89,11 @@ pub trait Policy {
         Ok(())
     }
 
+    /// How long a copy runs before this policy learns how far it is; nothing if it never asks.
+    fn patience(&self) -> Option<Span> {
+        None
+    }
+
     /// A job source.
     fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         Box::new(Client::new(seat.index))
@@ -155,6 +160,12 @@ macro_rules! registry {
             /// A sentence for the user: "key: reason and remedy".
             pub fn check(&self, layout: &Layout) -> Result<(), String> {
                 match self { $(Self::$variant(config) => config.check(layout),)* }
+            }
+
+            /// How long a copy runs before this policy learns how far it is; nothing if it never asks.
+            #[must_use]
+            pub fn patience(&self) -> Option<Span> {
+                match self { $(Self::$variant(config) => config.patience(),)* }
             }
 
             /// A job source for this policy.

@@ -47,6 +47,10 @@ impl Policy for Naive {
         positive("scan", self.scan.scale(self.scale))
     }
 
+    fn patience(&self) -> Option<Span> {
+        Some(self.running.max(self.report).scale(self.scale))
+    }
+
     fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
         let rule = Behind {
             running: self.running.scale(self.scale),

@@ -1,7 +1,9 @@
 //! How fast a core does its kernel: rounds per second of the thread's own CPU time.
 //!
 //! CPU time does not pass while others have the CPU, so a busy machine makes calibration slower and not wrong; what
-//! disturbs single batches (interrupts, a hypervisor that takes the CPU unseen) the median leaves out.
+//! disturbs batches (interrupts, a hypervisor that takes the CPU unseen, others on the same physical core) makes them
+//! slower and never faster, so the upper quartile counts. Copies come and go, and a CPU that was idle is some percent
+//! slower for a while than one that never is, so there are pauses.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +12,10 @@ use super::kernel::Load;
 
 /// CPU time of one batch.
 const BATCH: Duration = Duration::from_millis(1);
+
+/// CPU time between two pauses, and how long they are: about as copies come and go on a core with half a load.
+const STINT: Duration = Duration::from_millis(30);
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long to calibrate, and how long to wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +31,7 @@ pub(super) struct Calibration {
 impl Calibration {
     pub(super) const STANDARD: Self = Self {
         warm_up: Duration::from_millis(200),
-        measure: Duration::from_millis(600),
+        measure: Duration::from_millis(800),
         patience: Duration::from_secs(20),
     };
 }
@@ -78,7 +84,12 @@ pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Dur
     let (began, had) = (Instant::now(), thread_time());
     let mut rounds = 64;
     let mut paces = Vec::new();
+    let mut paused = had;
     loop {
+        if thread_time().saturating_sub(paused) > STINT {
+            std::thread::sleep(PAUSE);
+            paused = thread_time();
+        }
         let before = thread_time();
         load.burn(rounds);
         let after = thread_time();
@@ -90,7 +101,7 @@ pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Dur
             paces.push(rounds as f64 / took.as_nanos() as f64);
         }
         if had > asked.warm_up + asked.measure && !paces.is_empty() {
-            return Ok(Pace::new(median(&mut paces)));
+            return Ok(Pace::new(upper_quartile(&mut paces)));
         }
         if began.elapsed() > asked.patience {
             return Err(had);
@@ -98,9 +109,9 @@ pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Dur
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
+fn upper_quartile(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[3 * values.len() / 4]
 }
 
 #[cfg(test)]

@@ -67,6 +67,16 @@ pub(super) enum Process {
 }
 
 impl Interference {
+    /// How long interference lasts at least, or in the mean where lengths are drawn; nothing where a trace says.
+    #[must_use]
+    pub fn slot(&self) -> Option<Span> {
+        let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
+        let markov = self.markov.as_ref().map(|process| process.slot);
+        let renewal = self.renewal.as_ref().map(|process| Span::from_secs_f64(process.burst.mean()));
+        let scripted = self.scripted.as_ref().map(|process| process.slot);
+        bernoulli.or(markov).or(renewal).or(scripted)
+    }
+
     /// Checks this table and reads its trace, relative to `folder`. A profile and the values of empirical laws
     /// are part of the experiment's text by then.
     ///

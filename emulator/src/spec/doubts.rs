@@ -1,10 +1,50 @@
 //! What can be run but can hardly be meant.
 
+use volary_actors::base::Span;
+
+use super::file::RunSection;
 use super::plan::Resolved;
+use super::policy::PolicyEntry;
+use crate::burn::Degrade;
+use crate::number;
 use crate::workload::WorkloadSpec;
 
+/// So many times the mean of tasks is longer than nearly all of them.
+const LONG: f64 = 10.0;
+
+/// What to say of a policy in this world: one that looks at copies after they have ended does nothing.
+pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
+    let patience = entry.spec.patience()?.as_secs_f64();
+    let mean = world.service.demand.as_ref()?.mean();
+    (patience > LONG * mean).then(|| {
+        let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
+        format!(
+            "policy `{name}` learns of a copy after {patience}, and tasks take {mean} on average: it will hardly ever \
+             do anything; lower its `scale`"
+        )
+    })
+}
+
+/// What to say of slots in which real cores are to be slow: too short ones for what slows them down.
+pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
+    let real = run.burning()?;
+    let slot = world.interference.as_ref()?.table.slot()?.as_secs_f64() / run.speed;
+    let (least, means) = match real.degrade {
+        Degrade::Threads => (Span::from_millis(10), "threads take turns every 2 ms"),
+        Degrade::Quota => (Span::from_millis(100), "quota is for periods of 100 ms"),
+    };
+    (slot < least.as_secs_f64()).then(|| {
+        format!(
+            "interference comes in slots of {} of real time, and {means}: what is achieved will not be what is asked; \
+             make slots {} or longer, or lower run.speed",
+            number::seconds(slot),
+            number::seconds(least.as_secs_f64())
+        )
+    })
+}
+
 /// What to say of a point before it is run, in words with a remedy.
-pub(super) fn doubts(world: &Resolved) -> impl Iterator<Item = String> {
+pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     let silent = (world.network.loss.mean() >= 1.0).then(|| {
         "network.loss loses everything: no message ever arrives, and no job can finish; lower it, or for bursts set r, \
          the probability that a bad spell ends, above 0"
@@ -59,6 +99,52 @@ mod tests {
         ] {
             let said = warnings(demand, gap, loss);
             assert!(said.len() == 1 && said[0].starts_with(begins), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn what_comes_too_late_and_what_is_too_short_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("doubtful.toml");
+        let warnings = |policy: &str, slot: &str, real: &str| {
+            let text = format!(
+                "title = \"t\"\n[cluster]\nnodes = 1\n[workload.synthetic]\njobs = 3\ntasks = 1\ninterarrival = \"9s\"\n\
+                 [service]\ndemand = \"1s\"\n[interference]\nbernoulli = {{ slot = \"{slot}\", probability = 0.1, \
+                 slowdown = 2 }}\n[run]\nruntime = \"local\"\n[run.real]\n{real}\n[[policy]]\n{policy}\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            Experiment::load(&file, &Overrides::default()).unwrap().warnings
+        };
+        for (policy, slot, real, begins) in [
+            (
+                "late = {}",
+                "50ms",
+                "",
+                "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 1.00\u{202f}s",
+            ),
+            (
+                "random = {}",
+                "9ms",
+                "",
+                "interference comes in slots of 9.00\u{202f}ms of real time, and threads",
+            ),
+            (
+                "random = {}",
+                "50ms",
+                "degrade = \"quota\"",
+                "interference comes in slots of 50.0\u{202f}ms of real time",
+            ),
+        ] {
+            let said = warnings(policy, slot, real);
+            assert!(said.len() == 1 && said[0].starts_with(begins), "{said:?}");
+        }
+        for (policy, slot, real) in [
+            ("late = { scale = 0.01 }", "50ms", ""),
+            ("hadoop2 = {}", "50ms", ""),
+            ("random = {}", "9ms", "kernel = \"none\""),
+            ("random = {}", "100ms", "degrade = \"quota\""),
+        ] {
+            assert!(warnings(policy, slot, real).is_empty(), "{policy}");
         }
     }
 }

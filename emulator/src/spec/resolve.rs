@@ -11,7 +11,7 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Check, Claim};
 use super::cluster::Cluster;
 use super::document::{Document, read_text};
-use super::doubts::doubts;
+use super::doubts;
 use super::error::{SpecError, Text, listed, nearest};
 use super::file::{File, PolicyEntry};
 use super::identity::Contents;
@@ -135,8 +135,10 @@ impl<'a> Planner<'a> {
         let resolved = Arc::new(self.resolve(document, &file)?);
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;
+        self.warn(doubts::of_cores(&resolved, &file.run).into_iter());
         for (i, entry) in file.policy.iter().enumerate() {
             check_policy(document, i, entry, &layout)?;
+            self.warn(doubts::of_policy(entry, &resolved).into_iter());
             if !self.overrides.policies.is_empty()
                 && !self.overrides.policies.iter().any(|label| label == entry.label())
             {
@@ -219,7 +221,7 @@ impl<'a> Planner<'a> {
             let said = built.warnings().to_vec();
             self.warn(said.into_iter());
         }
-        self.warn(doubts(world));
+        self.warn(doubts::of_world(world));
         Ok(())
     }
 
