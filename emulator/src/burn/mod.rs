@@ -64,7 +64,7 @@ pub use ledger::{CoreReading, SlotReading};
 use burner::Burner;
 use calibrate::{Calibration, Pace};
 use competitor::{Account, Competitor};
-use desk::Desk;
+use desk::{Desk, Sample};
 use quota::Groups;
 
 /// What to burn, and where.
@@ -310,6 +310,14 @@ impl Burners {
     pub fn left(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.pace.work(core.desk.left())
+    }
+
+    /// For how long there has been a copy so far, and how much was done in that time.
+    #[must_use]
+    pub fn progress(&self, core: usize) -> (Duration, Duration) {
+        let core = &self.cores[core];
+        let Sample { had, done } = core.desk.sample(core.desk.now());
+        (Duration::from_nanos(had), core.pace.work(done))
     }
 
     /// Replaces what is to come: the core will be degraded in these slots and healthy between and after them. A slot

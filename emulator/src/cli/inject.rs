@@ -41,7 +41,7 @@ pub(super) struct Options {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// For how long, in emulated time; until Ctrl-C if absent.
-    #[arg(long = "for", value_name = "SPAN")]
+    #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     lasting: Option<Span>,
     /// Seed of the slots; the run's own if absent.
     #[arg(long, value_name = "N")]

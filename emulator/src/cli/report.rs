@@ -1,11 +1,13 @@
 //! `volary report`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{print, style};
+use crate::number::plural;
+use crate::record::manifest::State;
 use crate::report::{Study, table};
 use crate::results::{Cell, Summary};
 use crate::rundir::{self, Error, Hold};
@@ -48,6 +50,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
         Some(held) => {
             let held = held?;
+            if let Some(own) = own {
+                rest(own, &study);
+            }
             held.write(&study)?;
             format!("report: {}", held.root().join(rundir::REPORT).display())
         }
@@ -59,6 +64,18 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&said)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says what a run that broke off lacks, and how to get it.
+fn rest(folder: &Path, study: &Study) {
+    let (there, all) = (study.records().count(), study.manifest.cells.len());
+    if there < all && study.manifest.state != State::Finished {
+        tracing::warn!(
+            "{there} of {} are here, since the run broke off; the same command with --resume --out {} runs the rest",
+            plural(all as u64, "run"),
+            folder.display()
+        );
+    }
 }
 
 /// Claims may compare what different shards ran: judge them over all of it. A manifest that does not say what

@@ -43,6 +43,8 @@ pub const CORE_TIME: f64 = 0.01;
 pub const REAL_CORE_TIME: f64 = 0.05;
 /// Slowdown of real cores away from what was asked.
 pub const SLOWDOWN: f64 = 0.05;
+/// By how much one stretch of a core may be off by chance; of several their spread tells.
+const ALONE: f64 = 0.25;
 /// Busy share of a host.
 pub const BUSY: f64 = 0.9;
 /// Stolen share of a host's processor time.
@@ -230,7 +232,8 @@ impl Certificate {
 /// Whether cores surely did less or more than those `asked` times as slow should.
 fn is_off(pace: &Samples, asked: f64) -> bool {
     let half = match pace.count {
-        0 | 1 => f64::INFINITY,
+        0 => f64::INFINITY,
+        1 => ALONE / asked,
         n => t_975(n as usize - 1) * pace.std / (n as f64).sqrt(),
     };
     (pace.mean * asked - 1.0).abs() - half * asked > SLOWDOWN

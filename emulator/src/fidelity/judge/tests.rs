@@ -74,7 +74,8 @@ fn real_cores_must_be_as_slow_as_asked() {
     let paced = |slots: &mut Slots, pace: f64| (slots.pace.mean, slots.achieved) = (pace, 1.0 / pace);
     assert_eq!(with(&|work| paced(&mut work.slots[0], 0.45)), [Slowdown]);
     assert_eq!(with(&|work| paced(&mut work.slots[1], 0.28)), [Slowdown], "too fast");
-    assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [], "one says nothing");
+    assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.1)), [], "one alone says little");
+    assert_eq!(with(&|work| work.slot(8.0, 0.01, 0.05)), [Slowdown], "but not nothing");
     assert_eq!(with(&|work| work.cores[0].healthy.mean = 0.92), [UnhealthyCore]);
     assert_eq!(with(&|work| work.cores[0].healthy = Samples { count: 3, mean: 0.92, std: 0.1 }), []);
     assert_eq!(with(&|work| work.achieved_s *= 1.04), [], "copies are known to 5 %");

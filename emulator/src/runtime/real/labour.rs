@@ -18,7 +18,7 @@ use super::clock::Clock;
 use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot};
 use crate::cores::{Burst, CoreTable, Cores};
 use crate::fidelity::work::{RealCore, RealWork, Samples};
-use crate::number::plural;
+use crate::number::{self, plural};
 use crate::shard::Hands;
 use crate::spec::real::RealSection;
 
@@ -29,6 +29,9 @@ const HORIZON: Duration = Duration::from_secs(3);
 const WORKED: f64 = 0.75;
 /// Healthy stretches are as long as nothing happens: so many as make up this much work count as one.
 const TELLING: Duration = Duration::from_millis(100);
+
+/// A core that does less than this of what it can is starved: no interference takes so much.
+const STARVED: f64 = 0.02;
 
 /// The CPUs of `cores` emulated cores on a host where `free` ones may be used.
 ///
@@ -111,6 +114,8 @@ impl Team {
             core,
             cpu,
             real_per_work: 1.0 / (clock.speed() * table.speed(core)),
+            seen: (Duration::ZERO, Duration::ZERO),
+            said: false,
         };
         let seats = cores.iter().map(seat).collect();
         RealHands { real, host, burners: Some(burners), finishes, made, seats, places, clock, told: None }
@@ -123,6 +128,26 @@ struct Seat {
     cpu: CpuId,
     /// Real time that work takes, healthy.
     real_per_work: f64,
+    /// How long it had work and what it had done when its slots were last told, and whether it was said that it starves.
+    seen: (Duration, Duration),
+    said: bool,
+}
+
+impl Seat {
+    /// Says once if others leave next to nothing of the CPU to copies, which come last: the run is not hung, but slow.
+    fn starves(&mut self, (had, done): (Duration, Duration)) {
+        let (before, did) = std::mem::replace(&mut self.seen, (had, done));
+        let (had, done) = (had.saturating_sub(before), done.saturating_sub(did));
+        if !self.said && had >= HORIZON / 3 && done < had.mul_f64(STARVED) {
+            self.said = true;
+            let part = number::percent(done.as_secs_f64() / had.as_secs_f64());
+            tracing::warn!(
+                "copies get {part} of CPU {}: something else keeps it busy, and copies come last; stop that, or use \
+                 other CPUs (taskset, --cpus)",
+                self.cpu
+            );
+        }
+    }
 }
 
 /// The [`Hands`] of a shard.
@@ -187,7 +212,8 @@ impl Hands for RealHands {
             return;
         };
         let until = now + self.clock.emulated(HORIZON);
-        for (place, seat) in self.seats.iter().enumerate() {
+        for (place, seat) in self.seats.iter_mut().enumerate() {
+            seat.starves(burners.progress(place));
             // One that lasts goes on, and one that is cut is told of again before its end.
             let bursts = cores.bursts(seat.core, now, until);
             burners.degrade(place, bursts.filter_map(|burst| slot(&self.clock, &burst)).collect());
