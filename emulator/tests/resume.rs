@@ -67,7 +67,10 @@ fn an_interrupted_run_is_taken_up() {
     assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let (_, said) = expect(here, &["report", "r"], 0);
-    assert!(said.contains("of 12 runs are here") && said.contains("--resume --out r runs the rest"), "{said}");
+    assert!(
+        said.contains("of 12 runs are here") && said.contains("--resume --out r runs the rest"),
+        "{said}"
+    );
     let kept = cells(&here.join("r")).len();
     assert!((1..12).contains(&kept), "{kept} cells of 12");
     let all =
