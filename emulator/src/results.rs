@@ -264,7 +264,8 @@ impl Brief {
 pub struct Messages {
     /// The policy's own messages sent, recovery not included.
     pub total: u64,
-    /// Datagrams lost and stream messages returned as undeliverable.
+    /// Messages lost, and stream messages returned as undeliverable. A message of several datagrams, such as a batch of
+    /// Murmuration's, counts here if its first is lost.
     pub dropped: u64,
     /// Messages that repair losses, and transmissions repeated by streams.
     pub recovery: u64,

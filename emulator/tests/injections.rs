@@ -121,6 +121,19 @@ fn an_injection_is_as_good_as_the_same_profile_in_the_experiment() {
     }
 }
 
+/// An order that comes when its time is over does nothing, and says so.
+#[test]
+fn an_injection_that_comes_too_late_never_rules() {
+    let (quiet, plain) = (world(&file("random = {}", "")), run(&world(&file("random = {}", "")), &[]));
+    let late = run(
+        &quiet,
+        &[(at(2000), |shard, now| {
+            assert_eq!(shard.inject(now, injection(at(1000), at(1500))), (0, now));
+        })],
+    );
+    assert_eq!(late.rows, plain.rows);
+}
+
 /// A copy that is slowed down beyond the end of time is finished all the same when that is over.
 #[test]
 fn what_would_never_end_ends_when_the_injection_does() {

@@ -80,7 +80,8 @@ fn cgroups() -> BTreeSet<PathBuf> {
     };
     let mut found = BTreeSet::new();
     let mut level = vec![PathBuf::from("/sys/fs/cgroup")];
-    for _ in 0..4 {
+    // As deep as systemd puts scopes, and then some.
+    for _ in 0..12 {
         level = below(&level);
         let ours = |path: &&PathBuf| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("volary"))

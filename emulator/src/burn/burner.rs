@@ -50,7 +50,7 @@ impl Burner {
 
     fn calibrate(&self, load: &mut Load) -> Result<Pace, BurnError> {
         let wait = self.calibration.patience;
-        let pace = calibrate(load, self.calibration);
+        let pace = calibrate(load, self.calibration, self.desk.origin());
         let pace = pace.map_err(|got| BurnError::Busy { cpu: self.cpu, got, wait })?;
         // Not before: it would wait for all others on this CPU.
         yield_to_all().map_err(failed("lower the priority of a thread", self.cpu))?;

@@ -3,7 +3,8 @@
 //! CPU time does not pass while others have the CPU, so a busy machine makes calibration slower and not wrong; what
 //! disturbs batches (interrupts, a hypervisor that takes the CPU unseen, others on the same physical core) makes them
 //! slower and never faster, so the upper quartile counts. Copies come and go, and a CPU that was idle is some percent
-//! slower for a while than one that never is, so there are pauses.
+//! slower for a while than one that never is, so there are pauses: all cores pause at once, by the common clock, and
+//! each is measured while all are at work.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,10 @@ use super::kernel::Load;
 /// CPU time of one batch.
 const BATCH: Duration = Duration::from_millis(1);
 
-/// CPU time between two pauses, and how long they are: about as copies come and go on a core with half a load.
+/// All cores work for so long, and then pause for the rest of a period: about as copies come and go on a core with half
+/// a load.
 const STINT: Duration = Duration::from_millis(30);
-const PAUSE: Duration = Duration::from_millis(20);
+const PERIOD: Duration = Duration::from_millis(50);
 
 /// How long to calibrate, and how long to wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -76,19 +78,18 @@ impl Pace {
     }
 }
 
-/// Measures the calling thread's CPU.
+/// Measures the calling thread's CPU, in step with others since `origin`.
 ///
 /// # Errors
 /// The CPU time that it had until patience ended.
-pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Duration> {
+pub(super) fn calibrate(load: &mut Load, asked: Calibration, origin: Instant) -> Result<Pace, Duration> {
     let (began, had) = (Instant::now(), thread_time());
     let mut rounds = 64;
     let mut paces = Vec::new();
-    let mut paused = had;
     loop {
-        if thread_time().saturating_sub(paused) > STINT {
-            std::thread::sleep(PAUSE);
-            paused = thread_time();
+        let phase = Duration::from_nanos((origin.elapsed().as_nanos() % PERIOD.as_nanos()) as u64);
+        if phase > STINT {
+            std::thread::sleep(PERIOD - phase);
         }
         let before = thread_time();
         load.burn(rounds);
@@ -141,11 +142,11 @@ mod tests {
             patience: Duration::from_secs(600),
         };
         for kernel in Kernel::ALL {
-            let pace = calibrate(&mut Load::new(kernel), brief).unwrap();
+            let pace = calibrate(&mut Load::new(kernel), brief, Instant::now()).unwrap();
             // Between a round in 10 µs and a hundred in a nanosecond: anything a CPU could be.
             assert!(pace.rounds_per_s() > 1e5 && pace.rounds_per_s() < 1e11, "{kernel:?}: {pace:?}");
         }
         let hasty = Calibration { patience: Duration::ZERO, ..brief };
-        assert!(calibrate(&mut Load::new(Kernel::Hash), hasty).unwrap_err() < brief.measure);
+        assert!(calibrate(&mut Load::new(Kernel::Hash), hasty, Instant::now()).unwrap_err() < brief.measure);
     }
 }

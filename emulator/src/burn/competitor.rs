@@ -207,7 +207,8 @@ impl Timeline {
             self.slots.pop_front();
         }
         let next = self.from(now);
-        if next.slowdown == self.current.slowdown {
+        // A healthy one ends as well: it would go on for as long as nothing happens, and is judged by parts.
+        if next.slowdown == self.current.slowdown && next.slowdown > 1.0 {
             self.current.until = next.until;
             return None;
         }
@@ -244,10 +245,10 @@ mod tests {
     fn slots_and_healthy_stretches_take_turns_without_a_gap() {
         let mut timeline = Timeline::healthy(5);
         let slots = [slot(20, 30, 2.0), slot(30, 40, 4.0), slot(50, 60, 4.0)];
-        assert_eq!(timeline.replan(10, slots.into()), None, "still healthy");
+        assert_eq!(timeline.replan(10, slots.into()), Some(slot(5, 10, 1.0)), "still healthy");
         assert_eq!(
             stretches(&mut timeline),
-            [(5, 20, 1.0), (20, 30, 2.0), (30, 40, 4.0), (40, 50, 1.0), (50, 60, 4.0), (60, NEVER, 1.0)]
+            [(10, 20, 1.0), (20, 30, 2.0), (30, 40, 4.0), (40, 50, 1.0), (50, 60, 4.0), (60, NEVER, 1.0)]
         );
     }
 

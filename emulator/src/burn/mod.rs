@@ -211,8 +211,8 @@ impl Degrade {
 }
 
 impl Burners {
-    /// Pins a burner to each CPU, calibrates all of them at once, and starts the competitors. Takes about as
-    /// long as the calibration, a second, and more on a busy machine.
+    /// Pins a burner to each CPU, calibrates all of them at once, and starts the competitors. Takes about two
+    /// seconds, and more on a busy machine.
     ///
     /// # Errors
     /// When a CPU is not the process's or given twice, when the system refuses a thread or its priority, or

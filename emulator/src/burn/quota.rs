@@ -9,9 +9,9 @@
 //! not; the readings say how far.
 //!
 //! Groups outlive processes. So a guard, a process of its own, removes them when this one dies, however it does, and
-//! whoever starts next removes what dead ones have left.
+//! whoever starts next removes what dead ones have left. In version 2 the parent's `cgroup.subtree_control` keeps `cpu`,
+//! which slows nobody down: to take it back would take it from others who came to need it.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -33,12 +33,10 @@ const LONGEST_US: f64 = 1e6;
 const EMPTYING: Duration = Duration::from_secs(2);
 /// Waits until its input ends, which it does with the process that holds the other end, and removes groups. What a
 /// terminal sends to all processes of a session does not concern it. A hundred rounds over those that are left: one
-/// that cannot be removed delays no other. Where the parent had to let groups set quota (`UNDO`) and no groups like
-/// ours are left, it lets them no more.
+/// that cannot be removed delays no other.
 const GUARD: &str = "trap '' HUP INT TERM; cat > /dev/null; n=0; while [ $# -gt 0 ] && [ $n -lt 100 ]; do \
      for group; do shift; rmdir \"$group\" 2> /dev/null || { [ -d \"$group\" ] && set -- \"$@\" \"$group\"; }; done; \
-     [ $# -eq 0 ] || sleep 0.1; n=$((n + 1)); done; \
-     [ -z \"$UNDO\" ] || ls -d \"${UNDO%/*}\"/volary-* > /dev/null 2>&1 || echo -cpu > \"$UNDO\"";
+     [ $# -eq 0 ] || sleep 0.1; n=$((n + 1)); done";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Version {
@@ -65,7 +63,7 @@ impl Group {
         fs::create_dir(path).map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
         if self.version == Version::Two {
             self.write("cgroup.type", "threaded")?;
-            self.write(&format!("../{CONTROL}"), "+cpu")?;
+            self.write("../cgroup.subtree_control", "+cpu")?;
         }
         // A group competes as a whole: so that its thread yields to all, as outside, the group must.
         if self.path.join("cpu.idle").exists() {
@@ -141,11 +139,8 @@ impl Groups {
         let name = |cpu: &CpuId| format!("{PREFIX}{}-{cpu}", std::process::id());
         let groups = cpus.iter().map(|cpu| Group { version, path: parent.join(name(cpu)) }).collect();
         let mut all = Self { groups, guard: None };
-        let control = parent.join(CONTROL);
-        let has_cpu = |text: String| text.split_whitespace().any(|word| word == "cpu");
-        let lacks = version == Version::Two && !fs::read_to_string(&control).is_ok_and(has_cpu);
         // The guard comes first: whatever is made is guarded.
-        all.guard = Some(guard(&all.groups, lacks.then_some(&control))?);
+        all.guard = Some(guard(&all.groups)?);
         all.groups.iter().try_for_each(Group::make)?;
         Ok(all)
     }
@@ -163,19 +158,16 @@ impl Drop for Groups {
     }
 }
 
-/// Starts the guard of these groups, and of what was written into the parent's file for them.
-fn guard(groups: &[Group], undo: Option<&PathBuf>) -> io::Result<Child> {
+/// Starts the guard of these groups.
+fn guard(groups: &[Group]) -> io::Result<Child> {
     let mut guard = Command::new("/bin/sh");
     guard.args(["-c", GUARD, "guard"]).args(groups.iter().map(|group| &group.path));
-    guard.env("UNDO", undo.map_or(OsStr::new(""), |file| file.as_os_str()));
     // In a process group of its own, where no signal for this one's reaches it.
     guard.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").process_group(0);
     guard.spawn()
 }
 
 const PREFIX: &str = "volary-";
-/// Where a group of version 2 says what its groups may set.
-const CONTROL: &str = "cgroup.subtree_control";
 
 /// Removes what dead processes left. A group in use cannot be removed, so nothing that lives is at risk.
 fn sweep(parent: &Path) {
@@ -247,7 +239,7 @@ mod tests {
         let groups: Vec<Group> = (0..130).map(|n| Group { version: Version::One, path: path(n) }).collect();
         groups.iter().for_each(|group| fs::create_dir(&group.path).unwrap());
         fs::create_dir(path(0).join("busy")).unwrap();
-        let mut guard = guard(&groups, None).unwrap();
+        let mut guard = guard(&groups).unwrap();
         drop(guard.stdin.take());
         let left = || fs::read_dir(folder.path()).unwrap().count();
         while left() > 1 {
@@ -316,7 +308,7 @@ mod tests {
     fn the_guard_removes_what_is_left_and_ends() {
         let folder = tempfile::tempdir().unwrap();
         let groups = ["a", "b c"].map(|name| Group { version: Version::One, path: folder.path().join(name) });
-        let mut child = guard(&groups, None).unwrap();
+        let mut child = guard(&groups).unwrap();
         groups.iter().for_each(|group| fs::create_dir(&group.path).unwrap());
         let pid = Pid::from_child(&child);
         let terminate = rustix::process::Signal::TERM;
@@ -336,23 +328,6 @@ mod tests {
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
         assert!(groups.iter().all(|group| !group.path.exists()));
-    }
-
-    #[test]
-    fn the_parent_is_left_as_it_was() {
-        let folder = tempfile::tempdir().unwrap();
-        let control = folder.path().join(CONTROL);
-        let ours = Group { version: Version::Two, path: folder.path().join("volary-1-0") };
-        let others = folder.path().join("volary-2-0");
-        fs::create_dir(&others).unwrap();
-        for (left, there) in [("+cpu", "others"), ("-cpu\n", "nobody")] {
-            fs::create_dir(&ours.path).unwrap();
-            fs::write(&control, "+cpu").unwrap();
-            let mut guard = guard(std::slice::from_ref(&ours), Some(&control)).unwrap();
-            guard.wait().unwrap();
-            assert_eq!(fs::read_to_string(&control).unwrap(), left, "{there} there");
-            let _ = fs::remove_dir(&others);
-        }
     }
 
     #[test]

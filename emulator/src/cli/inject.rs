@@ -18,7 +18,7 @@ use crate::spec;
 ///
 /// Slot k of the profile is the one that it would be if the experiment named the profile: times count from the run's
 /// start, and a scripted profile that does not repeat may be over. What is injected ends with the cell that it was
-/// injected into, with this command, however that ends, and when the agents have not heard from it for three seconds.
+/// injected into, with this command, however that ends, and within five seconds if it is killed or cut off.
 /// Of several injections into a core the latest counts. The run's record says what was injected.
 #[derive(Debug, Args)]
 pub(super) struct Options {
@@ -27,7 +27,7 @@ pub(super) struct Options {
     /// The run's hosts file; only a dry run does without.
     #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
     hosts: Option<PathBuf>,
-    /// The cores of these nodes: numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
+    /// The cores of these nodes (what --node, --rack, --core and --host name adds up): numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
     /// Without this, --rack, --core and --host all cores are meant.
     #[arg(long, value_name = "NODE")]
     node: Vec<String>,
@@ -177,7 +177,7 @@ fn text(done: &Done) -> String {
     let until = number::seconds(until.as_secs_f64());
     let effect = effect.map_or_else(String::new, |effect| {
         let (degraded, throughput) = (number::percent(effect.degraded), number::percent(effect.throughput));
-        format!("; degraded {degraded} of the time, which left {throughput} of their work")
+        format!("; its slots degraded {degraded} of the time, which left {throughput} of their work")
     });
     format!("{host}: cores {cores} from {from} to {until}: {why}{effect}")
 }

@@ -51,6 +51,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         Some(held) => {
             let held = held?;
             if let Some(own) = own {
+                study.manifest.state = study.manifest.state.without_its_process();
                 rest(own, &study);
             }
             held.write(&study)?;

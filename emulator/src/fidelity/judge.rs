@@ -17,11 +17,11 @@
 //! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
 //!
 //! A share counts as above its threshold when its 95 % interval is, and a mean of slowdowns as well: a short run with
-//! one late delivery is not called degraded for it.
+//! one late delivery is not called degraded for it. Of a single stretch of a core a quarter may be chance.
 
 use super::certificate::{Certificate, Compared, Departure, Late, Reason, Standing};
 use super::vitals::HostVitals;
-use super::work::{RealWork, Samples};
+use super::work::{RealWork, STILL, Samples};
 use crate::number;
 use crate::stats::{t_975, wilson};
 
@@ -57,6 +57,10 @@ const TICKS_S: f64 = 0.2;
 const SLOWEST: f64 = 0.1;
 /// The fastest, as a part of the present speed.
 const LEAST_STEP: f64 = 0.9;
+
+/// What to do where others need the CPUs of real cores.
+const OTHERS: &str =
+    "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores";
 
 /// What to do about a departure.
 enum Remedy {
@@ -145,17 +149,26 @@ impl Certificate {
         let slow = (excess > most).then(|| {
             let says =
                 format!("copies keep their cores {} longer than they were to", number::percent(excess));
-            self.reason(Departure::SlowCores, (excess, most), says, Remedy::Slower(most / excess))
+            let remedy = match self.cores {
+                None => Remedy::Slower(most / excess),
+                // A slower run gets as little of a CPU that others use.
+                Some(_) => Remedy::Words(OTHERS),
+            };
+            self.reason(Departure::SlowCores, (excess, most), says, remedy)
         });
         slow.into_iter()
     }
 
     fn of_real_cores(&self, real: &RealWork) -> impl Iterator<Item = Reason> {
         let slots = real.slots.iter().filter(|slots| is_off(&slots.pace, slots.asked)).map(|slots| {
-            let (asked, achieved) = (number::short(slots.asked), number::short(slots.achieved));
+            let asked = number::short(slots.asked);
+            let achieved = match slots.achieved {
+                achieved if achieved >= STILL => "stood still".to_owned(),
+                achieved => format!("were {} times as slow", number::short(achieved)),
+            };
             let length = number::seconds(slots.length_s);
             let says = format!(
-                "cores that were to be {asked} times as slow for {length} were {achieved} times as slow, in the mean of {}",
+                "cores that were to be {asked} times as slow for {length} {achieved}, in the mean of {}",
                 number::plural(slots.pace.count, "slot")
             );
             // Slots last longer then, in real time.
@@ -172,7 +185,7 @@ impl Certificate {
                 "it was measured when something slowed it down: run again with nothing else on these CPUs, or with the \
                  hash kernel, whose pace does not depend on what the other cores do"
             } else {
-                "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores"
+                OTHERS
             });
             let host = Some(core.host.clone());
             Reason { host, ..self.reason(Departure::UnhealthyCore, (off, SLOWDOWN), says, remedy) }

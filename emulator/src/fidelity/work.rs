@@ -16,7 +16,7 @@ pub struct RealWork {
     /// Degraded stretches in which a core had work for three quarters of the time, those of about one slowdown and
     /// length together.
     pub slots: Vec<Slots>,
-    /// Time that copies which ended by themselves kept their cores, over the time they were to: 1 is as asked.
+    /// Time that copies kept their cores, over the time they were to for what they did: 1 is as asked.
     pub copies: Samples,
     /// Time they were to keep them, all together, in emulated seconds.
     pub asked_s: f64,
@@ -41,7 +41,7 @@ pub struct RealCore {
 }
 
 /// The slowdown that is said of a core that did next to nothing.
-const STILL: f64 = 1e6;
+pub const STILL: f64 = 1e6;
 
 /// Degraded stretches that are alike: slowdowns differ by a fifth at most, lengths by a factor of two.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]

@@ -82,7 +82,8 @@ struct Books {
     /// Where each task of a job is, while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
-    /// When to look next, and how often in units of what was asked.
+    /// When it was first looked, when to look next, and how often in units of what was asked.
+    first: Time,
     next: Time,
     stride: u32,
     rows: Vec<StalenessRow>,
@@ -283,6 +284,7 @@ impl Books {
             truth: Waits::new(nodes, if alike { Vec::new() } else { cores }),
             places: vec![Vec::new(); jobs as usize],
             views: (0..layout.schedulers()).filter(|&i| watch.has(i)).map(view).collect(),
+            first: next,
             next,
             stride: 1,
             rows: Vec::new(),
@@ -336,7 +338,6 @@ impl Books {
     fn look(&mut self, now: Time, every: Span, there: impl Fn(&View, Time) -> bool) {
         while self.next <= now {
             let at = self.next;
-            let after = at + Span(every.0.saturating_mul(u64::from(self.stride)));
             for view in self.views.iter().filter(|view| there(view, at)) {
                 let row = view.row(at, &self.truth, |age, error| {
                     self.ages.add(age, self.stride);
@@ -347,21 +348,18 @@ impl Books {
                 self.rows.push(row);
             }
             if self.rows.len() >= LOOKS * self.views.len() {
-                self.thin();
+                self.thin(every);
             }
-            // A look that was just dropped stands for the time up to the one it made way for.
-            self.next = after;
+            let apart = every.0.saturating_mul(u64::from(self.stride)).max(1);
+            let looks = at.since(self.first).0 / apart + 1;
+            self.next = self.first + Span(looks.saturating_mul(apart));
         }
     }
 
     /// Drops every second look; from now on they are twice as far apart.
-    fn thin(&mut self) {
-        let (mut odd, mut last) = (true, f64::NAN);
-        self.rows.retain(|row| {
-            odd ^= row.time != last;
-            last = row.time;
-            !odd
-        });
+    fn thin(&mut self, every: Span) {
+        let (first, apart) = (self.first.as_secs_f64(), every.as_secs_f64() * f64::from(self.stride));
+        self.rows.retain(|row| ((row.time - first) / apart).round() % 2.0 == 0.0);
         self.stride = self.stride.saturating_mul(2);
     }
 }

@@ -42,7 +42,9 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
     let tied = |other: usize| {
         let pairs = pairs(runs[other]?, runs[best]?, metric);
         let difference = Interval::paired(&pairs)?;
-        (difference.half_width.is_some() && !difference.excludes_zero()).then_some(other)
+        // Of a single seed only equals are known to be so.
+        let equal = pairs.iter().all(|(a, b)| a == b);
+        (equal || difference.half_width.is_some() && !difference.excludes_zero()).then_some(other)
     };
     let ties = (0..policies.len()).filter(|&other| other != best).filter_map(tied).collect();
     let factors = means.into_iter().map(|of| Some(of? / mean)).collect();
@@ -150,6 +152,8 @@ mod tests {
             choose(&alone.cells[0], &["a", "c"], MEDIAN).unwrap().ties.is_empty(),
             "one seed says nothing"
         );
+        let twins = self::study(&[&[("a", 1.0, 0), ("c", 1.0, 0)]], 1);
+        assert_eq!(choose(&twins.cells[0], &["a", "c"], MEDIAN).unwrap().ties, [1], "but of equals");
     }
 
     #[test]

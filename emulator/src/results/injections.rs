@@ -33,9 +33,10 @@ pub struct Applied {
     pub from_s: f64,
     /// Until when.
     pub until_s: f64,
-    /// Why it ended then.
+    /// Why it ended then, and whether a later injection ruled some of its cores meanwhile.
     pub ended: String,
-    /// Share of this time in which the cores were degraded; null if that takes too long to count.
+    /// Share of this time in which its slots degraded the cores; null if that takes too long to count, or if a later
+    /// injection ruled some of them meanwhile.
     pub degraded: Option<f64>,
 }
 

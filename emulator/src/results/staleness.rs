@@ -14,7 +14,7 @@ pub struct Staleness {
     pub age_s: Spread,
     /// Size of what a cache says of a node less the truth: over time, schedulers and nodes.
     pub error_s: Spread,
-    /// Mean of the same with its sign.
+    /// Mean of `error_s` with its sign.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub bias_s: f64,

@@ -51,6 +51,7 @@ struct Running {
     state: State,
 }
 
+#[derive(Clone, Copy)]
 enum State {
     Works,
     /// It is finished since then.
@@ -58,6 +59,9 @@ enum State {
     /// Its node stands still.
     Stands(Span),
 }
+
+/// Work from which on the pace of a copy that was stopped tells something.
+const TELLING: Span = Span::from_millis(1);
 
 impl Labour {
     fn new(hands: Box<dyn Hands>, cores: u32) -> Self {
@@ -94,6 +98,22 @@ impl Labour {
             State::Stands(left) => left.min(work),
             State::Done(_) => Span::ZERO,
         }
+    }
+
+    /// Stops a copy of which `due` should be left at `now`, and says how much is.
+    pub(super) fn stop(&mut self, core: u32, now: Time, due: Span) -> Span {
+        let running = self.runs[core as usize].as_ref().map(|run| (run.since, run.work, run.state));
+        let left = self.halt(core);
+        if let Some((since, work, State::Works)) = running {
+            let part = |left: Span| work.0.saturating_sub(left.0) as f64;
+            let (did, should) = (part(left), part(due));
+            if did.min(should) >= TELLING.0 as f64 {
+                // What it was to keep the core for is the time in which it was to do so much.
+                let kept = now.since(since).as_secs_f64();
+                self.took.copy(kept * did / should, kept);
+            }
+        }
+        left
     }
 
     pub(super) fn left(&self, core: u32) -> Span {

@@ -32,7 +32,8 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn halt(&mut self, me: ActorId, copy: CopyId) {
         let core = self.parts.layout.core_index(me);
         let left = self.parts.cores.preempt(core, self.now);
-        let left = self.labour.as_mut().map_or(left, |labour| labour.halt(core));
+        let now = self.now;
+        let left = self.labour.as_mut().map_or(left, |labour| labour.stop(core, now, left));
         self.residents[me.index()].epoch += 1;
         // Before anything else is said to this core: it may be given new work in the same step.
         self.lane.push_front((me, Input::Halted { copy, left }));
@@ -74,12 +75,14 @@ impl<O: Observer> Shard<'_, O> {
     }
 
     /// Has another profile rule some cores, when the clock shows `clock`: from then on at the earliest, since what
-    /// happened before is known. Returns the injection's number, and from when it rules.
+    /// happened before is known. One that is over by then never rules. Returns the injection's number, and from when
+    /// it rules.
     ///
     /// # Panics
     /// When nobody [expected](Self::expect_injections) it.
     pub fn inject(&mut self, clock: Time, mut injection: Injection) -> (usize, Time) {
         injection.from = injection.from.max(clock).max(self.now);
+        injection.until = injection.until.max(injection.from);
         let number = self.parts.cores.inject(&injection);
         self.retime(&injection.cores);
         (number, injection.from)

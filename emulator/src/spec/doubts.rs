@@ -9,7 +9,7 @@ use crate::burn::Degrade;
 use crate::number;
 use crate::workload::WorkloadSpec;
 
-/// So many times the mean of tasks is longer than nearly all of them.
+/// So many times the mean of tasks is longer than most stragglers.
 const LONG: f64 = 10.0;
 
 /// What to say of a policy in this world: one that looks at copies after they have ended does nothing.
@@ -19,8 +19,8 @@ pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String>
     (patience > LONG * mean).then(|| {
         let (name, patience, mean) = (entry.label(), number::seconds(patience), number::seconds(mean));
         format!(
-            "policy `{name}` learns of a copy after {patience}, and tasks take {mean} on average: it will hardly ever \
-             do anything; lower its `scale`"
+            "policy `{name}` learns of a copy after {patience}, and tasks take {mean} on average: it helps those only \
+             that take over {LONG} times as long; lower its `scale`"
         )
     })
 }

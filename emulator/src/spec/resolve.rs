@@ -138,12 +138,12 @@ impl<'a> Planner<'a> {
         self.warn(doubts::of_cores(&resolved, &file.run).into_iter());
         for (i, entry) in file.policy.iter().enumerate() {
             check_policy(document, i, entry, &layout)?;
-            self.warn(doubts::of_policy(entry, &resolved).into_iter());
             if !self.overrides.policies.is_empty()
                 && !self.overrides.policies.iter().any(|label| label == entry.label())
             {
                 continue;
             }
+            self.warn(doubts::of_policy(entry, &resolved).into_iter());
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),

@@ -84,8 +84,8 @@ pub struct Divergence {
     /// What the reference says of cores that are as slow as the runs found theirs, where copies burn real ones.
     #[serde(default)]
     pub found: Option<f64>,
-    /// Whether the difference is within the bar, or within what runs differ by themselves, of the reference or of
-    /// what lies between it and [`found`](Self::found); absent for metrics that are only shown.
+    /// Whether the value is within the bar of the reference or of [`found`](Self::found), or within what runs differ by
+    /// themselves; absent for metrics that are only shown.
     pub within: Option<bool>,
     /// The likely cause of a difference of more than one in a hundred.
     pub cause: Option<String>,
@@ -225,9 +225,8 @@ pub(super) fn divergence(
     let pair = reference.zip(value);
     let apart = pair.map(|(reference, value)| value - reference);
     let within = pair.filter(|_| judged).map(|(reference, value)| {
-        let found = found.unwrap_or(reference);
-        let margin = (BAR * reference.abs()).max(spread.unwrap_or(0.0));
-        (reference.min(found) - margin..=reference.max(found) + margin).contains(&value)
+        let near = |to: f64| (value - to).abs() <= (BAR * to.abs()).max(spread.unwrap_or(0.0));
+        near(reference) || found.is_some_and(near)
     });
     Divergence {
         metric: metric.name.to_owned(),

@@ -11,8 +11,8 @@ use crate::runtime::world::World;
 use crate::runtime::{UnitError, Watch, virtual_time};
 use crate::spec::{Experiment, RuntimeKind};
 
-/// By which factor the copies of burnt runs kept their cores longer than they were to, in the mean; nothing for runs
-/// without any.
+/// By which factor the copies of burnt runs, those that were stopped too, kept their cores longer than they were to, in
+/// the mean; nothing for runs without any.
 pub(super) fn factor(runs: &[&CellRecord]) -> Option<f64> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let burnt: Vec<f64> =

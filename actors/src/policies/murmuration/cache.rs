@@ -27,6 +27,8 @@ pub(super) struct Cache {
     /// Nodes that are down.
     down: Vec<u32>,
     watched: bool,
+    /// Whether it is still to be copied, and is no cache yet.
+    awaited: bool,
     /// The number of this scheduler.
     me: u32,
 }
@@ -61,6 +63,7 @@ impl Cache {
             sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
             down: Vec::new(),
             watched: seat.watched,
+            awaited: false,
             me: seat.index,
         }
     }
@@ -203,7 +206,7 @@ impl Cache {
         if let Some(since) = self.since.get_mut(node as usize) {
             *since = fx.now();
         }
-        if self.watched {
+        if self.watched && !self.awaited {
             fx.note(Note::Believes { node, work: 0, at: fx.now() });
         }
     }
@@ -234,8 +237,14 @@ impl Cache {
         entries.chain(contained).collect()
     }
 
+    /// A copy of another's is to replace it.
+    pub(super) const fn await_copy(&mut self) {
+        self.awaited = true;
+    }
+
     /// Replaces everything by a copy of another's; without one, by nothing.
     pub(super) fn adopt(&mut self, copy: Option<&super::boot::Copy>, fx: &mut Effects<'_>) {
+        self.awaited = false;
         match (&mut self.heard, copy) {
             (Some(heard), Some(copy)) => heard.adopt(&copy.contained),
             (Some(heard), None) => heard.forget(),

@@ -102,6 +102,7 @@ impl Scheduler {
             peers.swap(i, fx.rng().below(i as u32 + 1) as usize);
         }
         self.boot = Some(Boot::new(epoch, self.ask_timeout, peers));
+        self.desk.cache.await_copy();
         self.ask(fx);
     }
 

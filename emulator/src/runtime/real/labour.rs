@@ -25,12 +25,15 @@ use crate::spec::real::RealSection;
 /// How far ahead cores are told of their slots, in real time; they are told again when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);
 
+/// Degraded stretches that are so long are as they should be but for a part in a hundred, cut short or not.
+const LONG: Duration = Duration::from_millis(200);
+
 /// Part of a degraded stretch for which a core must have had work, so that it counts.
 const WORKED: f64 = 0.75;
-/// Healthy stretches are as long as nothing happens: so many as make up this much work count as one.
+/// Healthy stretches end with every slot and every plan: so many as make up this much work count as one.
 const TELLING: Duration = Duration::from_millis(100);
 
-/// A core that does less than this of what it can is starved: no interference takes so much.
+/// A core that does less than this of what it can, and of what its slots leave it, is starved.
 const STARVED: f64 = 0.02;
 
 /// The CPUs of `cores` emulated cores on a host where `free` ones may be used.
@@ -43,7 +46,8 @@ pub fn assign(real: &RealSection, cores: usize, free: &[CpuId]) -> Result<Vec<Cp
     if cores <= there {
         return Ok(free[free.len() - cores..].to_vec());
     }
-    let left = if spare > 0 { format!(" without the {spare} of run.real.spare") } else { String::new() };
+    let left =
+        if spare > 0 { format!(" without the {} of run.real.spare", real.spare) } else { String::new() };
     Err(format!(
         "real work takes a CPU for each emulated core: {} there, and {} free{left}; emulate fewer cores, use more \
          hosts, or leave out [run.real]",
@@ -116,6 +120,7 @@ impl Team {
             real_per_work: 1.0 / (clock.speed() * table.speed(core)),
             seen: (Duration::ZERO, Duration::ZERO),
             said: false,
+            slowest: 1.0,
         };
         let seats = cores.iter().map(seat).collect();
         RealHands { real, host, burners: Some(burners), finishes, made, seats, places, clock, told: None }
@@ -131,6 +136,8 @@ struct Seat {
     /// How long it had work and what it had done when its slots were last told, and whether it was said that it starves.
     seen: (Duration, Duration),
     said: bool,
+    /// The most that the slots since then slow it down.
+    slowest: f64,
 }
 
 impl Seat {
@@ -138,7 +145,7 @@ impl Seat {
     fn starves(&mut self, (had, done): (Duration, Duration)) {
         let (before, did) = std::mem::replace(&mut self.seen, (had, done));
         let (had, done) = (had.saturating_sub(before), done.saturating_sub(did));
-        if !self.said && had >= HORIZON / 3 && done < had.mul_f64(STARVED) {
+        if !self.said && had >= HORIZON / 3 && done < had.mul_f64(STARVED.min(0.1 / self.slowest)) {
             self.said = true;
             let part = number::percent(done.as_secs_f64() / had.as_secs_f64());
             tracing::warn!(
@@ -216,7 +223,9 @@ impl Hands for RealHands {
             seat.starves(burners.progress(place));
             // One that lasts goes on, and one that is cut is told of again before its end.
             let bursts = cores.bursts(seat.core, now, until);
-            burners.degrade(place, bursts.filter_map(|burst| slot(&self.clock, &burst)).collect());
+            let slots: Vec<Slot> = bursts.filter_map(|burst| slot(&self.clock, &burst)).collect();
+            seat.slowest = slots.iter().map(|slot| slot.slowdown).fold(1.0, f64::max);
+            burners.degrade(place, slots);
         }
         self.told = Some(until);
     }
@@ -257,7 +266,7 @@ fn read(reading: &CoreReading, work: &mut RealWork, speed: f64) -> Samples {
                 let (had, done) = (std::mem::take(&mut healthy_had), std::mem::take(&mut healthy_done));
                 healthy.add(&Samples::one(done.as_secs_f64() / had.as_secs_f64()));
             }
-        } else if slot.whole && had >= WORKED * length.as_secs_f64() {
+        } else if (slot.whole || length >= LONG) && had >= WORKED * length.as_secs_f64() {
             work.slot(slot.asked, length.as_secs_f64() * speed, pace);
         }
     }

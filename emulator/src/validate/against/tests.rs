@@ -84,8 +84,8 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
     assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
 }
 
-/// With copies that keep real cores 4 % longer, medians may be anything from 5 % below the reference to 5 % above what
-/// it says of such cores, and other quantiles what they may otherwise.
+/// With copies that keep real cores 4 % longer, medians may be 5 % off the reference or off what it says of such cores,
+/// which is 8 % more, and other quantiles what they may be otherwise.
 #[test]
 fn cores_as_they_were_found_widen_the_bar() {
     let burnt = |by: f64| {
@@ -106,7 +106,7 @@ fn cores_as_they_were_found_widen_the_bar() {
         cause.contains("against what was asked, which makes +8.0") && cause.starts_with("real cores"),
         "{cause}"
     );
-    assert!(!burnt(0.14).0 && !burnt(-0.06).0 && burnt(-0.04).0);
+    assert!(!burnt(0.14).0 && !burnt(-0.06).0 && burnt(-0.04).0 && burnt(0.03).0);
     assert_eq!(metric(&compared(&[&slower(0.1)]), "response_s.p50").found, None, "nothing was burnt");
 }
 

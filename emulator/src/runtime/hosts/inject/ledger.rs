@@ -67,20 +67,34 @@ impl Ledger {
         Disturbed { results: self.results(world, members), injections }
     }
 
+    /// Whether one that its host told of later ruled some of its cores for a part of its time.
+    fn overruled(&self, entry: &Entry) -> bool {
+        let later = self.0.iter().skip_while(|other| !std::ptr::eq(*other, entry)).skip(1);
+        let Injection { cores, from, until, .. } = &entry.injection;
+        later.filter(|other| other.host == entry.host).any(|Entry { injection: other, .. }| {
+            other.from < *until && *from < other.until && !other.cores.intersection(cores).is_empty()
+        })
+    }
+
     fn results(&self, world: &World, members: &[Member]) -> Vec<Injected> {
         let mut found: Vec<Injected> = Vec::new();
         // Of one injection the hosts in their order, whoever told of it first.
         let mut entries: Vec<&Entry> = self.0.iter().collect();
         let first = |entry: &Entry| self.0.iter().position(|other| other.id == entry.id);
         entries.sort_by_key(|entry| (first(entry), entry.host));
-        for Entry { host, id, targets, injection, ended } in entries {
+        for entry @ Entry { host, id, targets, injection, ended } in entries {
+            let overruled = self.overruled(entry);
+            let effect = if overruled { None } else { injection.effect(&world.machines().cores) };
+            let ended = ended.as_deref().unwrap_or_default();
+            let meanwhile =
+                if overruled { "; a later injection ruled some of its cores meanwhile" } else { "" };
             let applied = Applied {
                 host: members[*host].name.clone(),
                 cores: injection.cores.to_string(),
                 from_s: injection.from.as_secs_f64(),
                 until_s: injection.until.as_secs_f64(),
-                ended: ended.clone().unwrap_or_default(),
-                degraded: injection.effect(&world.machines().cores).map(|effect| effect.degraded),
+                ended: format!("{ended}{meanwhile}"),
+                degraded: effect.map(|effect| effect.degraded),
             };
             let id = format!("{id:016x}");
             if let Some(known) = found.iter_mut().find(|known| known.id == id) {

@@ -131,9 +131,11 @@ impl Stage {
         let (done, begun) = oneshot::channel();
         self.desk.change(Change::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
+        // The order may have come when it was over.
+        let until = until.max(from);
         self.active.borrow_mut().insert(dose.notice.id, until);
         tracing::info!("interference is injected into cores {} from {from}", dose.notice.cores);
-        room.send(Word::Injected(Box::new(Notice { from, ..dose.notice.clone() })));
+        room.send(Word::Injected(Box::new(Notice { from, until, ..dose.notice.clone() })));
         Ok((number, from))
     }
 
