@@ -31,9 +31,9 @@ pub struct Murmuration {
     /// Which job a scheduler takes first, and which task a node.
     pub order: Order,
     /// Tell the others once for each job instead of once for each task. The paper's simulator does, its
-    /// prototype does not. A batch counts as one message; it goes out in parts of two tasks, of which each can be lost
-    /// by itself where news goes as datagrams. What a scheduler has not told when it crashes nobody hears, but the ends of what it placed
-    /// are told: others believe too little of these nodes until a report (`repair`).
+    /// prototype does not. A batch counts as one message; it goes out in parts of two tasks, of which each can be
+    /// lost by itself where news goes as datagrams. What a scheduler has not told when it crashes nobody hears, but
+    /// the ends of what it placed are told: others believe too little of these nodes until a report (`repair`).
     pub batch: bool,
     /// What nodes are compared by.
     pub wait: Wait,

@@ -9,8 +9,8 @@
 //! not; the readings say how far.
 //!
 //! Groups outlive processes. So a guard, a process of its own, removes them when this one dies, however it does, and
-//! whoever starts next removes what dead ones have left. In version 2 the parent's `cgroup.subtree_control` keeps `cpu`,
-//! which slows nobody down: to take it back would take it from others who came to need it.
+//! whoever starts next removes what dead ones have left. In version 2 the parent's `cgroup.subtree_control` keeps
+//! `cpu`, which slows nobody down: to take it back would take it from others who came to need it.
 
 use std::fs;
 use std::io;

@@ -27,8 +27,8 @@ pub(super) struct Options {
     /// The run's hosts file; only a dry run does without.
     #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
     hosts: Option<PathBuf>,
-    /// The cores of these nodes (what --node, --rack, --core and --host name adds up): numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
-    /// Without this, --rack, --core and --host all cores are meant.
+    /// The cores of these nodes: numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
+    /// What this, --rack, --core and --host name adds up; without any of them all cores are meant.
     #[arg(long, value_name = "NODE")]
     node: Vec<String>,
     /// The cores of the nodes of these racks: numbers, or names as the topology gives them.

@@ -133,7 +133,8 @@ struct Seat {
     cpu: CpuId,
     /// Real time that work takes, healthy.
     real_per_work: f64,
-    /// How long it had work and what it had done when its slots were last told, and whether it was said that it starves.
+    /// How long it had work and what it had done when its slots were last told, and whether it was said that it
+    /// starves.
     seen: (Duration, Duration),
     said: bool,
     /// The most that the slots since then slow it down.
