@@ -66,11 +66,9 @@ fn an_interrupted_run_is_taken_up() {
     let err = common::binary::text(&ended.stderr);
     assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
-    let (_, said) = expect(here, &["report", "r"], 0);
-    assert!(
-        said.contains("of 12 runs are here") && said.contains("--resume --out r runs the rest"),
-        "{said}"
-    );
+    let (table, said) = expect(here, &["report", "r"], 0);
+    assert!(table.contains("of 12 runs: interrupted"), "{table}");
+    assert!(said.contains("--resume --out r runs what is missing"), "{said}");
     let kept = cells(&here.join("r")).len();
     assert!((1..12).contains(&kept), "{kept} cells of 12");
     let all =

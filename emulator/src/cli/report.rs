@@ -1,13 +1,11 @@
 //! `volary report`
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::{print, style};
-use crate::number::plural;
-use crate::record::manifest::State;
 use crate::report::{Study, table};
 use crate::results::{Cell, Summary};
 use crate::rundir::{self, Error, Hold};
@@ -52,7 +50,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             let held = held?;
             if let Some(own) = own {
                 study.manifest.state = study.manifest.state.without_its_process();
-                rest(own, &study);
+                if study.missing > 0 {
+                    tracing::warn!(
+                        "the same command with --resume --out {} runs what is missing",
+                        own.display()
+                    );
+                }
             }
             held.write(&study)?;
             format!("report: {}", held.root().join(rundir::REPORT).display())
@@ -65,18 +68,6 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&said)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Says what a run that broke off lacks, and how to get it.
-fn rest(folder: &Path, study: &Study) {
-    let (there, all) = (study.records().count(), study.manifest.cells.len());
-    if there < all && study.manifest.state != State::Finished {
-        tracing::warn!(
-            "{there} of {} are here, since the run broke off; the same command with --resume --out {} runs the rest",
-            plural(all as u64, "run"),
-            folder.display()
-        );
-    }
 }
 
 /// Claims may compare what different shards ran: judge them over all of it. A manifest that does not say what

@@ -102,20 +102,15 @@ impl Stage {
 
     /// Has a profile rule, and tells the controller. Returns the injection's number, and from when.
     pub(super) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
-        let profile = profile(&dose.notice.profile).map_err(|why| (true, format!("the profile: {why}")))?;
-        if dose.notice.cores.is_empty() || dose.notice.cores.intersection(&self.held) != dose.notice.cores {
-            return Err((
-                true,
-                format!("this host holds cores {}, not all of {}", self.held, dose.notice.cores),
-            ));
+        let Notice { id, seed, from, until, ref cores, profile: ref text, .. } = dose.notice;
+        let profile = profile(text).map_err(|why| (true, format!("the profile: {why}")))?;
+        if cores.is_empty() || cores.intersection(&self.held) != *cores {
+            return Err((true, format!("this host holds cores {}, not all of {cores}", self.held)));
         }
-        if dose.notice.from >= dose.notice.until {
-            return Err((
-                true,
-                format!("it is to end at {}, not after its begin at {}", dose.notice.until, dose.notice.from),
-            ));
+        if from >= until {
+            return Err((true, format!("it is to end at {until}, not after its begin at {from}")));
         }
-        if self.active.borrow().contains_key(&dose.notice.id) {
+        if self.active.borrow().contains_key(&id) {
             return Err((true, "it is injected already".to_owned()));
         }
         // Before anything is changed: an injection that is refused leaves nothing behind, and one that rules is told.
@@ -126,15 +121,14 @@ impl Stage {
         let room = room.map_err(|_| (false, "the controller does not keep up, or is gone".to_owned()))?;
         self.count.set(self.count.get() + 1);
         let over = |_| (false, UNIT_OVER.to_owned());
-        let Notice { seed, from, until, .. } = dose.notice;
-        let injection = Box::new(Injection { profile, seed, cores: dose.notice.cores.clone(), from, until });
+        let injection = Box::new(Injection { profile, seed, cores: cores.clone(), from, until });
         let (done, begun) = oneshot::channel();
         self.desk.change(Change::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
         // The order may have come when it was over.
         let until = until.max(from);
-        self.active.borrow_mut().insert(dose.notice.id, until);
-        tracing::info!("interference is injected into cores {} from {from}", dose.notice.cores);
+        self.active.borrow_mut().insert(id, until);
+        tracing::info!("interference is injected into cores {cores} from {from}");
         room.send(Word::Injected(Box::new(Notice { from, until, ..dose.notice.clone() })));
         Ok((number, from))
     }
