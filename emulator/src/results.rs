@@ -5,6 +5,7 @@
 //! statistics; task waits come from a histogram of three significant digits.
 
 mod claims;
+mod cores;
 mod findings;
 mod injections;
 mod placements;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fidelity::Certificate;
 pub use claims::{ClaimResult, ClaimsLine, Verdict};
+pub use cores::CoreRow;
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
 pub use placements::{Placements, Stage};
@@ -369,6 +371,8 @@ pub struct Measured {
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Looks at the caches of schedulers, by time and then by scheduler.
     pub staleness: Vec<StalenessRow>,
+    /// What real cores did, by core and time; empty if copies burnt none.
+    pub cores: Vec<CoreRow>,
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use common::binary::{expect, lines};
 use volary::burn::free_cpus;
 use volary::cores::{Cores, Pauses};
-use volary::fidelity::work::RealWork;
+use volary::fidelity::work::{RealWork, Worked};
 use volary::results::{JobRow, Measured};
 use volary::runtime::world::World;
 use volary::shard::{Hands, Parts, Placement, Shard};
@@ -67,8 +67,8 @@ impl Hands for Shared {
 
     fn degrade(&mut self, _: &Cores, _: Time, _: bool) {}
 
-    fn end(&mut self) -> RealWork {
-        RealWork::default()
+    fn end(&mut self) -> Worked {
+        Worked::default()
     }
 }
 
@@ -90,7 +90,7 @@ fn by_hand(experiment: &Experiment, point: usize, world: &World) -> (Vec<JobRow>
         shard.attend(now);
         shard.advance();
     }
-    let work = shard.dismiss().unwrap();
+    let work = shard.dismiss().unwrap().work;
     let now = shard.now();
     let halts = shared.0.borrow().halts;
     (shard.observer.close(now).rows, halts, work)

@@ -1,4 +1,8 @@
 //! The thread that works: chunk by chunk, so that it notices within one that its copy is gone.
+//!
+//! Without a copy it works for nothing. A CPU that comes and goes is slower than one that stays: its clock has to rise
+//! again, its caches to fill, and a hypervisor that took it away is in no hurry to give it back. So a core would be the
+//! slower the less there is to do, by up to a sixth. Whoever else wants the CPU gets it at once all the same.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -7,7 +11,7 @@ use std::time::Duration;
 use rustix::thread::{Pid, gettid};
 
 use super::calibrate::{Calibration, Pace, calibrate};
-use super::cpu::{CpuId, thread_time, yield_to_all};
+use super::cpu::{CpuId, yield_to_all};
 use super::desk::{Chunk, Desk};
 use super::kernel::{Kernel, Load};
 use super::{BurnError, failed};
@@ -15,22 +19,26 @@ use super::{BurnError, failed};
 /// Work of a chunk: what a halted copy can lose, and what the competitor does not see. Its bookkeeping takes 0.1 µs.
 const CHUNK: Duration = Duration::from_micros(20);
 
+/// What keeps a CPU awake, in rounds of the hash kernel, which leaves memory and caches alone: a few µs.
+const AWAKE: u64 = 1000;
+
 pub(super) struct Burner {
     pub(super) desk: Arc<Desk>,
     pub(super) kernel: Kernel,
+    /// Whether to keep the CPU awake without a copy; not if its time is rationed.
+    pub(super) awake: bool,
     pub(super) cpu: CpuId,
     pub(super) calibration: Calibration,
 }
 
 impl Burner {
     /// Waits until `start` closes, calibrates, tells the pace and who it is, and burns until it is told to stop.
-    /// Returns the CPU time that it had, calibration apart.
     pub(super) fn run(
         self,
         start: &Receiver<()>,
         tell: &Sender<Result<(Pace, Pid), BurnError>>,
         finished: &dyn Fn(u64),
-    ) -> Duration {
+    ) {
         let mut load = Load::new(self.kernel);
         // Nothing is ever sent: all start when the last of them is there.
         let _ = start.recv();
@@ -38,19 +46,17 @@ impl Burner {
             Ok(pace) => pace,
             Err(error) => {
                 let _ = tell.send(Err(error));
-                return Duration::ZERO;
+                return;
             }
         };
         // Nobody listens any more if another core could not be had; then there is a stop.
         let _ = tell.send(Ok((pace, gettid())));
-        let began = thread_time();
         self.burn(&mut load, pace, finished);
-        thread_time().saturating_sub(began)
     }
 
     fn calibrate(&self, load: &mut Load) -> Result<Pace, BurnError> {
         let wait = self.calibration.patience;
-        let pace = calibrate(load, self.calibration, self.desk.origin());
+        let pace = calibrate(load, self.calibration);
         let pace = pace.map_err(|got| BurnError::Busy { cpu: self.cpu, got, wait })?;
         // Not before: it would wait for all others on this CPU.
         yield_to_all().map_err(failed("lower the priority of a thread", self.cpu))?;
@@ -60,9 +66,14 @@ impl Burner {
     fn burn(&self, load: &mut Load, pace: Pace, finished: &dyn Fn(u64)) {
         let desk = &self.desk;
         let most = pace.rounds(CHUNK);
+        let mut nothing = Load::new(Kernel::Hash);
         while !desk.is_stopped() {
             let Some((mut copy, ticket)) = desk.take() else {
-                std::thread::park();
+                if self.awake {
+                    nothing.burn(AWAKE);
+                } else {
+                    std::thread::park();
+                }
                 continue;
             };
             while !desk.is_stopped() {

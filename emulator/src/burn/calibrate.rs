@@ -1,23 +1,17 @@
 //! How fast a core does its kernel: rounds per second of the thread's own CPU time.
 //!
-//! CPU time does not pass while others have the CPU, so a busy machine makes calibration slower and not wrong; what
-//! disturbs batches (interrupts, a hypervisor that takes the CPU unseen, others on the same physical core) makes them
-//! slower and never faster, so the upper quartile counts. Copies come and go, and a CPU that was idle is some percent
-//! slower for a while than one that never is, so there are pauses: all cores pause at once, by the common clock, and
-//! each is measured while all are at work.
+//! CPU time does not pass while others have the CPU, so a busy machine makes calibration slower and not wrong. Within
+//! it the mean counts, since copies meet the mean: a CPU's clock rises and falls by a tenth within milliseconds, on
+//! machines that share it with others also within minutes, and the pace of its better moments is one that copies
+//! do not keep. All cores are at work meanwhile, as they are [ever after](super::burner).
 
 use std::time::{Duration, Instant};
 
 use super::cpu::thread_time;
 use super::kernel::Load;
 
-/// CPU time of one batch.
+/// CPU time of one batch, at least.
 const BATCH: Duration = Duration::from_millis(1);
-
-/// All cores work for so long, and then pause for the rest of a period: about as copies come and go on a core with half
-/// a load.
-const STINT: Duration = Duration::from_millis(30);
-const PERIOD: Duration = Duration::from_millis(50);
 
 /// How long to calibrate, and how long to wait for it.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +27,7 @@ pub(super) struct Calibration {
 impl Calibration {
     pub(super) const STANDARD: Self = Self {
         warm_up: Duration::from_millis(200),
-        measure: Duration::from_millis(800),
+        measure: Duration::from_millis(1800),
         patience: Duration::from_secs(20),
     };
 }
@@ -78,41 +72,35 @@ impl Pace {
     }
 }
 
-/// Measures the calling thread's CPU, in step with others since `origin`.
+/// Measures the calling thread's CPU.
 ///
 /// # Errors
 /// The CPU time that it had until patience ended.
-pub(super) fn calibrate(load: &mut Load, asked: Calibration, origin: Instant) -> Result<Pace, Duration> {
-    let (began, had) = (Instant::now(), thread_time());
-    let mut rounds = 64;
-    let mut paces = Vec::new();
+pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Duration> {
+    let (began, first) = (Instant::now(), thread_time());
+    let mut batch = 64;
+    // Rounds that count, and the CPU time before them.
+    let (mut rounds, mut from) = (0, first);
     loop {
-        let phase = Duration::from_nanos((origin.elapsed().as_nanos() % PERIOD.as_nanos()) as u64);
-        if phase > STINT {
-            std::thread::sleep(PERIOD - phase);
-        }
         let before = thread_time();
-        load.burn(rounds);
-        let after = thread_time();
-        let took = after.saturating_sub(before);
-        let had = after.saturating_sub(had);
-        if took < BATCH / 2 {
-            rounds *= 2;
-        } else if had > asked.warm_up {
-            paces.push(rounds as f64 / took.as_nanos() as f64);
+        load.burn(batch);
+        let now = thread_time();
+        if now.saturating_sub(before) < BATCH {
+            batch *= 2;
         }
-        if had > asked.warm_up + asked.measure && !paces.is_empty() {
-            return Ok(Pace::new(upper_quartile(&mut paces)));
+        if now.saturating_sub(first) < asked.warm_up {
+            from = now;
+        } else {
+            rounds += batch;
+        }
+        let took = now.saturating_sub(from);
+        if rounds > 0 && took >= asked.measure {
+            return Ok(Pace::new(rounds as f64 / took.as_nanos() as f64));
         }
         if began.elapsed() > asked.patience {
-            return Err(had);
+            return Err(now.saturating_sub(first));
         }
     }
-}
-
-fn upper_quartile(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[3 * values.len() / 4]
 }
 
 #[cfg(test)]
@@ -142,11 +130,11 @@ mod tests {
             patience: Duration::from_secs(600),
         };
         for kernel in Kernel::ALL {
-            let pace = calibrate(&mut Load::new(kernel), brief, Instant::now()).unwrap();
+            let pace = calibrate(&mut Load::new(kernel), brief).unwrap();
             // Between a round in 10 µs and a hundred in a nanosecond: anything a CPU could be.
             assert!(pace.rounds_per_s() > 1e5 && pace.rounds_per_s() < 1e11, "{kernel:?}: {pace:?}");
         }
         let hasty = Calibration { patience: Duration::ZERO, ..brief };
-        assert!(calibrate(&mut Load::new(Kernel::Hash), hasty, Instant::now()).unwrap_err() < brief.measure);
+        assert!(calibrate(&mut Load::new(Kernel::Hash), hasty).unwrap_err() < brief.measure);
     }
 }

@@ -16,6 +16,9 @@ use super::{Slot, steer};
 /// Some 37 times the weight of a burner, a tenth of anything else's: it wins against the one and loses to the other.
 pub(super) const NICE: i32 = 10;
 
+/// A healthy stretch lasts so long at most, ns, however long the core stays so: its pace is read in between.
+const HEALTHY: u64 = 100_000_000;
+
 /// What a competitor leaves.
 #[derive(Default, Debug)]
 pub(super) struct Account {
@@ -180,7 +183,7 @@ struct Timeline {
 
 impl Timeline {
     const fn healthy(from: u64) -> Self {
-        Self { current: Stretch { from, until: u64::MAX, slowdown: 1.0 }, slots: VecDeque::new() }
+        Self { current: Stretch { from, until: from + HEALTHY, slowdown: 1.0 }, slots: VecDeque::new() }
     }
 
     /// Goes on to the next stretch.
@@ -188,7 +191,7 @@ impl Timeline {
         self.current = self.from(self.current.until);
     }
 
-    /// The stretch that begins at `from`: a slot, or healthy until the next one.
+    /// The stretch that begins at `from`: a slot, or healthy until the next one or for some time.
     fn from(&mut self, from: u64) -> Stretch {
         match self.slots.front() {
             Some(slot) if slot.from <= from => {
@@ -196,7 +199,10 @@ impl Timeline {
                 self.slots.pop_front();
                 Stretch { from, ..slot }
             }
-            next => Stretch { from, until: next.map_or(u64::MAX, |slot| slot.from), slowdown: 1.0 },
+            next => {
+                let until = from + HEALTHY;
+                Stretch { from, until: next.map_or(until, |slot| until.min(slot.from)), slowdown: 1.0 }
+            }
         }
     }
 
@@ -207,8 +213,7 @@ impl Timeline {
             self.slots.pop_front();
         }
         let next = self.from(now);
-        // A healthy one ends as well: it would go on for as long as nothing happens, and is judged by parts.
-        if next.slowdown == self.current.slowdown && next.slowdown > 1.0 {
+        if next.slowdown == self.current.slowdown {
             self.current.until = next.until;
             return None;
         }
@@ -226,29 +231,32 @@ mod tests {
         Stretch { from, until, slowdown }
     }
 
-    const NEVER: u64 = u64::MAX;
-
     /// The stretch that lasts, turn by turn.
-    fn stretches(timeline: &mut Timeline) -> Vec<(u64, u64, f64)> {
-        let mut seen = Vec::new();
-        loop {
+    fn stretches(timeline: &mut Timeline, turns: usize) -> Vec<(u64, u64, f64)> {
+        let turn = |_| {
             let Stretch { from, until, slowdown } = timeline.current;
-            seen.push((from, until, slowdown));
-            if until == NEVER {
-                return seen;
-            }
             timeline.turn();
-        }
+            (from, until, slowdown)
+        };
+        (0..turns).map(turn).collect()
     }
 
     #[test]
     fn slots_and_healthy_stretches_take_turns_without_a_gap() {
         let mut timeline = Timeline::healthy(5);
         let slots = [slot(20, 30, 2.0), slot(30, 40, 4.0), slot(50, 60, 4.0)];
-        assert_eq!(timeline.replan(10, slots.into()), Some(slot(5, 10, 1.0)), "still healthy");
+        assert_eq!(timeline.replan(10, slots.into()), None, "still healthy");
         assert_eq!(
-            stretches(&mut timeline),
-            [(10, 20, 1.0), (20, 30, 2.0), (30, 40, 4.0), (40, 50, 1.0), (50, 60, 4.0), (60, NEVER, 1.0)]
+            stretches(&mut timeline, 7),
+            [
+                (5, 20, 1.0),
+                (20, 30, 2.0),
+                (30, 40, 4.0),
+                (40, 50, 1.0),
+                (50, 60, 4.0),
+                (60, 60 + HEALTHY, 1.0),
+                (60 + HEALTHY, 60 + 2 * HEALTHY, 1.0)
+            ]
         );
     }
 
@@ -264,7 +272,7 @@ mod tests {
         // Another slowdown, and none.
         assert_eq!(timeline.replan(28, [slot(21, 41, 4.0)].into()), Some(slot(25, 28, 2.0)));
         assert_eq!(timeline.replan(35, VecDeque::new()), Some(slot(28, 35, 4.0)));
-        assert_eq!(stretches(&mut timeline), [(35, NEVER, 1.0)]);
+        assert_eq!(stretches(&mut timeline, 1), [(35, 35 + HEALTHY, 1.0)]);
     }
 
     #[test]

@@ -92,11 +92,6 @@ impl Desk {
         }
     }
 
-    /// What all desks of a process count from.
-    pub(super) const fn origin(&self) -> Instant {
-        self.origin
-    }
-
     /// Nanoseconds since the origin.
     pub(super) fn now(&self) -> u64 {
         self.ns(Instant::now())

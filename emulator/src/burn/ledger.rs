@@ -14,8 +14,6 @@ pub struct CoreReading {
     /// Its calibrated pace: rounds of the kernel per second of its own CPU time. Comparable between cores that run
     /// the same kernel.
     pub rounds_per_s: f64,
-    /// CPU time of the burner.
-    pub burnt: Duration,
     /// CPU time of the competitor.
     pub competed: Duration,
     /// Slots and healthy stretches in which there was a copy, in order of time.

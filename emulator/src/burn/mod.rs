@@ -7,7 +7,7 @@
 //!
 //! * **Reference work.** All burners calibrate at once, so that a core's pace is that of a machine whose cores are all
 //!   at work, and by the thread's own CPU clock, so that others on the machine do not count. One second of
-//!   work is what a core does in one second of CPU time.
+//!   work is what a core does in one second of CPU time, in the mean over two. Between copies cores are kept awake.
 //! * **Priorities.** Burners run under `SCHED_IDLE`: whatever wakes up on their CPU, the competitor and the emulator's
 //!   own threads alike, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All of it is in one process and so in one autogroup, within which nice counts, and
@@ -184,7 +184,7 @@ struct Core {
     desk: Arc<Desk>,
     pace: Pace,
     cpu: CpuId,
-    burner: Option<JoinHandle<Option<Duration>>>,
+    burner: Option<JoinHandle<Option<()>>>,
     competitor: Option<JoinHandle<Option<Account>>>,
 }
 
@@ -237,7 +237,8 @@ impl Burners {
             let desk = Arc::new(Desk::new(origin));
             let (start, started) = channel();
             let (tell, told) = channel();
-            let burner = Burner { desk: Arc::clone(&desk), kernel: setup.kernel, cpu, calibration };
+            let awake = setup.degrade == Degrade::Threads;
+            let burner = Burner { desk: Arc::clone(&desk), kernel: setup.kernel, awake, cpu, calibration };
             let finished = Arc::clone(&finished);
             let work = move || burner.run(&started, &tell, &|ticket| finished(number, ticket));
             let burner = cpu::spawn(format!("burn-{cpu}"), cpu, None, work)?;
@@ -341,12 +342,11 @@ impl Burners {
         self.stop();
         let mut readings = Vec::with_capacity(self.cores.len());
         for core in &mut self.cores {
-            let burnt = core.burner.take().and_then(join).unwrap_or_default();
+            core.burner.take().map(join);
             let account = core.competitor.take().and_then(join).unwrap_or_default();
             readings.push(CoreReading {
                 cpu: core.cpu,
                 rounds_per_s: core.pace.rounds_per_s(),
-                burnt,
                 competed: account.cpu_time,
                 slots: account.ledger.readings(self.origin, core.pace),
             });

@@ -20,4 +20,4 @@ pub mod work;
 
 pub use certificate::{Certificate, Compared, Standing};
 pub use vitals::HostVitals;
-pub use work::RealWork;
+pub use work::{RealWork, Worked};

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::results::CoreRow;
+
 /// The real cores of a run, and what they did.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -23,6 +25,18 @@ pub struct RealWork {
     /// Time they kept them.
     pub achieved_s: f64,
 }
+
+/// What is measured of real cores, in sum and stretch by stretch.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct Worked {
+    /// In sum.
+    pub work: RealWork,
+    /// Stretches of every core from the run's start, [so many](MOST_STRETCHES) at most.
+    pub stretches: Vec<CoreRow>,
+}
+
+/// Stretches that are kept of a core: half an hour of health and five minutes of short slots.
+pub const MOST_STRETCHES: usize = 20_000;
 
 /// An emulated core on a CPU of its own.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +81,26 @@ pub struct Samples {
     pub mean: f64,
     /// Standard deviation.
     pub std: f64,
+}
+
+impl Worked {
+    /// Adds what other cores did.
+    pub fn merge(&mut self, other: &Self) {
+        self.work.merge(&other.work);
+        self.stretches.extend_from_slice(&other.stretches);
+        // Those of a core come in order.
+        self.stretches.sort_by_key(|stretch| stretch.core);
+    }
+
+    /// Whether a host of so many cores can have measured this.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        let (cores, stretches) = (&self.work.cores, &self.stretches);
+        let own = |stretch: &CoreRow| cores.iter().any(|core| core.core == stretch.core);
+        self.work.is_finite()
+            && stretches.len() <= MOST_STRETCHES * cores.len()
+            && stretches.iter().all(|stretch| stretch.is_possible() && own(stretch))
+    }
 }
 
 impl RealWork {

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::manifest::{Manifest, State};
 use crate::results::{
-    Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, Injected, JobCounts, JobRow,
-    Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
+    Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
+    JobRow, Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
 };
 
 /// A manifest for these cells.
@@ -92,6 +92,7 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
         timeline,
         bursts,
         staleness: looks(seed),
+        cores: stretches(),
         notes,
     }
 }
@@ -142,6 +143,15 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             peak_rss_bytes: 50_000_000,
         },
     }
+}
+
+/// Two cores that are a twentieth slower than they should be, of which one is degraded now and then.
+fn stretches() -> Vec<CoreRow> {
+    let stretch = |core: u32, i: u32| {
+        let (start, asked) = (0.1 * f64::from(i), if core == 0 && i % 3 == 2 { 4.0 } else { 1.0 });
+        CoreRow { core, start, end: start + 0.1, asked, had: 0.08, done: 0.08 / asked / 1.05 }
+    };
+    (0..2).flat_map(|core| (0..9).map(move |i| stretch(core, i))).collect()
 }
 
 /// Ten looks at two caches.

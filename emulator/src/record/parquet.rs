@@ -1,4 +1,4 @@
-//! Rows as Parquet: jobs, executions and looks at caches, one row group per cell, policy and seed.
+//! Rows as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and seed.
 //!
 //! Each cell is written to a part of its own, by whichever thread ran it. At the end the parts' column chunks are
 //! copied as they are into one file: nothing is decoded, and memory does not grow with the number of rows.
@@ -47,11 +47,13 @@ pub enum Rows {
     Tasks,
     /// Looks at caches.
     Staleness,
+    /// Stretches of real cores, where copies burnt some.
+    Cores,
 }
 
 impl Rows {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Jobs, Self::Tasks, Self::Staleness];
+    pub const ALL: [Self; 4] = [Self::Jobs, Self::Tasks, Self::Staleness, Self::Cores];
 
     /// Name of the file without suffix.
     #[must_use]
@@ -60,6 +62,7 @@ impl Rows {
             Self::Jobs => "jobs",
             Self::Tasks => "tasks",
             Self::Staleness => "staleness",
+            Self::Cores => "cores",
         }
     }
 
@@ -89,7 +92,21 @@ impl Rows {
                     required int64 in_flight;
                 }"
             }
+            Self::Cores => {
+                "message cores {
+                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
+                    required int64 core; required double start_s; required double end_s;
+                    required double asked; required double had_s; required double done_s;
+                }"
+            }
         }
+    }
+
+    /// Whether a cell has such rows, or could have had some: of cores only where copies burnt real ones.
+    #[must_use]
+    pub fn concern(self, measured: &Measured) -> bool {
+        let fidelity = measured.summary.fidelity.as_ref();
+        self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())
     }
 
     /// Writes the rows of one cell; a cell without rows gives a file without row groups.
@@ -103,6 +120,7 @@ impl Rows {
             Self::Jobs => measured.jobs.len(),
             Self::Tasks => measured.copies.len(),
             Self::Staleness => measured.staleness.len(),
+            Self::Cores => measured.cores.len(),
         };
         if rows > 0 {
             let mut group = file.next_row_group()?;
@@ -114,6 +132,7 @@ impl Rows {
                 Self::Jobs => write_jobs(&mut group, measured)?,
                 Self::Tasks => write_tasks(&mut group, measured)?,
                 Self::Staleness => write_staleness(&mut group, measured)?,
+                Self::Cores => write_cores(&mut group, measured)?,
             }
             group.close()?;
         }
@@ -199,6 +218,19 @@ fn write_staleness<W: Write + Send>(
     column::<DoubleType>(group, &collect(looks, |row| row.bias), None)?;
     column::<DoubleType>(group, &collect(looks, |row| row.error_max), None)?;
     column::<Int64Type>(group, &collect(looks, |row| row.in_flight.cast_signed()), None)
+}
+
+fn write_cores<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    measured: &Measured,
+) -> Result<()> {
+    let cores = &measured.cores;
+    column::<Int64Type>(group, &collect(cores, |row| i64::from(row.core)), None)?;
+    column::<DoubleType>(group, &collect(cores, |row| row.start), None)?;
+    column::<DoubleType>(group, &collect(cores, |row| row.end), None)?;
+    column::<DoubleType>(group, &collect(cores, |row| row.asked), None)?;
+    column::<DoubleType>(group, &collect(cores, |row| row.had), None)?;
+    column::<DoubleType>(group, &collect(cores, |row| row.done), None)
 }
 
 fn collect<Row, T>(rows: &[Row], value: impl Fn(&Row) -> T) -> Vec<T> {

@@ -8,7 +8,7 @@ use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::{Field, Row};
 
 use super::parquet::end_name;
-use crate::results::{CopyEnd, CopyRow, JobRow};
+use crate::results::{CopyEnd, CopyRow, CoreRow, JobRow};
 
 /// The jobs of a cell, in order of id.
 ///
@@ -49,6 +49,24 @@ pub fn copies(path: &Path) -> Result<Vec<CopyRow>> {
         })
     };
     rows(path, copy)
+}
+
+/// The stretches of a cell's real cores, by core and time.
+///
+/// # Errors
+/// The file cannot be read, or is not one of cores.
+pub fn cores(path: &Path) -> Result<Vec<CoreRow>> {
+    let core = |row: &Columns<'_>| {
+        Ok(CoreRow {
+            core: row.number("core")?,
+            start: row.seconds("start_s")?,
+            end: row.seconds("end_s")?,
+            asked: row.seconds("asked")?,
+            had: row.seconds("had_s")?,
+            done: row.seconds("done_s")?,
+        })
+    };
+    rows(path, core)
 }
 
 fn rows<T>(path: &Path, read: impl Fn(&Columns<'_>) -> Result<T>) -> Result<Vec<T>> {
@@ -119,6 +137,7 @@ mod tests {
         cell.jobs[7].response = 1.0;
         assert_eq!(jobs, cell.jobs);
         assert_eq!(copies(&path(Rows::Tasks)).unwrap(), cell.copies);
+        assert_eq!(cores(&path(Rows::Cores)).unwrap(), cell.cores);
         let error = copies(&path(Rows::Jobs)).unwrap_err();
         assert!(error.to_string().contains("`end`"), "{error}");
         assert!(super::jobs(&folder.path().join("gone")).is_err());

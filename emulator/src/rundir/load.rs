@@ -12,7 +12,7 @@ use crate::record::manifest::{Failure, Manifest};
 use crate::record::parquet::Rows;
 use crate::record::read as rows;
 use crate::report::Study;
-use crate::results::{ClaimResult, ClaimsLine, CopyRow, JobRow, SCHEMA, Summary};
+use crate::results::{ClaimResult, ClaimsLine, CopyRow, CoreRow, JobRow, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.
 ///
@@ -110,4 +110,13 @@ pub fn load_jobs(root: &Path, id: &str) -> Result<Vec<JobRow>, Error> {
 pub fn load_copies(root: &Path, id: &str) -> Result<Vec<CopyRow>, Error> {
     let path = part_path(root, id, Rows::Tasks);
     rows::copies(&path).map_err(|source| Error::Unreadable { path, source })
+}
+
+/// The stretches of a finished cell's real cores, by core and time.
+///
+/// # Errors
+/// Its rows are missing or damaged.
+pub fn load_cores(root: &Path, id: &str) -> Result<Vec<CoreRow>, Error> {
+    let path = part_path(root, id, Rows::Cores);
+    rows::cores(&path).map_err(|source| Error::Unreadable { path, source })
 }

@@ -31,7 +31,8 @@ mod place;
 
 pub use error::Error;
 pub use load::{
-    load, load_claims, load_copies, load_failures, load_jobs, load_manifest, load_records, load_summaries,
+    load, load_claims, load_copies, load_cores, load_failures, load_jobs, load_manifest, load_records,
+    load_summaries,
 };
 pub use merge::{MergeError, merge};
 pub use outputs::Hold;
@@ -176,7 +177,7 @@ impl RunDir {
     /// The folder cannot be written; the cell then counts as missing.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
         let labels = parquet::Labels::new(id, &measured.summary);
-        for kind in parquet::Rows::ALL {
+        for kind in parquet::Rows::ALL.into_iter().filter(|kind| kind.concern(measured)) {
             let path = part_path(&self.root, id, kind);
             replace(&path, |file| kind.write(file, &labels, measured))
                 .map_err(io("create", &path))?

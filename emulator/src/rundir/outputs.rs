@@ -47,6 +47,9 @@ pub(super) fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
             study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
         });
         let parts: Vec<PathBuf> = parts.collect();
+        if kind == parquet::Rows::Cores && parts.is_empty() {
+            continue;
+        }
         let path = root.join(format!("{}.parquet", kind.name()));
         replace(&path, |file| kind.merge(file, &parts))
             .map_err(io("create", &path))?

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde_json::json;
 
 use super::*;
+use crate::fidelity::{Certificate, RealWork, fixture};
 use crate::record::fixture::{manifest, measured};
 use crate::results::{SCHEMA, Verdict, cell_id};
 use crate::rundir::merge;
@@ -59,6 +60,22 @@ fn a_finished_run_has_every_file() {
     assert!(manifest.ended.is_some());
     assert_eq!(load(&root).unwrap(), study, "the report can be made again");
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
+}
+
+/// What real cores did is kept of those cells whose copies burnt some.
+#[test]
+fn real_cores_have_a_file_where_there_are_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
+    let timed = measured("timed", &[], 1, 1.0, 50);
+    let mut burnt = measured("burnt", &[], 1, 1.0, 50);
+    burnt.summary.fidelity = Some(Certificate { cores: Some(RealWork::default()), ..fixture::faithful() });
+    run.store("a", &timed).unwrap();
+    run.store("b", &burnt).unwrap();
+    run.finish(State::Finished, &[]).unwrap();
+    assert!(names(folder.path()).contains(&"cores.parquet".to_owned()));
+    assert_eq!(load_cores(folder.path(), "b").unwrap(), burnt.cores);
+    assert!(load_cores(folder.path(), "a").is_err());
 }
 
 /// A kill leaves whole cells, perhaps half of one, and a summary that may end in mid-line.

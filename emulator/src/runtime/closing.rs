@@ -10,10 +10,10 @@ use super::world::World;
 use crate::cores::Injection;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::measure::Evidence;
-use crate::fidelity::{Certificate, HostVitals, RealWork};
+use crate::fidelity::{Certificate, HostVitals, Worked};
 use crate::record::cell::BURST_ROWS;
 use crate::record::fold::Books;
-use crate::results::{Engine, Injected, Measured, Messages, Summary};
+use crate::results::{CoreRow, Engine, Injected, Measured, Messages, Summary};
 use crate::shard::{Observer, Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
 
@@ -135,7 +135,7 @@ pub struct Real<'a> {
     /// One entry a process.
     pub hosts: Vec<HostVitals>,
     /// What real cores did, if copies burnt some.
-    pub cores: Option<RealWork>,
+    pub cores: Option<Worked>,
 }
 
 impl Closing<'_> {
@@ -157,6 +157,7 @@ impl Closing<'_> {
             timeline: books.timeline,
             bursts: self.bursts(now)?,
             staleness: books.looks,
+            cores: self.stretches(),
             notes,
         })
     }
@@ -202,9 +203,15 @@ impl Closing<'_> {
             median_copy_s: books.median_copy(),
             busy_s: books.copies.busy_s,
             hosts: real.hosts.clone(),
-            cores: real.cores.clone(),
+            cores: real.cores.as_ref().map(|cores| cores.work.clone()),
         };
         evidence.certificate()
+    }
+
+    /// What real cores did.
+    fn stretches(&self) -> Vec<CoreRow> {
+        let worked = self.real.as_ref().and_then(|real| real.cores.as_ref());
+        worked.map_or_else(Vec::new, |worked| worked.stretches.clone())
     }
 
     /// Degraded stretches of the cores that the timeline draws, within its window.

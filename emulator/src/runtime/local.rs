@@ -30,7 +30,7 @@ use super::real::watcher::Watcher;
 use super::world::World;
 use super::{UnitError, cost};
 use crate::burn::{CpuId, free_cpus};
-use crate::fidelity::RealWork;
+use crate::fidelity::Worked;
 use crate::fidelity::gauge::{Gauge, Reading};
 use crate::parcel::{Observation, Parcel};
 use crate::record::inputs;
@@ -72,7 +72,7 @@ impl Handler<Knock> for Mailbox {
 /// What shards tell the keeper.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
-    End { shard: u16, tally: Box<Tally>, reading: Box<Reading>, cores: Option<Box<RealWork>> },
+    End { shard: u16, tally: Box<Tally>, reading: Box<Reading>, cores: Option<Box<Worked>> },
     Broken(String),
 }
 
@@ -331,7 +331,7 @@ struct Ended {
     over: Over,
     tally: Tally,
     gauge: Gauge,
-    cores: Option<RealWork>,
+    cores: Option<Worked>,
 }
 
 /// Keeps the books until the run is over and every shard has said its last word. Takes the channel along: whoever

@@ -1,11 +1,13 @@
 //! One point of an experiment under one seed: everything that shards are built from.
 
+use std::sync::Arc;
+
 use volary_actors::base::{Endpoint, Span};
 use volary_actors::layout::Layout;
 use volary_netem::{Fabric, Faults};
 
 use super::UnitError;
-use crate::cores::{Cores, Pause, Pauses};
+use crate::cores::{Cores, Pause, Pauses, Profile};
 use crate::record::fold::{Limits, Recorder};
 use crate::shard::{Parts, Placement};
 use crate::spec::{Experiment, Machines, Point, RunSection};
@@ -48,10 +50,11 @@ impl World {
         Ok(Self { machines, point: point.clone(), seed, workload, faults })
     }
 
-    /// The same world, with cores that need `factor` times as long for everything.
+    /// The same world with other interference, and with cores that need `factor` times as long for everything.
     #[must_use]
-    pub fn slower(mut self, factor: f64) -> Self {
+    pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
         self.machines.cores = self.machines.cores.slower(factor);
+        Arc::make_mut(&mut self.point.resolved).interference = Some(profile);
         self
     }
 
@@ -95,7 +98,9 @@ impl World {
         &self.faults
     }
 
-    fn cores(&self) -> Cores {
+    /// The cores, idle.
+    #[must_use]
+    pub fn cores(&self) -> Cores {
         let layout = self.layout();
         let pauses = (0..layout.nodes()).flat_map(|node| {
             let windows = self.faults.pauses(Endpoint(layout.node(node).0));

@@ -10,7 +10,7 @@ use volary_actors::machine::Input;
 
 use super::{Event, Observer, Shard, What};
 use crate::cores::Cores;
-use crate::fidelity::work::RealWork;
+use crate::fidelity::work::{RealWork, Worked};
 
 /// Real cores, of which each runs one copy at a time. Work is that of a healthy reference core, in emulated time.
 pub trait Hands {
@@ -26,7 +26,7 @@ pub trait Hands {
     /// something has changed, `anew`.
     fn degrade(&mut self, cores: &Cores, now: Time, anew: bool);
     /// Ends; says what the cores did, but for the copies.
-    fn end(&mut self) -> RealWork;
+    fn end(&mut self) -> Worked;
 }
 
 /// What the cores of a shard run in reality.
@@ -190,12 +190,12 @@ impl<O: Observer> Shard<'_, O> {
     }
 
     /// Ends what real cores do, and says what they did; nothing if there are none.
-    pub fn dismiss(&mut self) -> Option<RealWork> {
+    pub fn dismiss(&mut self) -> Option<Worked> {
         let mut labour = self.labour.take()?;
-        let mut work = labour.hands.end();
-        work.copies = labour.took.copies;
-        (work.asked_s, work.achieved_s) = (labour.took.asked_s, labour.took.achieved_s);
-        Some(work)
+        let mut worked = labour.hands.end();
+        let RealWork { copies, asked_s, achieved_s, .. } = labour.took;
+        worked.work = RealWork { copies, asked_s, achieved_s, ..worked.work };
+        Some(worked)
     }
 
     /// A node stands still, or goes on.

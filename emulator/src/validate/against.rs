@@ -1,11 +1,12 @@
 //! One policy in one runtime against the reference: books, draws, placement, metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::cause::cause;
-use super::{BAR, Error, Point, Ran, found, spread, staleness};
+use super::{BAR, Error, Point, Ran, spread, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::record::cell::CellRecord;
 use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
@@ -81,7 +82,7 @@ pub struct Divergence {
     pub relative: Option<f64>,
     /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
     pub spread: Option<f64>,
-    /// What the reference says of cores that are as slow as the runs found theirs, where copies burn real ones.
+    /// What the reference says of cores that are as fast as the runs found theirs, where copies burn real ones; mean.
     #[serde(default)]
     pub found: Option<f64>,
     /// Whether the value is within the bar of the reference or of [`found`](Self::found), or within what runs differ by
@@ -106,8 +107,10 @@ impl Against {
     }
 }
 
-/// Compares; nothing if either did not run the point. `as_found` runs the reference with cores that are slower by a
-/// factor, if it can.
+/// The reference with cores as a run found them, from its folder and record; nothing if it cannot say.
+pub(super) type AsFound<'a> = dyn Fn((&Path, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
+
+/// Compares; nothing if either did not run the point.
 ///
 /// # Errors
 /// When something cannot be read, or the reference not be run again.
@@ -115,7 +118,7 @@ pub(super) fn against(
     point: &Point,
     reference: &Ran,
     ran: &Ran,
-    as_found: &dyn Fn(f64) -> Result<Option<Summary>, Error>,
+    as_found: &AsFound<'_>,
 ) -> Result<Option<Against>, Error> {
     let (reference, runs) = (reference.of(point), ran.of(point));
     let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
@@ -134,7 +137,8 @@ pub(super) fn against(
     let placement = moved.into_iter().max_by_key(|placement| placement.moved);
     let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
     let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();
-    let slower = found::factor(&records).map(as_found).transpose()?.flatten();
+    let as_found: Vec<Summary> =
+        runs.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
     let found = Against {
         runtime: ran.way.to_string(),
         runs: runs.len(),
@@ -154,8 +158,8 @@ pub(super) fn against(
         }
         divergence
     };
-    let metrics = shown
-        .map(|(metric, judged)| divergence(metric, judged, (&base.summary, slower.as_ref()), &summaries));
+    let metrics =
+        shown.map(|(metric, judged)| divergence(metric, judged, (&base.summary, &as_found), &summaries));
     let metrics = metrics.map(explained).collect();
     let staleness = staleness::compared(&base.summary, &summaries).into_iter().map(explained).collect();
     Ok(Some(Against { metrics, staleness, ..found }))
@@ -213,14 +217,15 @@ fn degraded(runs: &[&CellRecord]) -> Vec<String> {
 pub(super) fn divergence(
     metric: &Metric,
     judged: bool,
-    (reference, slower): (&Summary, Option<&Summary>),
+    (reference, as_found): (&Summary, &[Summary]),
     runs: &[&Summary],
 ) -> Divergence {
     let value_in = |summary| Some((metric.value)(summary)).filter(|value| value.is_finite());
     let reference = value_in(reference);
-    let found = slower.and_then(value_in);
+    let mean = |values: &[f64]| Interval::new(values).map(|interval| interval.mean);
+    let found = mean(&as_found.iter().map(metric.value).collect::<Vec<_>>());
     let values: Vec<f64> = runs.iter().map(|run| (metric.value)(run)).collect();
-    let value = Interval::new(&values).map(|interval| interval.mean);
+    let value = mean(&values);
     let spread = spread(&values);
     let pair = reference.zip(value);
     let apart = pair.map(|(reference, value)| value - reference);

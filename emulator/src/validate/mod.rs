@@ -207,8 +207,8 @@ pub fn validate(
     });
     let mut points: Vec<Point> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
-        let as_found = |factor| match reference.way.runtime {
-            RuntimeKind::Virtual => found::as_found(experiment, number, factor, watch).map(Some),
+        let as_found = |run: (&Path, &CellRecord)| match reference.way.runtime {
+            RuntimeKind::Virtual => found::as_found(experiment, number, run, watch),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };
         let against =

@@ -36,7 +36,7 @@ pub(super) fn compared(reference: &Summary, runs: &[&Summary]) -> Vec<Divergence
     let Some(stale) = &reference.staleness else { return Vec::new() };
     let allowed = tolerance(reference, stale, runs);
     let row = |(i, metric): (usize, &Metric)| {
-        let mut row = divergence(metric, false, (reference, None), runs);
+        let mut row = divergence(metric, false, (reference, &[]), runs);
         if let (Some(allowed), Some(relative), true) = (allowed, row.relative, i < JUDGED) {
             row.within = Some(relative.abs() <= allowed);
         }

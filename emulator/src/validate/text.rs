@@ -34,8 +34,12 @@ impl Validation {
         table.load_style(presets::UTF8_FULL_CONDENSED);
         table.set_content_arrangement(ContentArrangement::Disabled);
         let mut header = vec!["metric".to_owned(), self.reference.clone()];
+        let words = |words: &str| words.to_owned();
         for against in &point.against {
-            header.extend([against.runtime.clone(), "divergence".to_owned()]);
+            header.extend([against.runtime.clone(), words("divergence")]);
+            if against.burns() {
+                header.extend([format!("{} as found", self.reference), words("from that")]);
+            }
         }
         table.set_header(header);
         let Some(first) = point.against.first() else { return table };
@@ -45,8 +49,12 @@ impl Validation {
                 continue;
             };
             let mut cells = vec![entry(divergence.reference, metric)];
-            for other in point.against.iter().filter_map(|against| against.rows().nth(row)) {
+            for against in &point.against {
+                let Some(other) = against.rows().nth(row) else { continue };
                 cells.extend([entry(other.value, metric), change(other)]);
+                if against.burns() {
+                    cells.extend([entry(other.found, metric), from_found(other)]);
+                }
             }
             let right = |text| TableCell::new(text).set_alignment(CellAlignment::Right);
             table.add_row(
@@ -63,7 +71,7 @@ impl Validation {
             all().map(|against| against.metrics.iter().filter(|m| m.within.is_some()).count()).sum();
         let degraded = all().filter(|against| !against.degraded.is_empty()).count();
         let bar = number::percent(BAR);
-        let found = all().flat_map(|against| &against.metrics).any(|metric| metric.found.is_some());
+        let found = all().any(Against::burns);
         let mut out = format!(
             "{} of {judged} quantiles (p50, p90, p99) are within {bar} of {}{}, or within what runs differ by themselves\n",
             judged - beyond,
@@ -97,6 +105,11 @@ impl Against {
         self.metrics.iter().chain(&self.staleness)
     }
 
+    /// Whether its copies burnt real cores, which the reference was then given as they were found.
+    fn burns(&self) -> bool {
+        self.metrics.iter().any(|divergence| divergence.found.is_some())
+    }
+
     fn text(&self) -> String {
         let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
         let books = if self.books.is_empty() { "equal books".to_owned() } else { self.books.join(", ") };
@@ -125,6 +138,13 @@ impl Against {
 
 fn entry(value: Option<f64>, metric: &Metric) -> String {
     value.map_or_else(|| "–".to_owned(), metric.text)
+}
+
+/// By which share a value is off what the reference says of cores as they were found.
+fn from_found(divergence: &Divergence) -> String {
+    let found = divergence.found.filter(|found| *found != 0.0);
+    let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));
+    change.unwrap_or_else(|| "–".to_owned())
 }
 
 /// The divergence with the spread of the runs, marked if it is beyond the bar.

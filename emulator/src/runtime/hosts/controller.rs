@@ -13,8 +13,8 @@ use super::protocol::Member;
 use super::ran::{Last, Ran};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError};
-use crate::fidelity::RealWork;
 use crate::fidelity::gauge::Gauge;
+use crate::fidelity::{RealWork, Worked};
 use crate::record::hosts::HostRecord;
 use crate::record::inputs;
 use crate::results::{Injected, Measured};
@@ -125,7 +125,7 @@ impl Controller {
             tally.add(&account.tally);
             gauge.merge(&account.reading);
             if let (Some(real), Some(cores)) = (run.burning(), account.cores.clone()) {
-                work.get_or_insert_with(RealWork::default).merge(&of_host(cores, &real, &member.name));
+                work.get_or_insert_with(Worked::default).merge(&of_host(cores, &real, &member.name));
             }
         }
         // What an expected loss took with it had crashed before.
@@ -165,7 +165,8 @@ impl Controller {
 }
 
 /// What a host says of its cores, under its own name.
-fn of_host(mut work: RealWork, real: &RealSection, host: &str) -> RealWork {
-    work.cores.iter_mut().for_each(|core| host.clone_into(&mut core.host));
-    RealWork { kernel: real.kernel.to_string(), degrade: real.degrade.to_string(), ..work }
+fn of_host(mut worked: Worked, real: &RealSection, host: &str) -> Worked {
+    worked.work.cores.iter_mut().for_each(|core| host.clone_into(&mut core.host));
+    let (kernel, degrade) = (real.kernel.to_string(), real.degrade.to_string());
+    Worked { work: RealWork { kernel, degrade, ..worked.work }, ..worked }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::Time;
 
 use crate::cores::CoreSet;
-use crate::fidelity::RealWork;
+use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
@@ -205,7 +205,7 @@ pub struct Account {
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
     /// What its real cores did, if copies burnt some.
-    pub cores: Option<RealWork>,
+    pub cores: Option<Worked>,
 }
 
 /// What a host counted of the real datagrams between it and another, in messages.

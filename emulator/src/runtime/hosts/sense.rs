@@ -7,7 +7,7 @@ use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
 use super::protocol::Account;
-use crate::fidelity::RealWork;
+use crate::fidelity::Worked;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
@@ -69,7 +69,7 @@ pub(super) fn believable(account: &Account, hosts: usize) -> bool {
         && datagrams.len() <= hosts
         && datagrams.iter().all(|to| to.dropped <= to.sent)
         && seconds.iter().all(|s| s.is_finite() && *s >= 0.0)
-        && cores.as_ref().is_none_or(RealWork::is_finite)
+        && cores.as_ref().is_none_or(Worked::is_possible)
 }
 
 #[cfg(test)]
@@ -80,8 +80,12 @@ mod tests {
     use super::*;
     use crate::fidelity::HostVitals;
     use crate::fidelity::gauge::Reading;
+    use crate::results::CoreRow;
     use crate::runtime::closing::Tally;
     use crate::runtime::hosts::protocol::Datagrams;
+
+    /// Of a core that the host has not.
+    const ANYBODYS: CoreRow = CoreRow { core: 0, start: 0.0, end: 1.0, asked: 1.0, had: 1.0, done: 1.0 };
 
     #[test]
     fn an_account_that_cannot_be_is_not_believed() {
@@ -90,10 +94,10 @@ mod tests {
             reading: Reading::default(),
             vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
             datagrams: vec![Datagrams { sent: 5, dropped: 5, missing: 9 }; 2],
-            cores: Some(RealWork::default()),
+            cores: Some(Worked::default()),
         };
         assert!(believable(&honest(), 2));
-        let lies: [fn(&mut Account); 8] = [
+        let lies: [fn(&mut Account); 9] = [
             |account| account.tally.recovery = u64::MAX,
             |account| account.tally.by_kind[0] = u64::MAX,
             |account| account.tally.by_kind.push(0),
@@ -101,7 +105,8 @@ mod tests {
             |account| account.vitals.cpu_s = f64::NAN,
             |account| account.datagrams[1].dropped = 6,
             |account| account.datagrams.push(Datagrams::default()),
-            |account| account.cores = Some(RealWork { asked_s: f64::NAN, ..RealWork::default() }),
+            |account| account.cores.get_or_insert_default().work.asked_s = f64::NAN,
+            |account| account.cores.get_or_insert_default().stretches.push(ANYBODYS),
         ];
         for (n, lie) in lies.iter().enumerate() {
             let mut account = honest();

@@ -15,10 +15,11 @@ use volary_actors::base::{Span, Time};
 
 use super::bell::Bell;
 use super::clock::Clock;
-use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot};
+use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot, SlotReading};
 use crate::cores::{Burst, CoreTable, Cores};
-use crate::fidelity::work::{RealCore, RealWork, Samples};
+use crate::fidelity::work::{MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::number::{self, plural};
+use crate::results::CoreRow;
 use crate::shard::Hands;
 use crate::spec::real::RealSection;
 
@@ -231,19 +232,22 @@ impl Hands for RealHands {
         self.told = Some(until);
     }
 
-    fn end(&mut self) -> RealWork {
+    fn end(&mut self) -> Worked {
         let mut work = RealWork {
             kernel: self.real.kernel.to_string(),
             degrade: self.real.degrade.to_string(),
             ..RealWork::default()
         };
+        let mut stretches = Vec::new();
         let readings = self.burners.take().map(Burners::end).unwrap_or_default();
         for (seat, reading) in self.seats.iter().zip(&readings) {
             let healthy = read(reading, &mut work, self.clock.speed());
             let (host, cpu, rounds_per_s) = (self.host.clone(), u32::from(seat.cpu.0), reading.rounds_per_s);
             work.cores.push(RealCore { core: seat.core, host, cpu, rounds_per_s, healthy });
+            let row = |slot: &SlotReading| row(&self.clock, seat.core, slot);
+            stretches.extend(reading.slots.iter().take(MOST_STRETCHES).map(row));
         }
-        work
+        Worked { work, stretches }
     }
 }
 
@@ -251,6 +255,13 @@ impl Hands for RealHands {
 fn slot(clock: &Clock, burst: &Burst) -> Option<Slot> {
     let (from, until) = (clock.instant(burst.start), clock.instant(burst.end));
     (from < until).then_some(Slot { from, until, slowdown: burst.slowdown })
+}
+
+/// A stretch of a core, in emulated time.
+fn row(clock: &Clock, core: u32, slot: &SlotReading) -> CoreRow {
+    let [start, end] = [slot.from, slot.until].map(|at| clock.at(at).as_secs_f64());
+    let [had, done] = [slot.had, slot.done].map(|length| length.as_secs_f64() * clock.speed());
+    CoreRow { core, start, end, asked: slot.asked, had, done }
 }
 
 /// Adds the degraded stretches of a core, and returns what it did in the others.

@@ -10,7 +10,7 @@ use crate::spec::RuntimeKind;
 use crate::validate::{Validation, Way};
 
 /// Runs of one policy as run directories hold them, each as `change` left it.
-fn ran(folder: &std::path::Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
+fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
     let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (PathBuf, Study) {
         let root = folder.join(format!("{runtime}-{number}"));
         let id = format!("{runtime}{number}");
@@ -27,11 +27,14 @@ fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
     let folder = tempfile::tempdir().unwrap();
     let point = Point { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
-    // Twice as slow for cores that are one part in a hundred slower.
-    let as_found = |factor: f64| {
-        let mut slower = measured("a", &[], 1, 1.0, 400).summary;
-        slower.response_s.p50 *= 1.0 + 2.0 * (factor - 1.0);
-        Ok(Some(slower))
+    // Two parts in a hundred longer for cores that are one part slower.
+    let as_found = |(_, run): (&Path, &CellRecord)| {
+        let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
+        Ok(certificate.map(|certificate| {
+            let mut slower = measured("a", &[], 1, 1.0, 400).summary;
+            slower.response_s.p50 *= 1.0 + 2.0 * certificate.core_s.excess();
+            slower
+        }))
     };
     against(&point, &reference, &ran(folder.path(), RuntimeKind::Local, runs), &as_found).unwrap().unwrap()
 }
