@@ -20,7 +20,7 @@ use volary_actors::message::Message;
 use crate::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 /// The most bytes of a frame of parcels, without its length.
 pub const PARCEL_FRAME: usize = 64 << 10;
 /// The most bytes any frame may be configured to have: an experiment with its traces travels in one.

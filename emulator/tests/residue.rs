@@ -194,7 +194,8 @@ fn nobody_leaves_anything_behind() {
         let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
         until("processes are left", || same(processes(&folder), &agents));
         until("agents are not as they were", || same(footprints(&cluster), &calm));
-        until("control groups are left", || same(cgroups(), &groups));
+        // Others who are here may clear theirs away meanwhile.
+        until("control groups are left", || same(&cgroups() - &groups, &BTreeSet::new()));
     }
     // Everybody who lives serves the next run, and nothing is injected into that.
     let (status, said) = finish(cluster.run("e.toml", "last"));

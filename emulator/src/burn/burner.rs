@@ -1,8 +1,9 @@
 //! The thread that works: chunk by chunk, so that it notices within one that its copy is gone.
 //!
-//! Without a copy it works for nothing. A CPU that comes and goes is slower than one that stays: its clock has to rise
-//! again, its caches to fill, and a hypervisor that took it away is in no hurry to give it back. So a core would be the
-//! slower the less there is to do, by up to a sixth. Whoever else wants the CPU gets it at once all the same.
+//! Without a copy it works for nothing, unless its CPU's time is rationed. A CPU that comes and goes is slower than one
+//! that stays: its clock has to rise again, its caches to fill, and a hypervisor that took it away is in no hurry to
+//! give it back. So a core would be the slower the less there is to do, by up to a sixth. Who wakes up on that CPU
+//! gets it at once all the same; only others of the lowest priority, such as burners of another process, share it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};

@@ -3,7 +3,8 @@
 //! CPU time does not pass while others have the CPU, so a busy machine makes calibration slower and not wrong. Within
 //! it the mean counts, since copies meet the mean: a CPU's clock rises and falls by a tenth within milliseconds, on
 //! machines that share it with others also within minutes, and the pace of its better moments is one that copies
-//! do not keep. All cores are at work meanwhile, as they are [ever after](super::burner).
+//! do not keep. All cores are at work meanwhile, as they are ever after: where nothing rations their time, they are
+//! [kept awake](super::burner).
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ impl Calibration {
     pub(super) const STANDARD: Self = Self {
         warm_up: Duration::from_millis(200),
         measure: Duration::from_millis(1800),
-        patience: Duration::from_secs(20),
+        patience: Duration::from_secs(40),
     };
 }
 
@@ -85,13 +86,13 @@ pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Dur
         let before = thread_time();
         load.burn(batch);
         let now = thread_time();
-        if now.saturating_sub(before) < BATCH {
-            batch *= 2;
-        }
         if now.saturating_sub(first) < asked.warm_up {
             from = now;
         } else {
             rounds += batch;
+        }
+        if now.saturating_sub(before) < BATCH {
+            batch *= 2;
         }
         let took = now.saturating_sub(from);
         if rounds > 0 && took >= asked.measure {
@@ -107,6 +108,20 @@ pub(super) fn calibrate(load: &mut Load, asked: Calibration) -> Result<Pace, Dur
 mod tests {
     use super::*;
     use crate::burn::Kernel;
+
+    /// Every round counts, and only those in the time that counts.
+    #[test]
+    fn brief_and_long_calibrations_agree() {
+        let pace = |warm_up, measure| {
+            let [warm_up, measure] = [warm_up, measure].map(Duration::from_millis);
+            let asked = Calibration { warm_up, measure, patience: Duration::from_secs(600) };
+            calibrate(&mut Load::new(Kernel::Hash), asked).unwrap().rounds_per_s()
+        };
+        // A CPU's clock may change in between, but what is counted twice shows.
+        let apart: Vec<f64> = (0..9).map(|_| pace(0, 1) / pace(5, 20)).collect();
+        let near = apart.iter().filter(|apart| (0.6..1.6).contains(*apart)).count();
+        assert!(near >= 5, "{apart:?}");
+    }
 
     /// Rounds and work are two sides of one thing.
     #[test]

@@ -130,11 +130,7 @@ impl Competitor {
 
     /// Sleeps until then, or until there is news.
     fn sleep(&self, until: u64) {
-        if until == u64::MAX {
-            std::thread::park();
-        } else {
-            std::thread::park_timeout(Duration::from_nanos(until.saturating_sub(self.desk.now())));
-        }
+        std::thread::park_timeout(Duration::from_nanos(until.saturating_sub(self.desk.now())));
     }
 }
 
@@ -214,7 +210,8 @@ impl Timeline {
         }
         let next = self.from(now);
         if next.slowdown == self.current.slowdown {
-            self.current.until = next.until;
+            let most = if next.slowdown == 1.0 { self.current.from + HEALTHY } else { u64::MAX };
+            self.current.until = next.until.min(most);
             return None;
         }
         let over = Stretch { until: now, ..self.current };
@@ -269,6 +266,10 @@ mod tests {
         // The same again, with a clock that was adjusted: it goes on.
         assert_eq!(timeline.replan(27, [slot(21, 31, 2.0), slot(31, 41, 2.0)].into()), None);
         assert_eq!(timeline.current, slot(25, 31, 2.0));
+        // A healthy one lasts no longer for it.
+        let mut healthy = Timeline::healthy(0);
+        assert_eq!(healthy.replan(HEALTHY - 1, VecDeque::new()), None);
+        assert_eq!(healthy.current, slot(0, HEALTHY, 1.0));
         // Another slowdown, and none.
         assert_eq!(timeline.replan(28, [slot(21, 41, 4.0)].into()), Some(slot(25, 28, 2.0)));
         assert_eq!(timeline.replan(35, VecDeque::new()), Some(slot(28, 35, 4.0)));

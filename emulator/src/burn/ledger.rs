@@ -51,7 +51,7 @@ impl SlotReading {
 pub(super) struct Stretch {
     /// ns since the origin.
     pub(super) from: u64,
-    /// ns since the origin; [`u64::MAX`] if nothing ends it yet.
+    /// ns since the origin.
     pub(super) until: u64,
     /// 1 if healthy.
     pub(super) slowdown: f64,

@@ -7,14 +7,15 @@
 //!
 //! * **Reference work.** All burners calibrate at once, so that a core's pace is that of a machine whose cores are all
 //!   at work, and by the thread's own CPU clock, so that others on the machine do not count. One second of
-//!   work is what a core does in one second of CPU time, in the mean over two. Between copies cores are kept awake.
+//!   work is what a core does in one second of CPU time, in the mean over two. Between copies competed cores are
+//!   kept awake, and as fast as they were then.
 //! * **Priorities.** Burners run under `SCHED_IDLE`: whatever wakes up on their CPU, the competitor and the emulator's
 //!   own threads alike, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All of it is in one process and so in one autogroup, within which nice counts, and
 //!   none of it needs privileges.
 //! * **Closed loop.** The competitor steers by what the burner has really done (see [`steer`]), each slot for itself,
 //!   so errors do not add up, and what others take of the CPU counts as part of the slowdown. It is only there
-//!   while a copy is: an idle core is left to the rest of the process.
+//!   while a copy is.
 //! * **Read-back.** Per slot and per healthy stretch, [`CoreReading`] says how long there was a copy and how much of it
 //!   was done. Burners publish through atomics and never take a lock.
 //!
@@ -86,7 +87,7 @@ pub enum Degrade {
     #[default]
     Threads,
     /// CPU quota of control groups, where the process may set it. Coarse: for slots of 100 ms or more. The quota holds
-    /// whether there is a copy or not.
+    /// whether there is a copy or not, so cores are not kept awake between copies, and are the slower for it.
     Quota,
 }
 
@@ -342,7 +343,9 @@ impl Burners {
         self.stop();
         let mut readings = Vec::with_capacity(self.cores.len());
         for core in &mut self.cores {
-            core.burner.take().map(join);
+            if let Some(burner) = core.burner.take() {
+                join(burner);
+            }
             let account = core.competitor.take().and_then(join).unwrap_or_default();
             readings.push(CoreReading {
                 cpu: core.cpu,

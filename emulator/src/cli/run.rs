@@ -138,10 +138,10 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
     match outcome.state {
         State::Finished => {}
         State::Running | State::Interrupted => {
-            tracing::error!(
-                "interrupted; what was measured is in {0}; the same command with --resume --out {0} runs the rest",
-                run.out.display()
-            );
+            let (out, nothing) = (run.out.display(), outcome.summaries.is_empty());
+            let there =
+                if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
+            tracing::error!("interrupted; {there}; the same command with --resume --out {out} runs the rest");
             return ExitCode::from(3);
         }
         State::Failed => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
@@ -12,6 +13,9 @@ use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, Way, validate};
+
+/// The file in the results' folder with what `--json` prints.
+const KEPT: &str = "validation.json";
 
 /// Agents that are started where no hosts are given.
 const AGENTS: u16 = 3;
@@ -32,7 +36,7 @@ pub(super) struct Options {
     /// themselves.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Where the run directories go; `runs/validate-<experiment>` if absent.
+    /// Where the run directories go, and `validation.json`; `runs/validate-<experiment>` if absent.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Threads of a run; one per processor if absent.
@@ -78,11 +82,14 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     };
     let watch = watch(options.quiet)?;
     let validation = validate(&|way| options.load(way), &plan, &watch)?;
+    let kept = plan.out.join(KEPT);
+    std::fs::write(&kept, serde_json::to_string(&validation)? + "\n")
+        .with_context(|| format!("cannot write {}", kept.display()))?;
     if options.json {
         print_json(&validation)?;
     } else {
         print(&validation.text())?;
-        print(&format!("results: {}", plan.out.display()))?;
+        print(&format!("results: {}, this in {}", plan.out.display(), kept.display()))?;
     }
     let failed = options.check && !validation.holds();
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })

@@ -160,7 +160,7 @@ pub struct TraceRow {
 /// Shorter stretches than this cost a draw each and are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
 /// Larger slowdowns count as this: a core that does nothing for as long as anyone looks.
-pub(super) const MOST_SLOWDOWN: f64 = 1e12;
+pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
     let slot = Span::deserialize(deserializer)?;

@@ -171,8 +171,10 @@ impl Certificate {
                 "cores that were to be {asked} times as slow for {length} {achieved}, in the mean of {}",
                 number::plural(slots.pace.count, "slot")
             );
-            // Slots last longer then, in real time.
-            self.reason(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, Remedy::Slower(0.5))
+            // Slots last longer in a slower run, which does not help cores that others need.
+            let starved = real.cores.iter().any(|core| is_off(&core.healthy, 1.0) && core.healthy.mean < 1.0);
+            let remedy = if starved { Remedy::Words(OTHERS) } else { Remedy::Slower(0.5) };
+            self.reason(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, remedy)
         });
         let cores = real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)).map(|core| {
             let did = number::percent(core.healthy.mean);

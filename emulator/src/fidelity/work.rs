@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cores::CoreSet;
 use crate::results::CoreRow;
 
 /// The real cores of a run, and what they did.
@@ -31,12 +32,15 @@ pub struct RealWork {
 pub struct Worked {
     /// In sum.
     pub work: RealWork,
-    /// Stretches of every core from the run's start, [so many](MOST_STRETCHES) at most.
+    /// Stretches of every core from the run's start, by core and time; [so many](MOST_STRETCHES) at most.
     pub stretches: Vec<CoreRow>,
+    /// Whether there were more of them.
+    pub cut: bool,
 }
 
-/// Stretches that are kept of a core: half an hour of health and five minutes of short slots.
-pub const MOST_STRETCHES: usize = 20_000;
+/// Stretches that a host keeps of all its cores, each an equal part: two cores' forty minutes of health, or four of
+/// slots of 10 ms. They must fit into what a host may say at once.
+pub const MOST_STRETCHES: usize = 50_000;
 
 /// An emulated core on a CPU of its own.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
@@ -90,16 +94,20 @@ impl Worked {
         self.stretches.extend_from_slice(&other.stretches);
         // Those of a core come in order.
         self.stretches.sort_by_key(|stretch| stretch.core);
+        self.cut |= other.cut;
     }
 
-    /// Whether a host of so many cores can have measured this.
+    /// Whether a host with these cores can have measured this in a run of so many seconds.
     #[must_use]
-    pub fn is_possible(&self) -> bool {
-        let (cores, stretches) = (&self.work.cores, &self.stretches);
-        let own = |stretch: &CoreRow| cores.iter().any(|core| core.core == stretch.core);
-        self.work.is_finite()
-            && stretches.len() <= MOST_STRETCHES * cores.len()
-            && stretches.iter().all(|stretch| stretch.is_possible() && own(stretch))
+    pub fn is_possible(&self, cores: &CoreSet, length_s: f64) -> bool {
+        let (work, stretches) = (&self.work, &self.stretches);
+        let in_order = |a: &CoreRow, b: &CoreRow| a.core < b.core || a.core == b.core && a.start <= b.start;
+        work.is_finite()
+            && work.cores.len() as u64 <= cores.count()
+            && work.cores.iter().all(|core| cores.contains(core.core))
+            && stretches.len() <= MOST_STRETCHES
+            && stretches.is_sorted_by(in_order)
+            && stretches.iter().all(|stretch| cores.contains(stretch.core) && stretch.is_possible(length_s))
     }
 }
 
@@ -234,6 +242,21 @@ mod tests {
         }
         all.add(&Samples::default());
         assert_eq!(all.count, 5);
+    }
+
+    #[test]
+    fn hosts_add_up_core_by_core() {
+        let of = |cores: [u32; 2], cut| {
+            let stretch = |core, start| CoreRow { core, start, end: 9.0, asked: 1.0, had: 1.0, done: 1.0 };
+            let stretches =
+                cores.into_iter().flat_map(|core| [stretch(core, 0.5), stretch(core, 0.7)]).collect();
+            Worked { stretches, cut, ..Worked::default() }
+        };
+        let mut all = of([2, 5], false);
+        all.merge(&of([1, 3], true));
+        let order: Vec<_> = all.stretches.iter().map(|row| (row.core, row.start)).collect();
+        let due = [(1, 0.5), (1, 0.7), (2, 0.5), (2, 0.7), (3, 0.5), (3, 0.7), (5, 0.5), (5, 0.7)];
+        assert!(order == due && all.cut, "{order:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! | [`cell`] | `cells/<id>.json`: one cell's summary and enough of its shape to draw it again |
 //! | [`hosts`] | (in the manifest: which host held what) |
 //! | [`manifest`] | `manifest.json`: what was run, when and by whom |
-//! | [`parquet`] | `jobs.parquet`, `tasks.parquet` and `staleness.parquet` |
+//! | [`parquet`] | `jobs.parquet`, `tasks.parquet`, `staleness.parquet` and `cores.parquet` |
 //! | [`read`] | (nothing: it reads those rows back) |
 //! | [`fold`] | (nothing: it folds notes into one run's results) |
 //! | [`inputs`] | `inputs.log`: what every actor was told, for `volary replay` |

@@ -1,4 +1,5 @@
-//! Rows as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and seed.
+//! Rows as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
+//! seed.
 //!
 //! Each cell is written to a part of its own, by whichever thread ran it. At the end the parts' column chunks are
 //! copied as they are into one file: nothing is decoded, and memory does not grow with the number of rows.
@@ -104,7 +105,7 @@ impl Rows {
 
     /// Whether a cell has such rows, or could have had some: of cores only where copies burnt real ones.
     #[must_use]
-    pub fn concern(self, measured: &Measured) -> bool {
+    pub fn concerns(self, measured: &Measured) -> bool {
         let fidelity = measured.summary.fidelity.as_ref();
         self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())
     }

@@ -4,10 +4,11 @@
 //! manifest.json               what is run, and how far it came
 //! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
-//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet): parts of the files below
+//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet, .cores.parquet): parts of those below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
 //! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
 //!                             written at the end, from the cells
+//! cores.parquet               the same, if copies burnt real cores
 //! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
 //! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
 //!                             before that in <host>.log.1
@@ -177,7 +178,7 @@ impl RunDir {
     /// The folder cannot be written; the cell then counts as missing.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
         let labels = parquet::Labels::new(id, &measured.summary);
-        for kind in parquet::Rows::ALL.into_iter().filter(|kind| kind.concern(measured)) {
+        for kind in parquet::Rows::ALL.into_iter().filter(|kind| kind.concerns(measured)) {
             let path = part_path(&self.root, id, kind);
             replace(&path, |file| kind.write(file, &labels, measured))
                 .map_err(io("create", &path))?

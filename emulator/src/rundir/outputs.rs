@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::disk::{lock, replace, write};
+use super::disk::{lock, remove, replace, write};
 use super::error::io;
 use super::{Error, REPORT, SUMMARY, TIMELINE, part_path};
 use crate::record::{parquet, perfetto};
@@ -47,10 +47,11 @@ pub(super) fn write_outputs(root: &Path, study: &Study) -> Result<(), Error> {
             study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
         });
         let parts: Vec<PathBuf> = parts.collect();
+        let path = root.join(format!("{}.parquet", kind.name()));
         if kind == parquet::Rows::Cores && parts.is_empty() {
+            remove(&path)?;
             continue;
         }
-        let path = root.join(format!("{}.parquet", kind.name()));
         replace(&path, |file| kind.merge(file, &parts))
             .map_err(io("create", &path))?
             .map_err(|source| Error::Rows { path, source })?;

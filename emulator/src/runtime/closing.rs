@@ -11,6 +11,7 @@ use crate::cores::Injection;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::measure::Evidence;
 use crate::fidelity::{Certificate, HostVitals, Worked};
+use crate::number;
 use crate::record::cell::BURST_ROWS;
 use crate::record::fold::Books;
 use crate::results::{CoreRow, Engine, Injected, Measured, Messages, Summary};
@@ -147,6 +148,7 @@ impl Closing<'_> {
         let summary = self.summary(&books);
         let mut notes: Vec<_> = self.tally.fault_notes().collect();
         notes.extend(summary.injections.iter().map(Injected::says));
+        notes.extend(self.cut());
         notes.extend(books.notes);
         notes.extend(self.world.workload().warnings().iter().cloned());
         Ok(Measured {
@@ -212,6 +214,16 @@ impl Closing<'_> {
     fn stretches(&self) -> Vec<CoreRow> {
         let worked = self.real.as_ref().and_then(|real| real.cores.as_ref());
         worked.map_or_else(Vec::new, |worked| worked.stretches.clone())
+    }
+
+    /// Where the record of real cores ends, if it ends early.
+    fn cut(&self) -> Option<String> {
+        let worked = self.real.as_ref()?.cores.as_ref().filter(|worked| worked.cut)?;
+        let last = worked.stretches.iter().map(|stretch| stretch.end).fold(0.0, f64::max);
+        Some(format!(
+            "cores.parquet has the first stretches of each core only, until {} at most",
+            number::seconds(last)
+        ))
     }
 
     /// Degraded stretches of the cores that the timeline draws, within its window.

@@ -195,7 +195,11 @@ fn controller(
     Ok(fleet.transpose()?)
 }
 
-fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
+/// Whether an experiment can be run so here, as far as that shows beforehand.
+///
+/// # Errors
+/// [`RunError::Unsupported`], with what to do.
+pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
     let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
     let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
     if on_hosts && options.fleet.is_none() {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::burn::{self, Degrade};
 
 /// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
-/// measured in seconds of that CPU when it is left alone, and interference takes the CPU away from it.
+/// measured in seconds of that CPU when nothing but copies uses it and the others, and interference takes the CPU away
+/// from it. Between copies CPUs are kept awake at the lowest priority, so all of them are busy while such a run lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RealSection {

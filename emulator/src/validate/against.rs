@@ -85,9 +85,13 @@ pub struct Divergence {
     /// What the reference says of cores that are as fast as the runs found theirs, where copies burn real ones; mean.
     #[serde(default)]
     pub found: Option<f64>,
-    /// Whether the value is within the bar of the reference or of [`found`](Self::found), or within what runs differ by
-    /// themselves; absent for metrics that are only shown.
+    /// Whether the value is within the bar of the reference, or within what runs differ by themselves; absent for
+    /// metrics that are only shown.
     pub within: Option<bool>,
+    /// The same of [`found`](Self::found): all but the cores did what the reference does. Whether the cores did as they
+    /// were asked, the certificate says.
+    #[serde(default)]
+    pub within_found: Option<bool>,
     /// The likely cause of a difference of more than one in a hundred.
     pub cause: Option<String>,
 }
@@ -101,9 +105,10 @@ impl Against {
         same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
     }
 
-    /// Metrics beyond the bar.
+    /// Metrics beyond the bar, with cores as asked and as found.
     pub fn beyond(&self) -> impl Iterator<Item = &Divergence> {
-        self.metrics.iter().filter(|divergence| divergence.within == Some(false))
+        let beyond = |d: &&Divergence| d.within == Some(false) && d.within_found != Some(true);
+        self.metrics.iter().filter(beyond)
     }
 }
 
@@ -137,7 +142,7 @@ pub(super) fn against(
     let placement = moved.into_iter().max_by_key(|placement| placement.moved);
     let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
     let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();
-    let as_found: Vec<Summary> =
+    let again: Vec<Summary> =
         runs.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
     let found = Against {
         runtime: ran.way.to_string(),
@@ -159,7 +164,7 @@ pub(super) fn against(
         divergence
     };
     let metrics =
-        shown.map(|(metric, judged)| divergence(metric, judged, (&base.summary, &as_found), &summaries));
+        shown.map(|(metric, judged)| divergence(metric, judged, (&base.summary, &again), &summaries));
     let metrics = metrics.map(explained).collect();
     let staleness = staleness::compared(&base.summary, &summaries).into_iter().map(explained).collect();
     Ok(Some(Against { metrics, staleness, ..found }))
@@ -217,22 +222,22 @@ fn degraded(runs: &[&CellRecord]) -> Vec<String> {
 pub(super) fn divergence(
     metric: &Metric,
     judged: bool,
-    (reference, as_found): (&Summary, &[Summary]),
+    (reference, again): (&Summary, &[Summary]),
     runs: &[&Summary],
 ) -> Divergence {
     let value_in = |summary| Some((metric.value)(summary)).filter(|value| value.is_finite());
     let reference = value_in(reference);
     let mean = |values: &[f64]| Interval::new(values).map(|interval| interval.mean);
-    let found = mean(&as_found.iter().map(metric.value).collect::<Vec<_>>());
+    let found = mean(&again.iter().map(metric.value).collect::<Vec<_>>());
     let values: Vec<f64> = runs.iter().map(|run| (metric.value)(run)).collect();
     let value = mean(&values);
     let spread = spread(&values);
     let pair = reference.zip(value);
     let apart = pair.map(|(reference, value)| value - reference);
-    let within = pair.filter(|_| judged).map(|(reference, value)| {
-        let near = |to: f64| (value - to).abs() <= (BAR * to.abs()).max(spread.unwrap_or(0.0));
-        near(reference) || found.is_some_and(near)
-    });
+    let within = |reference: Option<f64>| {
+        let pair = reference.zip(value).filter(|_| judged);
+        pair.map(|(to, value)| (value - to).abs() <= (BAR * to.abs()).max(spread.unwrap_or(0.0)))
+    };
     Divergence {
         metric: metric.name.to_owned(),
         reference,
@@ -240,7 +245,8 @@ pub(super) fn divergence(
         relative: apart.zip(reference).filter(|(_, r)| *r != 0.0).map(|(apart, reference)| apart / reference),
         spread,
         found,
-        within,
+        within: within(reference),
+        within_found: within(found),
         cause: None,
     }
 }

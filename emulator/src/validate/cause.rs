@@ -78,7 +78,7 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
 }
 
 /// Copies that burn real cores took longer or shorter than the slots they fell on say, and queues make more of it: as
-/// much as the reference says of cores that are so slow.
+/// much as the reference says of cores as they were found.
 fn real_cores(divergence: &Divergence, certificates: &[&Certificate]) -> Option<String> {
     let burnt: Vec<f64> =
         certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
@@ -86,8 +86,7 @@ fn real_cores(divergence: &Divergence, certificates: &[&Certificate]) -> Option<
     let (relative, reference) = divergence.relative.zip(divergence.reference)?;
     let found = divergence.found.map(|found| found / reference - 1.0);
     let makes = found.unwrap_or(excess);
-    let so =
-        found.map(|found| format!(", which makes {} with such cores in virtual time", number::change(found)));
+    let so = found.map(|found| format!("; with cores as found virtual time has {}", number::change(found)));
     (makes * relative > 0.0 && makes.abs() >= MOST * relative.abs()).then(|| {
         let excess = number::change(excess);
         format!("real cores: copies kept them {excess} against what was asked{}", so.unwrap_or_default())

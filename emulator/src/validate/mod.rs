@@ -119,7 +119,7 @@ pub enum Error {
         why: String,
     },
     /// Fewer than two runtimes can run.
-    #[error("nothing to compare: {0}; name at least two with --runtimes")]
+    #[error("nothing to compare: {0}name at least two with --runtimes")]
     Alone(String),
 }
 
@@ -182,22 +182,30 @@ pub fn validate(
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Validation, Error> {
-    let (mut all, mut skipped) = (Vec::new(), Vec::new());
+    let (mut possible, mut skipped) = (Vec::new(), Vec::new());
     for &way in &plan.ways {
         let mut experiment = load(way)?;
         experiment.repeat = Repeat::Times(1);
-        match runs(&experiment, way, plan, watch) {
-            Ok(runs) => all.push((experiment, Ran { way, runs })),
-            Err(Error::Run(RunError::Unsupported(why))) => {
+        match runtime::check(&experiment, &options(way, 1, plan)) {
+            Ok(()) => possible.push((way, experiment)),
+            Err(RunError::Unsupported(why)) => {
+                tracing::warn!("{way} is left out: {why}");
                 skipped.push(Skipped { runtime: way.to_string(), why });
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
-    let Some(((experiment, reference), others)) = all.split_first().filter(|(_, others)| !others.is_empty())
-    else {
-        let why = skipped.iter().map(|skipped| format!("{}: {}", skipped.runtime, skipped.why));
-        return Err(Error::Alone(why.collect::<Vec<_>>().join("; ")));
+    if possible.len() < 2 {
+        let why = skipped.iter().map(|skipped| format!("{}: {}; ", skipped.runtime, skipped.why));
+        return Err(Error::Alone(why.collect()));
+    }
+    let mut all = Vec::new();
+    for (way, experiment) in possible {
+        let runs = runs(&experiment, way, plan, watch)?;
+        all.push((experiment, Ran { way, runs }));
+    }
+    let Some(((experiment, reference), others)) = all.split_first() else {
+        return Err(Error::Alone(String::new()));
     };
     let others: Vec<&Ran> = others.iter().map(|(_, ran)| ran).collect();
     let points = experiment.points.iter().map(|point| Point {
@@ -233,18 +241,21 @@ fn runs(
 ) -> Result<Vec<(PathBuf, Study)>, Error> {
     let times = if way.runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
     let run = |repetition| {
-        let out = plan.out.join(format!("{}-{repetition}", way.folder()));
-        let options = RunOptions {
-            out: out.clone(),
-            fleet: (way.runtime == RuntimeKind::Hosts).then(|| plan.fleet.clone()),
-            threads: plan.threads,
-            argv: plan.argv.clone(),
-            ..RunOptions::default()
-        };
+        let options = options(way, repetition, plan);
         let outcome = runtime::run(experiment, &options, watch)?;
-        finished(way, outcome).map(|study| (out, study))
+        finished(way, outcome).map(|study| (options.out, study))
     };
     (1..=times).map(run).collect()
+}
+
+fn options(way: Way, repetition: u32, plan: &Plan) -> RunOptions {
+    RunOptions {
+        out: plan.out.join(format!("{}-{repetition}", way.folder())),
+        fleet: (way.runtime == RuntimeKind::Hosts).then(|| plan.fleet.clone()),
+        threads: plan.threads,
+        argv: plan.argv.clone(),
+        ..RunOptions::default()
+    }
 }
 
 fn finished(way: Way, outcome: Outcome) -> Result<Study, Error> {

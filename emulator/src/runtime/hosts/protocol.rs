@@ -23,8 +23,8 @@ use crate::transport::refusals::Refusals;
 const RECENT: usize = 3;
 const WORDS: usize = 200;
 
-/// The most bytes of a [`Word`]: the histograms of an [`Account`] are the largest, some megabytes at worst. Of orders
-/// only [`Order::Load`] may be larger.
+/// The most bytes of a [`Word`]: an [`Account`] is the largest, its histograms some megabytes at worst, the stretches
+/// of real cores two. Of orders only [`Order::Load`] may be larger.
 pub const WORD_FRAME: usize = 8 << 20;
 /// The most bytes of an agent's answer to [`Order::Status`].
 pub const STATE_FRAME: usize = 4096;
@@ -275,6 +275,8 @@ fn first_words(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::fidelity::vitals::PathLoss;
+    use crate::fidelity::work::MOST_STRETCHES;
+    use crate::results::CoreRow;
     use crate::wire;
 
     #[test]
@@ -311,5 +313,15 @@ mod tests {
         let account = Account { tally, reading, vitals, datagrams, cores: None };
         let Word::Account(account) = heard(Word::Account(Box::new(account))) else { panic!() };
         assert_eq!([&account.vitals.name, &account.vitals.lost_to[0].to], [line; 2]);
+    }
+
+    /// All that a host may say of its cores, with room for the rest of its account.
+    #[test]
+    fn an_account_of_many_stretches_can_be_said() {
+        let stretch = CoreRow { core: u32::MAX, start: 1.0, end: 2.0, asked: 4.0, had: 0.1, done: 0.2 };
+        let stretches = vec![stretch; MOST_STRETCHES];
+        let mut bytes = Vec::new();
+        wire::append(&Worked { stretches, ..Worked::default() }, &mut bytes).unwrap();
+        assert!(bytes.len() < WORD_FRAME / 2, "{}", bytes.len());
     }
 }

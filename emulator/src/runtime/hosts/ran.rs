@@ -66,6 +66,11 @@ impl Last {
 }
 
 impl Ran<'_> {
+    /// The run's time by our clock, or a little later.
+    fn now(&self) -> Time {
+        Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * self.speed)
+    }
+
     /// Takes in a report of a host, if what it says can be. Otherwise says why, and which host is to blame if it
     /// is not the one that reports.
     fn report(
@@ -74,7 +79,7 @@ impl Ran<'_> {
         notes: Vec<Observation>,
         mark: Time,
     ) -> Result<(), (Option<usize>, String)> {
-        let now = Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * self.speed);
+        let now = self.now();
         let can_be = |note: &Observation| note.at <= now + FAR && possible(self.world, note);
         if mark > now + FAR || !notes.iter().all(can_be) {
             return Err((None, "it reports what cannot be".to_owned()));
@@ -262,7 +267,8 @@ impl Party {
             let (host, why) = match heard {
                 Some((i, Heard::Word(Word::Account(account)))) => {
                     ran.keeper.end(i);
-                    match believable(&account, self.members.len()) {
+                    let held = cores(ran.world, &self.members, i as u16).collect();
+                    match believable(&account, &held, self.members.len(), ran.now().as_secs_f64()) {
                         true => ran.last[i] = Some(Last::Account(account)),
                         false => ran.refused(i, &self.members[i].name, "its account is of what cannot be"),
                     }

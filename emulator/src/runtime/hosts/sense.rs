@@ -7,7 +7,7 @@ use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
 use super::protocol::Account;
-use crate::fidelity::Worked;
+use crate::cores::CoreSet;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
@@ -57,8 +57,9 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
     }
 }
 
-/// Whether a host can have counted this: books and certificates are made of nothing else.
-pub(super) fn believable(account: &Account, hosts: usize) -> bool {
+/// Whether a host with these cores can have counted this, one of so many, in a run of so many emulated seconds: books
+/// and certificates are made of nothing else.
+pub(super) fn believable(account: &Account, held: &CoreSet, hosts: usize, length_s: f64) -> bool {
     let Account { tally, vitals, datagrams, cores, .. } = account;
     let sent = tally.by_kind.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
     let stats = &tally.network.datagram;
@@ -69,7 +70,7 @@ pub(super) fn believable(account: &Account, hosts: usize) -> bool {
         && datagrams.len() <= hosts
         && datagrams.iter().all(|to| to.dropped <= to.sent)
         && seconds.iter().all(|s| s.is_finite() && *s >= 0.0)
-        && cores.as_ref().is_none_or(Worked::is_possible)
+        && cores.as_ref().is_none_or(|worked| worked.is_possible(held, length_s))
 }
 
 #[cfg(test)]
@@ -78,14 +79,19 @@ mod tests {
     use volary_actors::message::Probe;
 
     use super::*;
-    use crate::fidelity::HostVitals;
     use crate::fidelity::gauge::Reading;
+    use crate::fidelity::work::RealCore;
+    use crate::fidelity::{HostVitals, Worked};
     use crate::results::CoreRow;
     use crate::runtime::closing::Tally;
     use crate::runtime::hosts::protocol::Datagrams;
 
-    /// Of a core that the host has not.
-    const ANYBODYS: CoreRow = CoreRow { core: 0, start: 0.0, end: 1.0, asked: 1.0, had: 1.0, done: 1.0 };
+    /// What a core did in the second of the run.
+    const ROW: CoreRow = CoreRow { core: 3, start: 0.5, end: 0.6, asked: 1.0, had: 0.1, done: 0.1 };
+
+    fn stretch(account: &mut Account, row: CoreRow) {
+        account.cores.get_or_insert_default().stretches.push(row);
+    }
 
     #[test]
     fn an_account_that_cannot_be_is_not_believed() {
@@ -94,10 +100,11 @@ mod tests {
             reading: Reading::default(),
             vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
             datagrams: vec![Datagrams { sent: 5, dropped: 5, missing: 9 }; 2],
-            cores: Some(Worked::default()),
+            cores: Some(Worked { stretches: vec![ROW], ..Worked::default() }),
         };
-        assert!(believable(&honest(), 2));
-        let lies: [fn(&mut Account); 9] = [
+        let held: CoreSet = "3-4".parse().unwrap();
+        assert!(believable(&honest(), &held, 2, 1.0));
+        let lies: [fn(&mut Account); 16] = [
             |account| account.tally.recovery = u64::MAX,
             |account| account.tally.by_kind[0] = u64::MAX,
             |account| account.tally.by_kind.push(0),
@@ -106,12 +113,19 @@ mod tests {
             |account| account.datagrams[1].dropped = 6,
             |account| account.datagrams.push(Datagrams::default()),
             |account| account.cores.get_or_insert_default().work.asked_s = f64::NAN,
-            |account| account.cores.get_or_insert_default().stretches.push(ANYBODYS),
+            |account| account.cores.get_or_insert_default().work.cores.push(RealCore::default()),
+            |account| stretch(account, CoreRow { core: 5, ..ROW }),
+            |account| stretch(account, CoreRow { start: 0.4, ..ROW }),
+            |account| stretch(account, CoreRow { end: 1e300, ..ROW }),
+            |account| stretch(account, CoreRow { done: 1e300, ..ROW }),
+            |account| stretch(account, CoreRow { had: 1e300, ..ROW }),
+            |account| stretch(account, CoreRow { asked: 1e300, ..ROW }),
+            |account| stretch(account, CoreRow { asked: 0.5, ..ROW }),
         ];
         for (n, lie) in lies.iter().enumerate() {
             let mut account = honest();
             lie(&mut account);
-            assert!(!believable(&account, 2), "lie {n}");
+            assert!(!believable(&account, &held, 2, 1.0), "lie {n}");
         }
     }
 

@@ -31,7 +31,8 @@ const LONG: Duration = Duration::from_millis(200);
 
 /// Part of a degraded stretch for which a core must have had work, so that it counts.
 const WORKED: f64 = 0.75;
-/// Healthy stretches end with every slot and every plan: so many as make up this much work count as one.
+/// Healthy stretches end with every slot, and last a tenth of a second at most: so many as make up this much work count
+/// as one.
 const TELLING: Duration = Duration::from_millis(100);
 
 /// A core that does less than this of what it can, and of what its slots leave it, is starved.
@@ -238,16 +239,18 @@ impl Hands for RealHands {
             degrade: self.real.degrade.to_string(),
             ..RealWork::default()
         };
-        let mut stretches = Vec::new();
+        let (mut stretches, mut cut) = (Vec::new(), false);
+        let most = MOST_STRETCHES / self.seats.len().max(1);
         let readings = self.burners.take().map(Burners::end).unwrap_or_default();
         for (seat, reading) in self.seats.iter().zip(&readings) {
             let healthy = read(reading, &mut work, self.clock.speed());
             let (host, cpu, rounds_per_s) = (self.host.clone(), u32::from(seat.cpu.0), reading.rounds_per_s);
             work.cores.push(RealCore { core: seat.core, host, cpu, rounds_per_s, healthy });
             let row = |slot: &SlotReading| row(&self.clock, seat.core, slot);
-            stretches.extend(reading.slots.iter().take(MOST_STRETCHES).map(row));
+            stretches.extend(reading.slots.iter().take(most).map(row));
+            cut |= reading.slots.len() > most;
         }
-        Worked { work, stretches }
+        Worked { work, stretches, cut }
     }
 }
 
