@@ -135,8 +135,9 @@ async fn a_wrong_hello_is_refused() {
     wire::encode(&(&other_build, Role::Host, "h3"), 1000, &mut other_messages).unwrap();
     let both =
         format!("runs volary {other_build} and this is volary {}: install", volary::transport::engine());
+    let speaks = format!("protocol 99, but this volary speaks {}: install the same version", wire::PROTOCOL);
     for (words, reason) in [
-        (other_version, "a frame of protocol 99, but this volary speaks 3: install the same version"),
+        (other_version, &*speaks),
         (other_engine, "runs volary 0.0.0-elsewhere"),
         (other_messages, &both),
         (hello("h2"), "h3 says it is h2"),
