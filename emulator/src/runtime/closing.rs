@@ -5,7 +5,7 @@ use volary_actors::base::Time;
 use volary_actors::message::KINDS;
 use volary_netem::{Cause, Stats};
 
-use super::UnitError;
+use super::error::UnitError;
 use super::world::World;
 use crate::cores::Injection;
 use crate::fidelity::gauge::Gauge;

@@ -1,4 +1,4 @@
-//! What moves the clock, and many runs at once.
+//! Runtimes, and the execution of whole experiments.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -9,292 +9,25 @@
 //! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
 //! | [`replay`] | a run's log of inputs, stepped again |
+//! | [`run`](mod@run) | the execution of an experiment |
+//! | [`error`] | errors of a run and of a unit |
+//! | [`watch`] | stop flag and progress bar |
 //! | [`pool`] | many runs on a few threads, with a progress bar |
 //! | [`cost`] | CPU time and memory of a run |
 
 pub mod closing;
 pub mod cost;
+pub mod error;
 pub mod hosts;
 pub mod local;
 pub mod pool;
 pub mod real;
 pub mod replay;
+pub mod run;
 pub mod virtual_time;
+pub mod watch;
 pub mod world;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Mutex;
-
-use crate::burn::free_cpus;
-use crate::number::plural;
-use crate::record::inputs::{self, Sink};
-use crate::record::manifest::{Failure, Manifest, State, utc_now};
-use crate::report::study::Study;
-use crate::results::{ClaimResult, Measured, SCHEMA, Summary};
-use crate::rundir::{self, RunDir};
-use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, SpecError, Unit};
-use crate::stats::enough;
-use hosts::controller::Controller;
-use hosts::{Fleet, HostsError, nothing_held};
-pub use pool::Watch;
-use real::labour::assign;
-
-/// Replications after which `repeat = "auto"` gives up on its precision.
-const MOST_REPLICATIONS: u32 = 100;
-
-/// What `volary run` asks for, beyond the experiment itself.
-#[derive(Clone, Debug, Default)]
-pub struct RunOptions {
-    /// The run directory.
-    pub out: PathBuf,
-    /// Run only what the run directory lacks.
-    pub resume: bool,
-    /// Runs at once; absent: one per processor.
-    pub threads: Option<usize>,
-    /// Run only this share of the units.
-    pub shard: Option<Shard>,
-    /// The hosts of a run on several machines.
-    pub fleet: Option<Fleet>,
-    /// No progress bar.
-    pub quiet: bool,
-    /// The command line, for the manifest.
-    pub argv: Vec<String>,
-}
-
-/// What a run left behind.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Everything in the run directory, as reports show it.
-    pub study: Study,
-    /// One summary per finished unit, in order of units.
-    pub summaries: Vec<Summary>,
-    /// The experiment's claims with their verdicts.
-    pub claims: Vec<ClaimResult>,
-    /// Units that could not finish.
-    pub failures: Vec<Failure>,
-    /// How far it came.
-    pub state: State,
-}
-
-/// Why a run could not begin, or its results not be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The options ask for something this build cannot do.
-    #[error("{0}")]
-    Unsupported(String),
-    /// The hosts cannot be used, so nothing was run.
-    #[error(transparent)]
-    Hosts(#[from] HostsError),
-    /// The run directory cannot be taken, so nothing was run.
-    #[error(transparent)]
-    Folder(rundir::Error),
-    /// The run directory cannot be read or written any more.
-    #[error(transparent)]
-    RunDir(#[from] rundir::Error),
-    /// The experiment's files cannot be kept with the log of inputs.
-    #[error(transparent)]
-    Bundle(SpecError),
-    /// The log of inputs cannot be written.
-    #[error(transparent)]
-    Inputs(#[from] inputs::Error),
-}
-
-/// Why a run of one point has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum UnitError {
-    /// It was told to stop.
-    #[error("interrupted")]
-    Interrupted,
-    /// The experiment cannot be run with this seed, or not here.
-    #[error("{0}")]
-    Refused(String),
-    /// It began and could not go on.
-    #[error("{why}")]
-    Broken {
-        /// What happened.
-        why: String,
-        /// What had been measured by then.
-        measured: Box<Measured>,
-    },
-}
-
-/// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
-///
-/// # Errors
-/// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
-pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
-    check(experiment, options)?;
-    let logged = experiment.run.record.inputs;
-    let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
-    let mut units = experiment.units(options.shard);
-    let mut manifest = manifest(experiment, options, &units);
-    // Before the folder: a run that cannot begin leaves none.
-    let controller = controller(experiment, options, watch)?;
-    manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
-    let folder = match options.resume {
-        true => RunDir::open(&options.out, manifest),
-        false => RunDir::create(&options.out, manifest),
-    }
-    .map_err(RunError::Folder)?;
-    if options.resume {
-        let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
-        let runs = plural(units.len() as u64, "run");
-        let disturbed =
-            units.iter().filter(|unit| folder.has(&unit.id) && folder.is_injected(&unit.id)).count();
-        let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
-        tracing::warn!("kept {kept} of {runs}{but}, running {}", units.len() - kept);
-    }
-    if let Some(controller) = &controller {
-        folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
-    }
-    let controller = controller.map(Mutex::new);
-    let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
-    let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
-    tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
-    let mut failures = Vec::new();
-    let mut measure = || -> Result<(), rundir::Error> {
-        let mut todo = units.clone();
-        while !todo.is_empty() {
-            let (controller, log) = (controller.as_ref(), log.as_ref());
-            failures.extend(pool::run(experiment, &todo, options, &folder, controller, log, watch)?);
-            todo = match experiment.repeat {
-                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
-                Repeat::Auto | Repeat::Times(_) => Vec::new(),
-            };
-            folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
-            units.extend(todo.iter().cloned());
-        }
-        Ok(())
-    };
-    measure().inspect_err(|_| {
-        // Most likely the disk is full: what was kept before is closed if it can be.
-        let _ = folder.finish(State::Failed, &[]);
-    })?;
-    // The hosts are free, and have no part in the log any more.
-    drop(controller);
-    let summaries = summaries(&units, &folder)?;
-    let claims = experiment.judge(&summaries);
-    let state = match (watch.stopped(), failures.is_empty()) {
-        (true, _) => State::Interrupted,
-        (false, true) => State::Finished,
-        (false, false) => State::Failed,
-    };
-    let study = folder.finish(state, &claims)?;
-    log.map_or(Ok(()), Sink::close)?;
-    Ok(Outcome { study, summaries, claims, failures, state })
-}
-
-/// Takes the hosts, if the experiment is to run on some.
-fn controller(
-    experiment: &Experiment,
-    options: &RunOptions,
-    watch: &Watch,
-) -> Result<Option<Controller>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Controller::open(fleet, experiment, watch));
-    Ok(fleet.transpose()?)
-}
-
-/// Whether an experiment can be run so here, as far as that shows beforehand.
-///
-/// # Errors
-/// [`RunError::Unsupported`], with what to do.
-pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunError> {
-    let unsupported = |text: &str| Err(RunError::Unsupported(text.to_owned()));
-    let on_hosts = experiment.run.runtime == RuntimeKind::Hosts;
-    if on_hosts && options.fleet.is_none() {
-        return unsupported(
-            "runtime = \"hosts\" needs hosts: give --hosts FILE, as `volary certs` writes it, or --spawn N to \
-             start agents on this machine",
-        );
-    }
-    if !on_hosts && options.fleet.is_some() {
-        return unsupported("--hosts and --spawn belong to --runtime hosts: add it, or drop them");
-    }
-    if options.shard.is_some() && experiment.repeat == Repeat::Auto {
-        return unsupported(
-            "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
-        );
-    }
-    // Agents of our own share what we have; of other machines the agents know it.
-    if let (Some(_), Some(Fleet::Spawn(agents))) = (experiment.run.burning(), &options.fleet) {
-        let cpus = free_cpus().len();
-        if usize::from(*agents) > cpus {
-            return unsupported(&format!(
-                "with [run.real] agents on one machine need CPUs of their own, and there are {cpus}: give --spawn \
-                 {cpus} or less"
-            ));
-        }
-    }
-    if let Some(real) = experiment.run.burning().filter(|_| !on_hosts) {
-        let most = experiment.points.iter().map(|point| point.resolved.cluster.core_count()).max();
-        assign(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(RunError::Unsupported)?;
-    }
-    Ok(())
-}
-
-/// The log of inputs, which begins with the experiment it is of.
-fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, inputs::Error> {
-    let path = options.out.join(inputs::FILE);
-    if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
-}
-
-fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {
-    Manifest {
-        schema: SCHEMA,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        experiment: experiment.name.clone(),
-        title: experiment.title.clone(),
-        source: experiment.source.clone(),
-        runtime: experiment.run.runtime.to_string(),
-        seed: experiment.seed,
-        spec: serde_json::to_value(experiment).unwrap_or_default(),
-        argv: options.argv.clone(),
-        hosts: None,
-        clock_error_s: None,
-        injections: BTreeMap::new(),
-        cells: units.iter().map(|unit| unit.id.clone()).collect(),
-        state: State::Running,
-        started: utc_now(),
-        ended: None,
-    }
-}
-
-fn summaries(units: &[Unit], folder: &RunDir) -> Result<Vec<Summary>, rundir::Error> {
-    let there = units.iter().filter(|unit| folder.has(&unit.id));
-    there.map(|unit| folder.record(&unit.id).map(|record| record.summary)).collect()
-}
-
-/// The next replication of every cell whose policies are not yet known well enough: each against the first
-/// policy of the cell, by the mean response time.
-fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<Unit>, rundir::Error> {
-    let mean = |point: usize, replication: u32| -> Result<f64, rundir::Error> {
-        Ok(folder.record(&experiment.unit(point, replication).id)?.summary.response_s.mean)
-    };
-    let done = |point: usize| units.iter().filter(|unit| unit.point == point).count() as u32;
-    let mut wanted = BTreeSet::new();
-    for (point, this) in experiment.points.iter().enumerate() {
-        let reference = experiment.points.iter().position(|p| p.cell == this.cell).unwrap_or(point);
-        let replications = done(point);
-        let mut pairs = Vec::new();
-        for replication in 0..replications {
-            let other = if reference == point { 0.0 } else { mean(reference, replication)? };
-            pairs.push((mean(point, replication)?, other));
-        }
-        // The first policy is compared with nothing: its own spread must be small.
-        let sure = if reference == point {
-            let own: Vec<_> = pairs.iter().map(|&(a, _)| (2.0 * a, a)).collect();
-            enough(&own, experiment.precision)
-        } else {
-            enough(&pairs, experiment.precision)
-        };
-        if !sure && replications < MOST_REPLICATIONS {
-            wanted.insert(reference);
-        }
-    }
-    let next =
-        experiment.points.iter().enumerate().filter(|(_, point)| {
-            wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
-        });
-    Ok(next.map(|(point, _)| experiment.unit(point, done(point))).collect())
-}
+pub use error::{RunError, UnitError};
+pub use run::{Outcome, RunOptions, check, run};
+pub use watch::Watch;

@@ -4,15 +4,15 @@
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use volary_actors::catalog::Catalog;
 
+use super::error::UnitError;
 use super::hosts::controller::Controller;
+use super::watch::{Watch, panic_text};
 use super::world::World;
-use super::{RunOptions, UnitError, local, virtual_time};
+use super::{local, virtual_time};
 use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::record::hosts::HostRecord;
@@ -22,50 +22,6 @@ use crate::results::{Cell, Measured, Summary, cell_name};
 use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, RuntimeKind, Unit};
 use crate::workload::Traces;
-
-/// What a run shares with whoever watches it.
-#[derive(Debug)]
-pub struct Watch {
-    /// Set to stop every run as soon as possible.
-    pub stop: AtomicBool,
-    /// Counts finished jobs.
-    pub bar: ProgressBar,
-}
-
-impl Default for Watch {
-    fn default() -> Self {
-        Self { stop: AtomicBool::new(false), bar: ProgressBar::hidden() }
-    }
-}
-
-impl Watch {
-    /// With a bar on standard error, if that is a terminal and no log is written there run by run.
-    #[must_use]
-    pub fn on_terminal() -> Self {
-        if tracing::enabled!(tracing::Level::INFO) {
-            return Self::default();
-        }
-        let bar = ProgressBar::no_length();
-        let style =
-            "{bar:32.cyan} {percent:>3}%  {human_pos} of {human_len} jobs  {per_sec}  {eta} left  {msg}";
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, ..Self::default() }
-    }
-
-    /// Draws the bar from now on: until a run begins nobody knows how many jobs there are.
-    fn draw(&self) {
-        self.bar.reset();
-        if !self.bar.is_hidden() {
-            self.bar.enable_steady_tick(Duration::from_millis(100));
-        }
-    }
-
-    /// Whether runs should stop.
-    #[must_use]
-    pub fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-}
 
 /// What the threads share.
 struct Pool<'a> {
@@ -91,7 +47,7 @@ struct Pool<'a> {
 pub(super) fn run(
     experiment: &Experiment,
     units: &[Unit],
-    options: &RunOptions,
+    threads: Option<usize>,
     folder: &RunDir,
     controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
@@ -104,7 +60,7 @@ pub(super) fn run(
     }
     drop(send);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = options.threads.unwrap_or(cores);
+    let threads = threads.unwrap_or(cores);
     // Runs in real time would be in each other's way.
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let pool = Pool {
@@ -263,22 +219,17 @@ fn finished(summary: &Summary) {
     );
 }
 
-/// What a panic said.
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    format!("a bug in volary stopped this run: {text}")
-}
-
 #[cfg(test)]
 mod tests {
     use std::io;
     use std::path::Path;
     use std::sync::Arc;
+    use std::time::Duration;
 
     use indicatif::{ProgressDrawTarget, TermLike};
 
     use super::*;
+    use crate::runtime::run::RunOptions;
     use crate::spec::Overrides;
     use crate::spec::error::Text;
 

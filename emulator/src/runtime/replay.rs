@@ -18,7 +18,7 @@ use crate::results::{Injected, Summary};
 use books::Ledger;
 use cast::Cast;
 
-use super::UnitError;
+use super::error::UnitError;
 use super::world::World;
 use crate::spec::RunSection;
 

@@ -5,9 +5,10 @@ use std::time::Instant;
 use volary_actors::base::{Span, Time};
 
 use super::closing::{Closing, Tally};
-use super::pool::Watch;
+use super::cost;
+use super::error::UnitError;
+use super::watch::Watch;
 use super::world::World;
-use super::{UnitError, cost};
 use crate::record::fold::Recorder;
 use crate::record::inputs::{self, Section, What};
 use crate::results::Measured;

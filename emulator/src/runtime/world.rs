@@ -6,7 +6,7 @@ use volary_actors::base::{Endpoint, Span};
 use volary_actors::layout::Layout;
 use volary_netem::{Fabric, Faults};
 
-use super::UnitError;
+use super::error::UnitError;
 use crate::cores::{Cores, Pause, Pauses, Profile};
 use crate::record::fold::{Limits, Recorder};
 use crate::shard::{Parts, Placement};

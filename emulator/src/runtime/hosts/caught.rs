@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-use crate::runtime::pool::panic_text;
+use crate::runtime::watch::panic_text;
 
 /// What a piece of work gives, or what it said when it panicked. Whatever it held is dropped then.
 pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {

@@ -19,10 +19,11 @@ use crate::record::hosts::HostRecord;
 use crate::record::inputs;
 use crate::results::{Injected, Measured};
 use crate::runtime::closing::{Closing, Real, Tally};
-use crate::runtime::pool::Watch;
+use crate::runtime::cost;
+use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::Over;
+use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
-use crate::runtime::{UnitError, cost};
 use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
 use crate::transport::Hosts;
 

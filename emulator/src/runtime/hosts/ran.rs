@@ -14,9 +14,9 @@ use super::protocol::{Account, Assignment, Member, Order, Word};
 use super::sense::{FAR, believable, possible};
 use crate::parcel::Observation;
 use crate::record::inputs;
-use crate::runtime::UnitError;
-use crate::runtime::pool::Watch;
+use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
+use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 use crate::spec::RunSection;
 

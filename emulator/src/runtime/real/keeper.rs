@@ -7,7 +7,7 @@ use volary_actors::base::{Span, Time};
 use super::merge::Merge;
 use crate::parcel::{Observation, Seen};
 use crate::record::fold::{Books, Recorder};
-use crate::runtime::pool::Watch;
+use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 
 /// Why a run is over.

@@ -8,7 +8,7 @@ use volary_actors::machine::Effect;
 use crate::parcel::{Observation, Seen};
 use crate::record::fold::{Books, Recorder};
 use crate::results::Summary;
-use crate::runtime::UnitError;
+use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::Keeper;
 use crate::runtime::world::World;
 use crate::spec::{RunSection, RuntimeKind};

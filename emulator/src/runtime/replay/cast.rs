@@ -6,7 +6,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine};
 
 use super::{Divergence, divergence};
 use crate::record::inputs::{Digest, Digester, Entry, What};
-use crate::runtime::UnitError;
+use crate::runtime::error::UnitError;
 use crate::runtime::world::World;
 use crate::shard::{Parts, Placement};
 

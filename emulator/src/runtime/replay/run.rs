@@ -13,7 +13,7 @@ use crate::record::inputs::{self, FILE, Found, Log};
 use crate::record::manifest::State;
 use crate::results::{Injected, Summary};
 use crate::rundir;
-use crate::runtime::pool::panic_text;
+use crate::runtime::watch::panic_text;
 use crate::runtime::world::World;
 use crate::spec::{Bundle, Experiment, Point, SpecError};
 
