@@ -47,6 +47,22 @@ fn shards_together_are_the_whole() {
 }
 
 #[test]
+fn claims_of_several_experiments_make_one_markdown_table() {
+    let folder = folder();
+    let here = folder.path();
+    fs::write(here.join("f.toml"), EXPERIMENT.replace("> 0", "< 0")).unwrap();
+    expect(here, &["run", "e.toml", "--quiet", "--out", "a"], 0);
+    expect(here, &["run", "f.toml", "--quiet", "--out", "b"], 0);
+    let (table, _) = expect(here, &["report", "a", "b", "--markdown"], 0);
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    let expected = [
+        "| [`e`](e.toml) | 2 | time passes | holds |",
+        "| [`f`](f.toml) | 2 | time passes | **fails** in 1 of 2 checks |",
+    ];
+    assert_eq!(rows, expected, "{table}");
+}
+
+#[test]
 fn a_failed_claim_is_status_1_only_when_checked() {
     let folder = folder();
     let here = folder.path();

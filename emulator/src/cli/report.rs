@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, style};
-use crate::report::{Study, table};
+use crate::report::{Study, markdown, table};
 use crate::results::{Cell, Summary};
 use crate::rundir::{self, Error, Hold};
 use crate::spec::claims::{self, Claim};
@@ -23,9 +23,17 @@ pub(super) struct Options {
     /// Print the JSON lines instead of a table.
     #[arg(long)]
     json: bool,
+    /// Print the claims and verdicts of each run as one Markdown table; the runs may be of different experiments.
+    #[arg(long, conflicts_with_all = ["json", "out"])]
+    markdown: bool,
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+    if options.markdown {
+        let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| rundir::load(run)).collect();
+        print(markdown::claims_table(&studies?).trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let own = match (&options.out, options.runs.as_slice()) {
         (None, [run]) => Some(run),
         _ => None,

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | [`study`] | the cells of one experiment, from one run directory or several |
 //! | [`table`] | the table at the end of a run, and the JSON lines |
+//! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | what certificates say, in words |
 //! | [`html()`] | `report.html` |
 
 pub mod choice;
 pub mod fidelity;
+pub mod markdown;
 pub mod study;
 pub mod table;
 

@@ -1,0 +1,45 @@
+//! Claims and verdicts of several experiments as one Markdown table.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::Study;
+use crate::results::{ClaimResult, Verdict};
+
+/// A row for each claim, in the order of `studies`. Experiments link to their files, relative to `experiments/`.
+#[must_use]
+pub fn claims_table(studies: &[Study]) -> String {
+    let mut out = "| experiment | runs | claim | verdict |\n|---|--:|---|---|\n".to_owned();
+    for study in studies {
+        let name = &study.manifest.experiment;
+        let runs = match study.records().count() {
+            done if done == study.manifest.cells.len() => done.to_string(),
+            done => format!("{done} of {}", study.manifest.cells.len()),
+        };
+        let mut first = (format!("[`{name}`]({name}.toml)"), runs);
+        for claim in &study.claims {
+            let (experiment, runs) = std::mem::take(&mut first);
+            let says = claim.says.replace('|', "\\|");
+            let _ = writeln!(out, "| {experiment} | {runs} | {says} | {} |", verdict(claim));
+        }
+    }
+    out
+}
+
+fn verdict(claim: &ClaimResult) -> String {
+    let count =
+        |holds: bool| claim.measured.values().filter(|found| found["holds"] == Value::Bool(holds)).count();
+    let mut words = match claim.verdict {
+        Verdict::Holds => "holds".to_owned(),
+        Verdict::Fails => format!("**fails** in {} of {} checks", count(false), count(false) + count(true)),
+        Verdict::NotTested => "not tested".to_owned(),
+    };
+    if claim.is_within_noise() {
+        words.push_str(", within noise");
+    }
+    if claim.is_degraded() {
+        words.push_str(", on a degraded run");
+    }
+    words
+}
