@@ -1,0 +1,214 @@
+//! Results of every experiment file (shortened) and of 300 drawn worlds, pinned to the bit.
+//!
+//! `results.tsv` holds one line a run: experiment, policy, number of the run, order hash, events, and a digest of the
+//! whole summary without what the run cost. A change of structure leaves every line as it is; a change of a definition
+//! is made with `VOLARY_PIN=write cargo test -p volary --test pinned`, and the diff is part of the change.
+//! `VOLARY=PATH` checks another binary.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use serde_json::Value;
+
+/// Jobs that an experiment file is shortened to, where it is not 40; 0 leaves it as it is.
+const JOBS: &[(&str, u32)] = &[
+    ("faults/schedulers", 600),
+    ("hosts/first", 0),
+    ("hosts/gossip", 0),
+    ("hosts/placements", 500),
+    ("latin-square/fig4", 2000),
+    ("latin-square/fig4-gang", 1000),
+    ("latin-square/fig4-heavy", 5000),
+    ("latin-square/fig5-6", 200),
+    ("latin-square/fig7", 200),
+    ("latin-square/table2", 0),
+    ("latin-square/table5", 200),
+    ("murmuration/drift", 600),
+    ("murmuration/fig3-4", 1000),
+    ("murmuration/fig7", 0),
+    ("murmuration/fig8", 0),
+    ("murmuration/fig9-10", 500),
+    ("murmuration/fig11", 0),
+    ("murmuration/fig12", 200),
+    ("murmuration/fig13", 200),
+    ("murmuration/fig14", 200),
+    ("murmuration/fig15", 50),
+    ("murmuration/fig16", 100),
+    ("murmuration/messages", 0),
+    ("murmuration/staleness/delay", 400),
+    ("murmuration/staleness/fan-out", 200),
+    ("murmuration/staleness/loss", 300),
+    ("murmuration/staleness/schedulers", 200),
+    ("quickstart", 1000),
+    ("stragglers/real-cores", 0),
+    ("yahoo/baselines", 500),
+    ("yahoo/hybrid", 500),
+];
+
+fn home() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned")
+}
+
+/// The folder of published traces: `VOLARY_TRACES`, or beside the checkout.
+fn traces() -> PathBuf {
+    let beside = experiments().join("../../shared/traces");
+    env::var_os("VOLARY_TRACES").map_or(beside, PathBuf::from)
+}
+
+fn experiments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
+}
+
+/// Experiment files by name, without profiles and topologies.
+fn files(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = path.strip_prefix(experiments()).unwrap().with_extension("").display().to_string();
+        if path.is_dir() && !["profiles", "topologies"].contains(&name.as_str()) {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            found.insert(name, path);
+        }
+    }
+}
+
+/// Every number of a summary but what the run cost, with keys in order.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            out.push('{');
+            for (key, value) in map.iter().collect::<BTreeMap<_, _>>() {
+                if !["cpu_s", "wall_s", "peak_rss_bytes"].contains(&key.as_str()) {
+                    write!(out, "{key:?}:").unwrap();
+                    canonical(value, out);
+                    out.push(',');
+                }
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string());
+        }
+    }
+}
+
+/// FNV-1a, 64 bits.
+fn digest(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// One line a run of an experiment file.
+fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
+    let out = tempfile::tempdir().unwrap();
+    let binary = env::var("VOLARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_volary").to_owned());
+    let mut command = Command::new(binary);
+    command.arg("run").arg(file).args(["--runtime", "virtual", "--repeat", "1", "--threads", "1"]);
+    command.args(["--json", "--quiet", "--out"]).arg(out.path().join("run")).env("VOLARY_TRACES", traces());
+    let ran = command.args(set.iter().flat_map(|set| ["--set", set])).output().unwrap();
+    assert!(ran.status.success(), "{name}: {}", String::from_utf8_lossy(&ran.stderr));
+    let mut lines = Vec::new();
+    for line in String::from_utf8(ran.stdout).unwrap().lines() {
+        let summary: Value = serde_json::from_str(line).unwrap();
+        let Some(policy) = summary["policy"].as_str() else { continue };
+        let mut text = String::new();
+        canonical(&summary, &mut text);
+        let engine = &summary["engine"];
+        let (hash, events) = (engine["order_hash"].as_str().unwrap(), &engine["events"]);
+        lines.push(format!("{name}\t{policy}\t{}\t{hash}\t{events}\t{:016x}", lines.len(), digest(&text)));
+    }
+    assert!(!lines.is_empty(), "{name} printed no result");
+    lines
+}
+
+/// Compares what ran with the pinned lines of the same experiments, or writes them.
+fn check(kind: &str, ran: &[String], skipped: &[String]) {
+    let path = home().join(format!("{kind}.tsv"));
+    if env::var("VOLARY_PIN").is_ok_and(|mode| mode == "write") {
+        assert!(skipped.is_empty(), "nothing is pinned while traces are missing: {skipped:?}");
+        fs::write(&path, ran.join("\n") + "\n").unwrap();
+        return;
+    }
+    let pinned = fs::read_to_string(&path).unwrap();
+    let of_skipped = |line: &str| skipped.iter().any(|name| line.split('\t').next() == Some(name));
+    let pinned: Vec<&str> = pinned.lines().filter(|line| !of_skipped(line)).collect();
+    let moved: Vec<_> = pinned.iter().zip(ran).filter(|(pinned, ran)| **pinned != ran.as_str()).collect();
+    let shown: Vec<_> = moved.iter().take(10).map(|(pinned, ran)| format!("- {pinned}\n+ {ran}")).collect();
+    assert!(moved.is_empty(), "{} of {} runs moved:\n{}", moved.len(), ran.len(), shown.join("\n"));
+    assert_eq!(pinned.len(), ran.len(), "another number of runs than pinned");
+}
+
+/// Runs tasks on two threads and returns their lines in order.
+fn both<T: Sync>(tasks: &[T], work: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let work = &work;
+    let mut done: Vec<(usize, Vec<String>)> = thread::scope(|scope| {
+        let halves = [0, 1].map(|half| {
+            scope.spawn(move || {
+                let mine = tasks.iter().enumerate().skip(half).step_by(2);
+                mine.map(|(at, task)| (at, work(task))).collect::<Vec<_>>()
+            })
+        });
+        halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
+    });
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().flat_map(|(_, lines)| lines).collect()
+}
+
+#[test]
+fn experiments_give_the_pinned_results() {
+    let mut found = BTreeMap::new();
+    files(&experiments(), &mut found);
+    let unknown = JOBS.iter().filter(|(name, _)| !found.contains_key(*name)).count();
+    assert_eq!(unknown, 0, "an experiment file was renamed");
+    let traces = traces();
+    let traced = |path: &Path| fs::read_to_string(path).unwrap().contains("[workload.trace]");
+    let lacks = |path: &Path| traced(path) && !path.ends_with("murmuration/fig8.toml") && !traces.is_dir();
+    let (skipped, tasks): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, path)| lacks(path));
+    let skipped: Vec<String> = skipped.into_iter().map(|(name, _)| name).collect();
+    if !skipped.is_empty() {
+        eprintln!("not checked, for lack of traces in {}: {}", traces.display(), skipped.join(", "));
+    }
+    let ran = both(&tasks, |(name, path)| {
+        let jobs = JOBS.iter().find(|(known, _)| known == name).map_or(40, |(_, jobs)| *jobs);
+        let workload = if traced(path) { "trace" } else { "synthetic" };
+        let set = (jobs > 0).then(|| format!("workload.{workload}.jobs={jobs}"));
+        lines(name, path, &Vec::from_iter(set))
+    });
+    check("experiments", &ran, &skipped);
+}
+
+#[test]
+fn drawn_worlds_give_the_pinned_results() {
+    let text = fs::read_to_string(home().join("swarm.txt")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("topologies")).unwrap();
+    for file in fs::read_dir(home().join("topologies")).unwrap().map(|entry| entry.unwrap().path()) {
+        fs::copy(&file, folder.path().join("topologies").join(file.file_name().unwrap())).unwrap();
+    }
+    let worlds: Vec<(String, &str)> = text
+        .split("=== ")
+        .filter_map(|world| world.split_once('\n'))
+        .map(|(name, text)| (name.replace(' ', "-"), text))
+        .collect();
+    assert_eq!(worlds.len(), 300);
+    let ran = both(&worlds, |(name, text)| {
+        let path = folder.path().join(format!("{name}.toml"));
+        fs::write(&path, text).unwrap();
+        lines(name, &path, &[])
+    });
+    check("swarm", &ran, &[]);
+}
