@@ -4,6 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use volary::codec::{self, Batch};
 use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
@@ -11,7 +12,6 @@ use volary::record::inputs::{Log, frame, prefix};
 use volary::runtime::hosts::inject::words::{Reply, Request};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
-use volary::wire::{self, Batch};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 
@@ -45,10 +45,10 @@ pub(crate) fn claim(data: &[u8]) {
 
 /// A frame from a peer: a prefix, a value of some type, and a batch of parcels, which comes back as it was.
 pub(crate) fn wire(data: &[u8]) {
-    let _ = data.first_chunk().map(|prefix| wire::length(*prefix, wire::PARCEL_FRAME));
-    let _ = wire::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
-    let _ = wire::decode::<Request>(data).map_err(|e| e.to_string());
-    if let Ok(Reply::Aimed(aimed)) = wire::decode(data) {
+    let _ = data.first_chunk().map(|prefix| codec::length(*prefix, codec::PARCEL_FRAME));
+    let _ = codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
+    let _ = codec::decode::<Request>(data).map_err(|e| e.to_string());
+    if let Ok(Reply::Aimed(aimed)) = codec::decode(data) {
         let _ = CoreTable::of_outline(&aimed.nodes).map(|table| table.outline());
     }
     let mut parcels: Vec<Parcel> = Vec::new();
@@ -58,7 +58,7 @@ pub(crate) fn wire(data: &[u8]) {
         return;
     }
     let mut bytes = Vec::new();
-    assert_eq!(wire::encode_batch(batch.sequence, &parcels, usize::MAX, &mut bytes), parcels.len());
+    assert_eq!(codec::encode_batch(batch.sequence, &parcels, usize::MAX, &mut bytes), parcels.len());
     if !parcels.is_empty() {
         let mut again = Vec::new();
         assert_eq!(Batch::open(&bytes).and_then(|batch| batch.read(|_| true, &mut again)), Ok(()));

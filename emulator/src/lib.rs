@@ -9,7 +9,7 @@
 //! | [`burn`] | real work on real cores, and real interference |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
-//! | [`wire`], [`transport`] | what travels between machines, as bytes; over QUIC |
+//! | [`codec`], [`cluster`] | what travels between machines, as bytes; over QUIC |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | what moves the clock, and many cells at once |
 //! | [`fidelity`] | how far a real run departed from what was asked |
@@ -19,7 +19,6 @@
 //! | [`chart`], [`report`], [`compare`] | results for people |
 //! | [`validate`] | one experiment in several runtimes, and how far they diverge |
 //! | [`rundir`] | the run directory |
-//! | [`wire`], [`transport`] | the codec; hosts that talk over QUIC |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
@@ -27,6 +26,8 @@
 pub mod burn;
 pub mod chart;
 pub mod cli;
+pub mod cluster;
+pub mod codec;
 pub mod compare;
 pub mod cores;
 pub mod fidelity;
@@ -44,7 +45,5 @@ pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
-pub mod transport;
 pub mod validate;
-pub mod wire;
 pub mod workload;

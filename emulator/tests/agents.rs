@@ -10,6 +10,9 @@ use std::thread;
 use common::net::{Net, within};
 use common::worlds;
 use tokio::sync::mpsc;
+use volary::cluster::net::link::LinkEvent;
+use volary::cluster::net::{Arrival, Connection, Control, End, Link, Options, Transport};
+use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
 use volary::parcel::Parcel;
 use volary::runtime::hosts::agent::{Agent, Settings};
 use volary::runtime::hosts::inject::words::{Dose, Reply, Request, Scene};
@@ -17,9 +20,6 @@ use volary::runtime::hosts::log::RunLog;
 use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Notice, Order, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
-use volary::transport::link::What;
-use volary::transport::{Arrival, Connection, Control, End, Link, Options, Transport};
-use volary::wire::{LARGEST_FRAME, PARCEL_FRAME};
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
@@ -69,7 +69,7 @@ impl Stage {
     async fn injector(&self) -> Injector {
         let mut caller = self.caller().await;
         caller.say(Order::Inject).await;
-        Injector { transport: caller.transport, control: caller.control.about(PARCEL_FRAME) }
+        Injector { transport: caller.transport, control: caller.control.retype(PARCEL_FRAME) }
     }
 
     /// The order to load the experiment.
@@ -222,7 +222,7 @@ fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
 /// Why a link ended.
 async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
     loop {
-        if let What::Ended(end) = within(arrivals.recv()).await.unwrap().what {
+        if let LinkEvent::Ended(end) = within(arrivals.recv()).await.unwrap().event {
             return end;
         }
     }

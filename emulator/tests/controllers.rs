@@ -14,16 +14,16 @@ use common::binary::lines;
 use common::net::{Net, relay, within};
 use common::{cluster, worlds};
 use serde_json::Value;
+use volary::cluster::net::connection::Close;
+use volary::cluster::net::endpoint::Accepted;
+use volary::cluster::net::{Connection, Control, Options, Transport};
+use volary::codec::LARGEST_FRAME;
 use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
 use volary::parcel::{Observation, Seen};
 use volary::runtime::closing::Tally;
 use volary::runtime::hosts::protocol::{Account, Notice, Order, Word};
 use volary::spec::{Experiment, Overrides};
-use volary::transport::connection::Close;
-use volary::transport::endpoint::Accepted;
-use volary::transport::{Connection, Control, Options, Transport};
-use volary::wire::LARGEST_FRAME;
 use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
 
@@ -195,7 +195,7 @@ async fn hosts_are_asked_all_at_once() {
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains(&format!("host h1 at {h1}: no answer within")), "{said}");
-    assert_eq!(within(host.connection.ended()).await, volary::transport::End::Done, "it is free at once");
+    assert_eq!(within(host.connection.ended()).await, volary::cluster::net::End::Done, "it is free at once");
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     assert!(said.contains("interrupted before the hosts were ready"), "{said}");
     // It is told, and need not wait for its lease.
     let end = within(host.connection.ended()).await;
-    assert_eq!(end, volary::transport::End::Done);
+    assert_eq!(end, volary::cluster::net::End::Done);
     assert!(!stage.out().exists(), "nothing is left of a run that never began");
 }
 

@@ -13,13 +13,13 @@ use std::time::Duration;
 use common::hostile::{Guest, Hostile, hello};
 use common::net::{Net, Rig, batch, frame, parcel, relay, relay_at, within};
 use tokio::sync::Notify;
-use volary::transport::connection::Close;
-use volary::transport::link::{SendError, What};
-use volary::transport::{Control, End, Options, Role, Transport};
-use volary::wire::{self, WireError};
+use volary::cluster::net::connection::Close;
+use volary::cluster::net::link::{LinkEvent, SendError};
+use volary::cluster::net::{Control, End, Options, Role, Transport};
+use volary::codec::{self, CodecError};
 use volary_actors::base::Class;
 
-const VERSION: u8 = wire::PROTOCOL as u8;
+const VERSION: u8 = codec::PROTOCOL as u8;
 
 #[tokio::test]
 async fn parcels_and_frames_cross() {
@@ -52,9 +52,9 @@ async fn datagrams_arrive_once_each_or_are_counted() {
     rig.client_link.send(&[last], Class::Stream).unwrap();
     let mut got = Vec::new();
     while !got.contains(&last) {
-        match within(rig.server_inbox.recv()).await.unwrap().what {
-            What::Parcels(parcels) => got.extend(parcels),
-            What::Ended(end) => panic!("{end}"),
+        match within(rig.server_inbox.recv()).await.unwrap().event {
+            LinkEvent::Parcels(parcels) => got.extend(parcels),
+            LinkEvent::Ended(end) => panic!("{end}"),
         }
     }
     got.retain(|parcel| *parcel != last);
@@ -84,7 +84,7 @@ async fn the_controller_is_told_apart_and_always_admitted() {
 #[tokio::test]
 async fn nobody_there_is_said() {
     let net = Net::new();
-    let options = Options { patience: Duration::from_millis(200), ..Options::default() };
+    let options = Options { handshake_timeout: Duration::from_millis(200), ..Options::default() };
     let controller =
         Transport::connector(&net.identity("controller"), "127.0.0.1:0".parse().unwrap(), &options);
     let error = within(controller.unwrap().connect("h1", "127.0.0.1:9".parse().unwrap())).await.unwrap_err();
@@ -122,20 +122,20 @@ async fn strangers_are_refused() {
 /// Listed and certified, but the first words are wrong, or none.
 #[tokio::test]
 async fn a_wrong_hello_is_refused() {
-    let mut rig = Rig::new(Options { patience: Duration::from_secs(3), ..Options::default() }).await;
+    let mut rig = Rig::new(Options { handshake_timeout: Duration::from_secs(3), ..Options::default() }).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     let folder = rig.net.folder("h3");
     let mut other_version = hello("h3");
-    other_version[wire::PREFIX] = 99;
+    other_version[codec::PREFIX] = 99;
     let mut other_engine = Vec::new();
-    wire::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
+    codec::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
     // The same version with a message more.
     let other_build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
     let mut other_messages = Vec::new();
-    wire::encode(&(&other_build, Role::Host, "h3"), 1000, &mut other_messages).unwrap();
+    codec::encode(&(&other_build, Role::Host, "h3"), 1000, &mut other_messages).unwrap();
     let both =
-        format!("runs volary {other_build} and this is volary {}: install", volary::transport::engine());
-    let speaks = format!("protocol 99, but this volary speaks {}: install the same version", wire::PROTOCOL);
+        format!("runs volary {other_build} and this is volary {}: install", volary::cluster::net::engine());
+    let speaks = format!("protocol 99, but this volary speaks {}: install the same version", codec::PROTOCOL);
     for (words, reason) in [
         (other_version, &*speaks),
         (other_engine, "runs volary 0.0.0-elsewhere"),
@@ -166,24 +166,24 @@ async fn broken_frames_end_their_link_only() {
         batch(0, &[parcel])
     };
     let mut version = good.clone();
-    version[wire::PREFIX] = 77;
+    version[codec::PREFIX] = 77;
     let cut = [&good[..], &good[..good.len() - 3]].concat();
     let oversize = [&u32::MAX.to_le_bytes()[..], &[0; 100]].concat();
     let protocol =
-        |end: &End, want: fn(&WireError) -> bool| matches!(end, End::Protocol(error) if want(error));
-    type Want = fn(&WireError) -> bool;
+        |end: &End, want: fn(&CodecError) -> bool| matches!(end, End::Protocol(error) if want(error));
+    type Want = fn(&CodecError) -> bool;
     for (bytes, want) in [
         // A version, a number, a stamp, and no message that there is.
         (
             frame(&[&[VERSION][..], &[0; 8 + 29], &[255; 8]].concat()),
-            (|e| matches!(e, WireError::Garbage(_))) as Want,
+            (|e| matches!(e, CodecError::Garbage(_))) as Want,
         ),
-        (oversize, |e| matches!(e, WireError::Oversize { limit: wire::PARCEL_FRAME, .. })),
-        (cut, |e| *e == WireError::Truncated),
-        (version, |e| *e == WireError::Version(77)),
-        (impossible, |e| matches!(e, WireError::Refused(_))),
-        ([&good[..], &good[..]].concat(), |e| *e == WireError::Sequence { found: 0, expected: 1 }),
-        (batch(3, &[parcel(1)]), |e| *e == WireError::Sequence { found: 3, expected: 0 }),
+        (oversize, |e| matches!(e, CodecError::Oversize { limit: codec::PARCEL_FRAME, .. })),
+        (cut, |e| *e == CodecError::Truncated),
+        (version, |e| *e == CodecError::Version(77)),
+        (impossible, |e| matches!(e, CodecError::Refused(_))),
+        ([&good[..], &good[..]].concat(), |e| *e == CodecError::Sequence { found: 0, expected: 1 }),
+        (batch(3, &[parcel(1)]), |e| *e == CodecError::Sequence { found: 3, expected: 0 }),
     ] {
         let mut hostile = Guest::joins(&mut rig).await;
         hostile.stream(&bytes).await;
@@ -196,12 +196,12 @@ async fn broken_frames_end_their_link_only() {
     // The same in datagrams; a repeated one is no fault, but is not delivered again.
     let mut hostile = Guest::joins(&mut rig).await;
     for sequence in [0, 0, 5] {
-        hostile.datagram(&batch(sequence, &[parcel(1)])[wire::PREFIX..]);
+        hostile.datagram(&batch(sequence, &[parcel(1)])[codec::PREFIX..]);
     }
     hostile.datagram(&[&[VERSION][..], b" and then nothing sensible"].concat());
     assert!(protocol(&hostile.end_of_link().await, |e| matches!(
         e,
-        WireError::Garbage(_) | WireError::Truncated
+        CodecError::Garbage(_) | CodecError::Truncated
     )));
     let stats = hostile.link.stats();
     assert_eq!((stats.received, stats.datagrams_repeated), (2, 1), "{stats:?}");
@@ -218,7 +218,7 @@ async fn losses_are_counted_in_parcels() {
     // Of thirteen parcels the last but two got lost, and the first three again.
     for (first, parcels) in [(0, 3), (11, 2), (0, 3)] {
         let parcels: Vec<_> = (first..first + parcels).map(parcel).collect();
-        guest.datagram(&batch(u64::from(first), &parcels)[wire::PREFIX..]);
+        guest.datagram(&batch(u64::from(first), &parcels)[codec::PREFIX..]);
     }
     guest.datagram(b"");
     guest.end_of_link().await;
@@ -325,8 +325,9 @@ async fn a_crowd_at_the_door_does_not_disturb() {
 /// Handshakes that are begun and left alone hold places: nobody else's, and not for long.
 #[tokio::test]
 async fn half_open_handshakes_keep_nobody_out() {
-    let patience = Duration::from_secs(600);
-    let mut rig = Rig::new(Options { handshakes: 8, per_source: 4, patience, ..Options::default() }).await;
+    let handshake_timeout = Duration::from_secs(600);
+    let mut rig =
+        Rig::new(Options { handshakes: 8, per_source: 4, handshake_timeout, ..Options::default() }).await;
     let folder = rig.net.folder("h3");
     let mut knocks = tokio::task::JoinSet::new();
     for _ in 0..12 {
@@ -346,8 +347,9 @@ async fn half_open_handshakes_keep_nobody_out() {
 /// Who is slow gives way when all places are taken, is told, and calls again.
 #[tokio::test]
 async fn who_is_called_off_calls_again() {
-    let patience = Duration::from_secs(600);
-    let mut rig = Rig::new(Options { handshakes: 1, per_source: 1, patience, ..Options::default() }).await;
+    let handshake_timeout = Duration::from_secs(600);
+    let mut rig =
+        Rig::new(Options { handshakes: 1, per_source: 1, handshake_timeout, ..Options::default() }).await;
     rig.server.admit(["h2".to_owned(), "h3".to_owned()]);
     let (answered, heard) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
     // It learns how to prove its address, and for a while nothing more.
@@ -386,8 +388,9 @@ async fn who_is_called_off_calls_again() {
 /// More hosts than there are places link up at once, while some stall: all get in.
 #[tokio::test]
 async fn a_crowd_of_sources_gets_in() {
-    let patience = Duration::from_secs(600);
-    let options = Options { handshakes: 4, per_source: 2, per_name: 32, patience, ..Options::default() };
+    let handshake_timeout = Duration::from_secs(600);
+    let options =
+        Options { handshakes: 4, per_source: 2, per_name: 32, handshake_timeout, ..Options::default() };
     let mut rig = Rig::new(options).await;
     let address = rig.address();
     let folder = rig.net.folder("h3");
@@ -462,10 +465,10 @@ async fn dropping_a_link_is_not_the_end() {
     let Rig { client_link, mut client_control, mut server_control, mut server_inbox, .. } = rig;
     client_link.send(&[parcel(1)], Class::Stream).unwrap();
     assert!(
-        matches!(within(server_inbox.recv()).await.unwrap().what, What::Parcels(one) if one == [parcel(1)])
+        matches!(within(server_inbox.recv()).await.unwrap().event, LinkEvent::Parcels(one) if one == [parcel(1)])
     );
     drop(client_link);
-    assert!(matches!(within(server_inbox.recv()).await.unwrap().what, What::Ended(End::Stream)));
+    assert!(matches!(within(server_inbox.recv()).await.unwrap().event, LinkEvent::Ended(End::Stream)));
     client_control.send(&vec![1]).await.unwrap();
     assert_eq!(within(server_control.receive()).await.unwrap(), [1]);
 }

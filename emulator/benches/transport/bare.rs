@@ -9,8 +9,8 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
+use volary::codec;
 use volary::parcel::Parcel;
-use volary::wire;
 use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 
@@ -84,7 +84,7 @@ impl Pair {
                 stamp(&mut batch, LATE + PACE * i as u64);
                 bytes.clear();
                 for parcel in &batch {
-                    wire::append(&Plain::from(parcel), &mut bytes).unwrap();
+                    codec::append(&Plain::from(parcel), &mut bytes).unwrap();
                 }
                 self.send.write_all(&(bytes.len() as u32).to_le_bytes()).await.unwrap();
                 self.send.write_all(&bytes).await.unwrap();
@@ -99,7 +99,7 @@ impl Pair {
                 self.receive.read_exact(&mut bytes).await.unwrap();
                 let mut rest = &bytes[..];
                 while !rest.is_empty() {
-                    let (plain, used) = wire::take::<Plain>(rest).unwrap();
+                    let (plain, used) = codec::take::<Plain>(rest).unwrap();
                     std::hint::black_box(plain);
                     rest = &rest[used..];
                 }

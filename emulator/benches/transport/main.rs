@@ -15,9 +15,9 @@ use std::future::Future;
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
+use volary::codec;
 use volary::parcel::Parcel;
 use volary::runtime::cost::thread_cpu_s;
-use volary::wire;
 use volary_actors::base::{ActorId, JobId, Time};
 use volary_actors::message::{Launch, Message, Probe, Row};
 
@@ -71,7 +71,7 @@ const LATE: u64 = 10_000_000_000_000;
 fn bytes() -> Vec<u8> {
     let (mut batch, mut bytes) = (batch(), Vec::new());
     stamp(&mut batch, LATE);
-    assert_eq!(wire::encode_batch_frame(0, &batch, &mut bytes), BATCH);
+    assert_eq!(codec::encode_batch_frame(0, &batch, &mut bytes), BATCH);
     bytes
 }
 

@@ -7,12 +7,12 @@ use std::time::SystemTime;
 
 use tempfile::TempDir;
 use tokio::sync::{mpsc, oneshot};
+use volary::cluster::net::endpoint::Accepted;
+use volary::cluster::net::issue::{IssueRequest, issue};
+use volary::cluster::net::link::LinkEvent;
+use volary::cluster::net::{Arrival, Control, Identity, Link, Options, Peer, Transport};
 use volary::parcel::Parcel;
 use volary::queue::{Key, Queue};
-use volary::transport::endpoint::Accepted;
-use volary::transport::issue::{Request, issue};
-use volary::transport::link::What;
-use volary::transport::{Arrival, Control, Identity, Link, Options, Peer, Transport};
 use volary_actors::base::Class;
 
 use super::{BATCH, LATE, PACE, batch, runtime, stamp};
@@ -23,7 +23,7 @@ const QUEUE: usize = 1 << 20;
 fn identities() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let hosts = vec![("h1".to_owned(), SocketAddr::from(([127, 0, 0, 1], 4433)))];
-    issue(folder.path(), &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() }).unwrap();
+    issue(folder.path(), &IssueRequest { hosts, days: 1, keep_ca: false, now: SystemTime::now() }).unwrap();
     folder
 }
 
@@ -61,9 +61,9 @@ impl End {
     }
 
     async fn receive(&mut self) -> Vec<Parcel> {
-        match self.inbox.recv().await.unwrap().what {
-            What::Parcels(parcels) => parcels,
-            What::Ended(end) => panic!("{end}"),
+        match self.inbox.recv().await.unwrap().event {
+            LinkEvent::Parcels(parcels) => parcels,
+            LinkEvent::Ended(end) => panic!("{end}"),
         }
     }
 }
@@ -135,7 +135,7 @@ impl Echo {
                     Transport::listen(&here, anywhere(), &Options::default()).unwrap();
                 ready.send(server.address().unwrap()).unwrap();
                 let mut end = End::new(accepted.next().await.unwrap());
-                while let Some(Arrival { what: What::Parcels(parcels), .. }) = end.inbox.recv().await {
+                while let Some(Arrival { event: LinkEvent::Parcels(parcels), .. }) = end.inbox.recv().await {
                     end.link.send(&parcels, Class::Stream).unwrap();
                 }
             });

@@ -9,8 +9,8 @@ use std::time::SystemTime;
 use clap::Args;
 
 use super::print;
-use crate::transport::identity::written;
-use crate::transport::issue::{Issued, Request, issue};
+use crate::cluster::net::identity::written;
+use crate::cluster::net::issue::{IssueRequest, Issued, issue};
 
 /// Make identities for hosts: an authority of their own, a certificate for each and one for the controller.
 #[derive(Debug, Args)]
@@ -30,7 +30,8 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Options { dir, hosts, days, keep_ca } = options;
-    let request = Request { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
+    let request =
+        IssueRequest { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
     print(&told(&issue(dir, &request)?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -12,16 +12,16 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::mpsc;
-use volary::transport::connection::Streams;
-use volary::transport::{Arrival, Connection, End, Link, Role};
-use volary::wire;
+use volary::cluster::net::connection::Streams;
+use volary::cluster::net::{Arrival, Connection, End, Link, Role};
+use volary::codec;
 
 use super::net::{Rig, anywhere, end, link, within};
 
 /// What a host of this name says first.
 pub fn hello(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    wire::encode(&(volary::transport::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
+    codec::encode(&(volary::cluster::net::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
     bytes
 }
 

@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
+use volary::cluster::net::endpoint::Accepted;
+use volary::cluster::net::issue::{IssueRequest, issue};
+use volary::cluster::net::link::LinkEvent;
+use volary::cluster::net::refusals::Refusals;
+use volary::cluster::net::{Arrival, Connection, Control, End, Identity, Link, Options, PeerInfo, Transport};
+use volary::codec;
 use volary::parcel::Parcel;
-use volary::transport::endpoint::Accepted;
-use volary::transport::issue::{Request, issue};
-use volary::transport::link::What;
-use volary::transport::refusals::Refusals;
-use volary::transport::{Arrival, Connection, Control, End, Identity, Link, Options, Transport, Who};
-use volary::wire;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
 
@@ -54,7 +54,7 @@ pub fn frame(body: &[u8]) -> Vec<u8> {
 /// A frame of parcels.
 pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    assert_eq!(wire::encode_batch_frame(sequence, parcels, &mut bytes), parcels.len());
+    assert_eq!(codec::encode_batch_frame(sequence, parcels, &mut bytes), parcels.len());
     bytes
 }
 
@@ -97,7 +97,7 @@ impl Net {
             .iter()
             .zip(port..)
             .map(|(name, port)| ((*name).to_owned(), SocketAddr::from(([127, 0, 0, 1], port))));
-        let request = Request { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
+        let request = IssueRequest { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
         issue(self.folder.path(), &request).unwrap();
     }
 
@@ -125,7 +125,7 @@ impl Net {
 
     /// One that speaks from an address of its own: all of 127.0.0.0/8 is this machine.
     pub fn connector_at(&self, name: &str, address: [u8; 4]) -> Transport {
-        let options = Options { patience: PATIENT, ..Options::default() };
+        let options = Options { handshake_timeout: PATIENT, ..Options::default() };
         Transport::connector(&self.identity(name), (address, 0).into(), &options).unwrap()
     }
 }
@@ -180,7 +180,7 @@ pub struct Rig {
     pub net: Net,
     pub server: Transport,
     pub accepted: Accepted,
-    pub at_server: Who,
+    pub at_server: PeerInfo,
     pub server_link: Link,
     pub server_inbox: mpsc::Receiver<Arrival>,
     pub server_control: Control<String, Vec<u8>>,
@@ -265,9 +265,9 @@ pub(super) fn link(connection: &Connection) -> (Link, mpsc::Receiver<Arrival>) {
 async fn drain(inbox: &mut mpsc::Receiver<Arrival>, count: usize) -> Vec<Parcel> {
     let mut got = Vec::new();
     while got.len() < count {
-        match within(inbox.recv()).await.unwrap().what {
-            What::Parcels(parcels) => got.extend(parcels),
-            What::Ended(end) => panic!("the link ended: {end}"),
+        match within(inbox.recv()).await.unwrap().event {
+            LinkEvent::Parcels(parcels) => got.extend(parcels),
+            LinkEvent::Ended(end) => panic!("the link ended: {end}"),
         }
     }
     got
@@ -275,7 +275,7 @@ async fn drain(inbox: &mut mpsc::Receiver<Arrival>, count: usize) -> Vec<Parcel>
 
 pub(super) async fn end(inbox: &mut mpsc::Receiver<Arrival>) -> End {
     loop {
-        if let What::Ended(end) = within(inbox.recv()).await.unwrap().what {
+        if let LinkEvent::Ended(end) = within(inbox.recv()).await.unwrap().event {
             return end;
         }
     }

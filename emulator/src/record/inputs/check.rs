@@ -5,7 +5,7 @@ use volary_actors::machine::Effect;
 use volary_actors::message::KINDS;
 
 use super::Digest;
-use crate::wire;
+use crate::codec;
 
 /// CRC-32 of a frame.
 pub(super) fn checksum(section: u32, payload: &[u8]) -> u32 {
@@ -36,7 +36,7 @@ impl Digester {
         self.0.clear();
         for effect in effects {
             // Effects are plain numbers: they always have an encoding.
-            let _ = wire::append(effect, &mut self.0);
+            let _ = codec::append(effect, &mut self.0);
         }
         let mut crc = Crc::new();
         crc.update(&self.0);

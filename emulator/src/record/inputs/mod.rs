@@ -118,7 +118,7 @@ pub enum Error {
     /// The experiment's files are too large to be kept with it.
     #[error(
         "the files of the experiment have {mib} MiB, and {} fit into the input log; use a part of the trace",
-        crate::wire::LARGEST_FRAME >> 20
+        crate::codec::LARGEST_FRAME >> 20
     )]
     Large {
         /// What they take.

@@ -8,7 +8,7 @@ use volary_actors::base::{Span, Time};
 
 use super::check::{checksum, vocabulary};
 use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
-use crate::wire;
+use crate::codec;
 
 /// Where a payload is.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ impl<R: Read + Seek> Log<R> {
         } else if let Some(&i) = sections.get(&number) {
             self.found[i].frames.push(place);
         } else {
-            let header = wire::take(payload).map(|(header, _)| header);
+            let header = codec::take(payload).map(|(header, _)| header);
             match (header, self.experiments.len().checked_sub(1)) {
                 (Ok(header), Some(experiment)) => {
                     sections.insert(number, self.found.len());
@@ -167,7 +167,7 @@ impl<R: Read + Seek> Log<R> {
         let place = self.experiments[index];
         let mut payload = Vec::new();
         self.load(place, &mut payload)?;
-        wire::take(&payload)
+        codec::take(&payload)
             .map(|(experiment, _)| experiment)
             .map_err(|why| Error::Damaged { at: place.at, why: why.to_string() })
     }
@@ -183,7 +183,7 @@ impl<R: Read + Seek> Log<R> {
             cursor.open(place.at)?;
         }
         let at = cursor.at + cursor.used as u64;
-        let (entry, used): (Entry, _) = wire::take(&cursor.payload[cursor.used..])
+        let (entry, used): (Entry, _) = codec::take(&cursor.payload[cursor.used..])
             .map_err(|why| Error::Damaged { at, why: why.to_string() })?;
         cursor.used += used;
         cursor.last += Span(entry.at.0);

@@ -14,7 +14,7 @@ use volary_actors::machine::{Effect, Input};
 
 use super::check::{Digester, checksum, vocabulary};
 use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, NUMBER, What, failed};
-use crate::wire;
+use crate::codec;
 
 /// Bytes after which a frame is sent off.
 const FULL: usize = 1 << 16;
@@ -70,8 +70,8 @@ impl Sink {
 
     fn start(file: File, next: u32, experiment: &impl Serialize) -> Result<Self, Error> {
         let mut payload = Vec::new();
-        wire::append(experiment, &mut payload).map_err(|why| failed("write")(io::Error::other(why)))?;
-        if payload.len() > wire::LARGEST_FRAME {
+        codec::append(experiment, &mut payload).map_err(|why| failed("write")(io::Error::other(why)))?;
+        if payload.len() > codec::LARGEST_FRAME {
             return Err(Error::Large { mib: payload.len() >> 20 });
         }
         let (frames, receive) = bounded(WAITING);
@@ -156,7 +156,7 @@ impl Unit {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut payload = Vec::new();
         // A header has nothing that cannot be encoded.
-        let _ = wire::append(&Header { shard, shards, ..self.header.clone() }, &mut payload);
+        let _ = codec::append(&Header { shard, shards, ..self.header.clone() }, &mut payload);
         let relay = Relay { number, frames: self.frames.clone() };
         relay.send(payload);
         relay
@@ -260,7 +260,7 @@ impl Section {
         let after = at.since(self.last);
         self.last += after;
         // Entries are plain numbers: they always have an encoding.
-        let _ = wire::append(&Entry { at: Time(after.0), what }, &mut self.payload);
+        let _ = codec::append(&Entry { at: Time(after.0), what }, &mut self.payload);
     }
 
     const fn is_empty(&self) -> bool {

@@ -18,9 +18,9 @@ use super::house::House;
 use super::log::RunLog;
 use super::{HostsError, timing};
 use crate::burn::CpuId;
+use crate::cluster::net::endpoint::Accepted;
+use crate::cluster::net::{Identity, Transport};
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::endpoint::Accepted;
-use crate::transport::{Identity, Transport};
 
 /// How an agent is to be.
 #[derive(Clone, Debug)]

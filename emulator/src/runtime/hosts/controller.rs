@@ -13,6 +13,7 @@ use super::protocol::Member;
 use super::ran::{Last, Ran};
 use super::spawn::Spawned;
 use super::{Fleet, HostsError};
+use crate::cluster::net::Hosts;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::{RealWork, Worked};
 use crate::record::hosts::HostRecord;
@@ -25,7 +26,6 @@ use crate::runtime::real::keeper::Over;
 use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
-use crate::transport::Hosts;
 
 /// Who has hosts that have planned the experiment and wait for units.
 #[derive(Debug)]

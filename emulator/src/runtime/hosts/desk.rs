@@ -11,6 +11,9 @@ use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
 
 use super::protocol::{Datagrams, Word};
+use crate::cluster::net::Link;
+use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
+use crate::cluster::net::link::SendError;
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
 use crate::record::inputs::Carried;
@@ -18,9 +21,6 @@ use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::Link;
-use crate::transport::clock::{OffsetEstimator, Sample};
-use crate::transport::link::SendError;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
 pub(super) const WORDS: usize = 64;
@@ -147,7 +147,7 @@ impl Desk {
     /// The controller answered a ping.
     pub(super) fn pong(&self, sent: i64, here: i64) {
         let whole = |ns: i64| ns.max(0).cast_unsigned();
-        let sample = Sample { sent: whole(sent), remote: whole(here), received: whole(self.ticks.now()) };
+        let sample = RoundTrip { sent: whole(sent), remote: whole(here), received: whole(self.ticks.now()) };
         if self.estimator.borrow_mut().add(sample) {
             self.answers.set(self.answers.get() + 1);
             self.bell.notify_waiters();

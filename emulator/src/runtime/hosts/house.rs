@@ -19,10 +19,10 @@ use super::log::RunLog;
 use super::protocol::{AgentState, FIRST_FRAME, Member, Order, Purpose, WORD_FRAME, Word};
 use super::session::session;
 use crate::burn::CpuId;
+use crate::cluster::net::connection::Close;
+use crate::cluster::net::endpoint::Accepted;
+use crate::cluster::net::{Connection, Control, Peer, PeerInfo, Role, Transport};
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::connection::Close;
-use crate::transport::endpoint::Accepted;
-use crate::transport::{Connection, Control, Peer, Role, Transport, Who};
 
 /// How long an agent that serves one controller waits for it.
 const FORSAKEN: Duration = Duration::from_secs(60);
@@ -110,7 +110,8 @@ impl House {
     async fn attend(self: Rc<Self>, peer: Peer) {
         let Peer { who, connection, streams } = peer;
         // Whoever has not claimed this host has little to say.
-        let mut control = Control::<Word, Order>::new(&connection, streams, WORD_FRAME).hearing(FIRST_FRAME);
+        let mut control =
+            Control::<Word, Order>::new(&connection, streams, WORD_FRAME).receive_limit(FIRST_FRAME);
         let Some(first) = first(&who, &connection, &mut control).await else { return };
         let refusal = match first {
             Order::Status => {
@@ -122,7 +123,7 @@ impl House {
             }
             Order::Inject => {
                 tracing::info!("{who} comes to inject interference");
-                let end = serve(&self, control.about(WORD_FRAME)).await;
+                let end = serve(&self, control.retype(WORD_FRAME)).await;
                 return tracing::info!(
                     "{who} is gone: {}",
                     end.map_or_else(|end| end.to_string(), |()| String::new())
@@ -233,7 +234,7 @@ impl House {
 
 /// The first that somebody says. Who says nothing is sent away.
 async fn first<S: Serialize, R: DeserializeOwned>(
-    who: &Who,
+    who: &PeerInfo,
     connection: &Connection,
     control: &mut Control<S, R>,
 ) -> Option<R> {

@@ -9,12 +9,12 @@ use tokio::task::JoinHandle;
 
 use super::archive::Archive;
 use super::protocol::{Member, Order, WORD_FRAME, Word};
+use crate::cluster::net::control::{ControlReceiver, ControlSender};
+use crate::cluster::net::endpoint::ConnectError;
+use crate::cluster::net::{Connection, Control, End, Transport};
+use crate::codec::LARGEST_FRAME;
 use crate::record::hosts::Lost;
 use crate::runtime::real::ticks::Ticks;
-use crate::transport::control::{Incoming, Outgoing};
-use crate::transport::endpoint::ConnectError;
-use crate::transport::{Connection, Control, End, Transport};
-use crate::wire::LARGEST_FRAME;
 
 /// The line to a host that was taken.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Line {
     ) -> Result<Self, ConnectError> {
         let peer = transport.connect(&member.name, member.address).await?;
         let control = Control::<Order, Word>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: sender, incoming: receiver } = control.hearing(WORD_FRAME);
+        let Control { outgoing: sender, incoming: receiver } = control.receive_limit(WORD_FRAME);
         let (orders, outgoing) = mpsc::channel(64);
         let gone = hear.clone();
         let write = tokio::spawn(async move {
@@ -77,7 +77,7 @@ impl Line {
 
 /// Sends what there is to say to a host. It takes more than a word only from whoever has claimed it.
 async fn speak(
-    mut sender: Outgoing<Order>,
+    mut sender: ControlSender<Order>,
     load: Bytes,
     mut outgoing: mpsc::Receiver<Order>,
 ) -> Result<(), End> {
@@ -92,7 +92,7 @@ async fn speak(
 /// Hands on what a host says. Pings are answered here and now, and what is only to be kept is.
 async fn listen(
     i: usize,
-    mut receiver: Incoming<Word>,
+    mut receiver: ControlReceiver<Word>,
     orders: mpsc::Sender<Order>,
     ticks: Ticks,
     archive: Archive,

@@ -4,9 +4,9 @@
 //! network swallowed last, with nothing behind it, nobody misses: there the run was over.
 
 use super::protocol::{Account, Datagrams, Member};
+use crate::cluster::net::LinkStats;
 use crate::fidelity::HostVitals;
 use crate::fidelity::vitals::PathLoss;
-use crate::transport::LinkStats;
 
 impl Datagrams {
     /// What a link counted.

@@ -51,10 +51,10 @@ use std::time::Duration;
 pub(super) use held::nothing_held;
 pub use status::{State, status};
 
+use crate::cluster::net::endpoint::{BindError, ConnectError};
+use crate::cluster::net::identity::IdentityError;
+use crate::cluster::net::{self, Options};
 use crate::spec::SpecError;
-use crate::transport::endpoint::{BindError, ConnectError};
-use crate::transport::identity::IdentityError;
-use crate::transport::{self, Options};
 
 /// The machines of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub enum Fleet {
 pub enum HostsError {
     /// The hosts file.
     #[error(transparent)]
-    File(#[from] transport::hosts::HostsFileError),
+    File(#[from] net::hosts_file::HostsFileError),
     /// An identity.
     #[error(transparent)]
     Identity(#[from] IdentityError),

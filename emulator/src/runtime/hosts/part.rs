@@ -20,6 +20,8 @@ use super::house::House;
 use super::inject::stage::Stage;
 use super::protocol::{Account, Assignment, Word};
 use super::sense::{sensible, timely};
+use crate::cluster::net::link::LinkEvent;
+use crate::cluster::net::{Arrival, Connection, Link};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::record::inputs::Section;
@@ -33,8 +35,6 @@ use crate::runtime::real::watcher::Watcher;
 use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
 use crate::spec::{Experiment, RealSection};
-use crate::transport::link::What;
-use crate::transport::{Arrival, Connection, Link};
 use crate::workload::Traces;
 
 /// Time for the links of a run to stand and for clocks to be read.
@@ -321,18 +321,18 @@ async fn receive(
     desk: Rc<Desk>,
     words: mpsc::Sender<Word>,
 ) {
-    while let Some(Arrival { link, what }) = arrivals.recv().await {
-        match what {
-            What::Parcels(parcels) => {
+    while let Some(Arrival { link, event }) = arrivals.recv().await {
+        match event {
+            LinkEvent::Parcels(parcels) => {
                 // Until there is room nothing more is read, and the senders wait.
                 desk.inbox.room().await;
                 desk.inbox.put(parcels);
             }
-            What::Ended(end) if !desk.stop.get() => {
+            LinkEvent::Ended(end) if !desk.stop.get() => {
                 // Nobody to tell if the controller is gone too.
                 let _ = words.send(Word::Lost { peer: names[link].clone(), why: end.to_string() }).await;
             }
-            What::Ended(_) => {}
+            LinkEvent::Ended(_) => {}
         }
     }
 }

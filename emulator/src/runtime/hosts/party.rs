@@ -14,14 +14,14 @@ use super::archive::Archive;
 use super::line::{Heard, Line};
 use super::protocol::{Member, Order, Word};
 use super::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
+use crate::cluster::net::endpoint::ConnectError;
+use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
+use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::record::hosts::Lost;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::watch::Watch;
 use crate::spec::Bundle;
-use crate::transport::endpoint::ConnectError;
-use crate::transport::{Host, Hosts, Identity, Options, Transport};
-use crate::wire::{self, LARGEST_FRAME, WireError};
 
 /// How long hosts may take to plan and build.
 const BUILDING: Duration = Duration::from_secs(600);
@@ -187,9 +187,9 @@ impl Party {
 fn load(file: &Hosts, bundle: Bundle) -> Result<Bytes, HostsError> {
     let hosts = file.hosts.iter().map(|host| host.name.clone()).collect();
     let mut frame = Vec::new();
-    match wire::encode(&Order::Load { bundle: Box::new(bundle), hosts }, LARGEST_FRAME, &mut frame) {
+    match codec::encode(&Order::Load { bundle: Box::new(bundle), hosts }, LARGEST_FRAME, &mut frame) {
         Ok(()) => Ok(frame.into()),
-        Err(WireError::Oversize { bytes, limit }) => {
+        Err(CodecError::Oversize { bytes, limit }) => {
             Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
         }
         Err(error) => Err(HostsError::System(io::Error::other(error))),
@@ -236,9 +236,9 @@ async fn stopped(watch: &Watch) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::{PREFIX, decode};
     use crate::files::Pack;
     use crate::spec::Overrides;
-    use crate::wire::{PREFIX, decode};
 
     #[test]
     fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {

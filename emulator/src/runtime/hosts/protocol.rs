@@ -9,6 +9,8 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Deserializer, Serialize};
 use volary_actors::base::Time;
 
+use crate::cluster::net::plain;
+use crate::cluster::net::refusals::Refusals;
 use crate::cores::CoreSet;
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
@@ -16,8 +18,6 @@ use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
 use crate::runtime::closing::Tally;
 use crate::spec::Bundle;
-use crate::transport::plain;
-use crate::transport::refusals::Refusals;
 
 /// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
 const RECENT: usize = 3;
@@ -274,10 +274,10 @@ fn first_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec;
     use crate::fidelity::vitals::PathLoss;
     use crate::fidelity::work::MOST_STRETCHES;
     use crate::results::CoreRow;
-    use crate::wire;
 
     #[test]
     fn refusals_are_cut_between_words() {
@@ -294,8 +294,8 @@ mod tests {
     fn words_of_an_agent_do_not_steer_a_terminal() {
         let heard = |word: Word| {
             let mut bytes = Vec::new();
-            wire::append(&word, &mut bytes).unwrap();
-            wire::take::<Word>(&bytes).unwrap().0
+            codec::append(&word, &mut bytes).unwrap();
+            codec::take::<Word>(&bytes).unwrap().0
         };
         let bad = || "a\u{1b}[2J\nb\u{202e}".to_owned();
         let (line, lines) = ("a\u{fffd}[2J\u{fffd}b\u{fffd}", "a\u{fffd}[2J\nb\u{fffd}");
@@ -321,7 +321,7 @@ mod tests {
         let stretch = CoreRow { core: u32::MAX, start: 1.0, end: 2.0, asked: 4.0, had: 0.1, done: 0.2 };
         let stretches = vec![stretch; MOST_STRETCHES];
         let mut bytes = Vec::new();
-        wire::append(&Worked { stretches, ..Worked::default() }, &mut bytes).unwrap();
+        codec::append(&Worked { stretches, ..Worked::default() }, &mut bytes).unwrap();
         assert!(bytes.len() < WORD_FRAME / 2, "{}", bytes.len());
     }
 }

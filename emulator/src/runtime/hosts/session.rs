@@ -15,11 +15,11 @@ use super::house::{FAREWELL, House};
 use super::log::RunLog;
 use super::part::Part;
 use super::protocol::{Assignment, Order, WORD_FRAME, Word};
+use crate::cluster::net::Control;
+use crate::cluster::net::control::{ControlReceiver, ControlSender};
+use crate::codec::LARGEST_FRAME;
 use crate::runtime::real::ticks::Ticks;
 use crate::spec::{Bundle, Experiment};
-use crate::transport::Control;
-use crate::transport::control::{Incoming, Outgoing};
-use crate::wire::LARGEST_FRAME;
 
 /// How long a controller may take to send its experiment, which can hold traces.
 const LOADING: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves a controller, which has claimed this host, until it goes.
 pub(super) async fn session(house: &Rc<House>, control: Control<Word, Order>) -> Result<(), String> {
-    let mut control = control.hearing(LARGEST_FRAME);
+    let mut control = control.receive_limit(LARGEST_FRAME);
     let bundle = match timeout(LOADING, control.receive()).await {
         Ok(Ok(Order::Load { bundle, hosts })) => {
             // Before we say that we have loaded: nobody calls us earlier.
@@ -39,7 +39,7 @@ pub(super) async fn session(house: &Rc<House>, control: Control<Word, Order>) ->
         Ok(Err(why)) => return Err(why.to_string()),
         Err(_) => return Err(format!("no experiment within {} s", LOADING.as_secs())),
     };
-    let Control { outgoing: sender, incoming: receiver } = control.hearing(WORD_FRAME);
+    let Control { outgoing: sender, incoming: receiver } = control.receive_limit(WORD_FRAME);
     let (words, outgoing) = mpsc::channel(WORDS);
     let (order, mut orders) = mpsc::channel(4);
     let mut crew = Crew::default();
@@ -104,7 +104,7 @@ async fn tell(log: RunLog, words: mpsc::Sender<Word>) {
     }
 }
 
-async fn write(mut sender: Outgoing<Word>, mut outgoing: mpsc::Receiver<Word>) {
+async fn write(mut sender: ControlSender<Word>, mut outgoing: mpsc::Receiver<Word>) {
     while let Some(word) = outgoing.recv().await {
         if let Err(error) = sender.send(&word).await {
             tracing::warn!("the controller cannot be reached: {error}");
@@ -123,7 +123,11 @@ impl Drop for Latest {
 }
 
 /// Hands on what the controller says. When it is gone, so is what it started.
-async fn read(mut receiver: Incoming<Order>, units: mpsc::Sender<(Assignment, Rc<Desk>)>, ticks: Ticks) {
+async fn read(
+    mut receiver: ControlReceiver<Order>,
+    units: mpsc::Sender<(Assignment, Rc<Desk>)>,
+    ticks: Ticks,
+) {
     let mut latest = Latest(Rc::new(Desk::new(ticks)));
     loop {
         let desk = &latest.0;

@@ -13,7 +13,7 @@ use tempfile::{Builder, TempDir};
 
 use super::HostsError;
 use crate::burn::{CpuId, free_cpus};
-use crate::transport::issue::{Request, issue};
+use crate::cluster::net::issue::{IssueRequest, issue};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]
@@ -35,7 +35,10 @@ impl Spawned {
         // Ports are known only once agents listen; until then the file names others.
         let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
         let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
-        issue(&spawned.identities(), &Request { hosts, days: 1, keep_ca: false, now: SystemTime::now() })?;
+        issue(
+            &spawned.identities(),
+            &IssueRequest { hosts, days: 1, keep_ca: false, now: SystemTime::now() },
+        )?;
         let mut lines = String::new();
         let shares = shares(&if real { free_cpus() } else { Vec::new() }, names.len());
         for (name, cpus) in names.iter().zip(shares) {

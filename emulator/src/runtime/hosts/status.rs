@@ -12,8 +12,8 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::{HostsError, timing};
+use crate::cluster::net::{Control, Host, Hosts, Identity, Transport};
 use crate::runtime::hosts::protocol::{AgentState, Order, STATE_FRAME, TurnedAway, Word};
-use crate::transport::{Control, Host, Hosts, Identity, Transport};
 
 /// How long an agent may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);

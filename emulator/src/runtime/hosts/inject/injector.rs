@@ -13,11 +13,11 @@ use volary_actors::base::{Span, Time};
 
 use super::line::{Line, scene};
 use super::words::{Aimed, Dose, Reply, Request, Running};
+use crate::cluster::net::{End, Hosts, Identity, Transport};
 use crate::cores::injection::Effect;
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
 use crate::runtime::hosts::protocol::Notice;
 use crate::runtime::hosts::{HostsError, allowing, timing};
-use crate::transport::{End, Hosts, Identity, Transport};
 
 /// Silence after which agents take an injection back.
 pub const LEASE: Duration = Duration::from_secs(3);

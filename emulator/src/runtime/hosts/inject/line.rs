@@ -7,9 +7,9 @@ use volary_actors::base::{Span, Time};
 
 use super::injector::InjectError;
 use super::words::{Reply, Request, Running, Scene};
+use crate::cluster::net::{Control, End, Host, Transport};
 use crate::runtime::hosts::HostsError;
 use crate::runtime::hosts::protocol::{FIRST_FRAME, Order, WORD_FRAME, Word};
-use crate::transport::{Control, End, Host, Transport};
 
 /// How long agents may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ impl Line {
         let failed = |error: End| InjectError::Host { host: host.name.clone(), why: error.to_string() };
         control.send(&Order::Inject).await.map_err(failed)?;
         let round_trip = peer.connection.round_trip();
-        Ok(Self { host: host.name.clone(), control: control.about(WORD_FRAME), round_trip })
+        Ok(Self { host: host.name.clone(), control: control.retype(WORD_FRAME), round_trip })
     }
 
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, InjectError> {

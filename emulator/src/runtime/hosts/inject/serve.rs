@@ -7,9 +7,9 @@ use volary_actors::base::Time;
 
 use super::stage::Stage;
 use super::words::{Dose, Reply, Request, Scene};
+use crate::cluster::net::{Control, End};
 use crate::runtime::hosts::caught::caught;
 use crate::runtime::hosts::house::House;
-use crate::transport::{Control, End};
 
 /// How long to sleep at most until a time of the run: what is known of the clock gets better.
 const NAP: Duration = Duration::from_millis(200);

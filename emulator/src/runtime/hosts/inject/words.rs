@@ -6,9 +6,9 @@
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
+use crate::cluster::net::plain;
 use crate::cores::CoreSet;
 use crate::runtime::hosts::protocol::Notice;
-use crate::transport::plain;
 
 /// What an injector says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -20,12 +20,12 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::hosts::{Host, Hosts};
+use super::hosts_file::{Host, Hosts};
 use super::identity::{CONTROLLER, IdentityError, Role, Subject, bad, check_name, io_error};
 
 /// What identities to make.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct IssueRequest {
     /// Hosts and where their agents listen.
     pub hosts: Vec<(String, SocketAddr)>,
     /// For how many days they are valid.
@@ -54,13 +54,13 @@ const HOSTS: &str = "hosts.toml";
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// Makes the identities of `request` in `folder`: a new one, or one whose authority was kept.
-pub fn issue(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
+pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     request.check()?;
     let kept = folder.join(CA_KEY).exists();
     if kept { extend(folder, request) } else { found(folder, request) }
 }
 
-impl Request {
+impl IssueRequest {
     fn check(&self) -> Result<(), IdentityError> {
         if self.hosts.is_empty() {
             return Err(IdentityError::Request("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
@@ -84,7 +84,7 @@ impl Request {
 }
 
 /// A new authority and everyone.
-fn found(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
+fn found(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         let remedy = "name a new folder; hosts can only be added where --keep-ca kept the authority";
@@ -113,7 +113,7 @@ fn found(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
 }
 
 /// More hosts by an authority that was kept.
-fn extend(folder: &Path, request: &Request) -> Result<Issued, IdentityError> {
+fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     let path = folder.join(HOSTS);
     let mut hosts = Hosts::load(&path).map_err(|error| IdentityError::Request(error.to_string()))?;
     for (name, _) in &request.hosts {
@@ -226,4 +226,137 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), IdentityError> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::cluster::net::identity::Identity;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn now() -> SystemTime {
+        SystemTime::UNIX_EPOCH + 20_000 * DAY
+    }
+
+    fn request(names: &[&str]) -> IssueRequest {
+        let port = |name: &str| name.bytes().map(u16::from).sum::<u16>();
+        let hosts =
+            names.iter().map(|name| ((*name).to_owned(), SocketAddr::from(([10, 0, 0, 1], port(name)))));
+        IssueRequest { hosts: hosts.collect(), days: 30, keep_ca: false, now: now() }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    /// A folder that is not there yet.
+    fn fresh() -> (tempfile::TempDir, PathBuf) {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("run");
+        (outer, folder)
+    }
+
+    #[test]
+    fn everyone_gets_an_identity_that_loads() {
+        let (_outer, folder) = fresh();
+        let issued = issue(&folder, &request(&["h1", "h2.lab"])).unwrap();
+        assert_eq!(issued.folders, ["controller", "h1", "h2.lab"].map(|name| folder.join(name)));
+        assert_eq!(issued.until, now() + 30 * DAY);
+        for (name, role) in [("controller", Role::Controller), ("h1", Role::Host), ("h2.lab", Role::Host)] {
+            let own = folder.join(name);
+            for at in [now() - SKEW, now() + 30 * DAY] {
+                let subject = Identity::load(&own, at).unwrap().subject;
+                assert_eq!((subject.name.as_str(), subject.role, subject.until), (name, role, issued.until));
+            }
+            assert_eq!((mode(&own), mode(&own.join("key.pem"))), (0o700, 0o600));
+        }
+        assert_eq!(mode(&folder), 0o700);
+        assert!(!folder.join(CA_KEY).exists(), "the authority is thrown away");
+        let hosts = Hosts::load(&issued.hosts).unwrap();
+        assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts());
+        assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
+    }
+
+    #[test]
+    fn nothing_is_overwritten() {
+        let (_outer, folder) = fresh();
+        issue(&folder, &request(&["h1"])).unwrap();
+        let before = fs::read(folder.join("h1/key.pem")).unwrap();
+        let error = issue(&folder, &request(&["h1"])).unwrap_err().to_string();
+        assert!(error.contains("is not overwritten") && error.contains("--keep-ca"), "{error}");
+        assert_eq!(fs::read(folder.join("h1/key.pem")).unwrap(), before);
+    }
+
+    #[test]
+    fn nonsense_leaves_nothing_behind() {
+        for (request, words) in [
+            (request(&[]), "--host NAME=ADDRESS:PORT"),
+            (request(&["h1", "h1"]), "two `h1`"),
+            (request(&["H1"]), "small letters"),
+            (request(&["../h1"]), "no host name"),
+            (request(&["controller"]), "the controller's"),
+            (IssueRequest { days: 0, ..request(&["h1"]) }, "1 to 3650"),
+        ] {
+            let (_outer, folder) = fresh();
+            let error = issue(&folder, &request).unwrap_err().to_string();
+            assert!(error.contains(words), "{words}: {error}");
+            assert!(!folder.exists());
+        }
+    }
+
+    #[test]
+    fn hosts_can_be_added_where_the_authority_was_kept() {
+        let (_outer, folder) = fresh();
+        issue(&folder, &IssueRequest { keep_ca: true, ..request(&["h1"]) }).unwrap();
+        assert_eq!(mode(&folder.join(CA_KEY)), 0o600);
+        let later = IssueRequest { now: now() + 10 * DAY, ..request(&["h2"]) };
+        let issued = issue(&folder, &later).unwrap();
+        assert_eq!(issued.folders, [folder.join("h2")]);
+        assert_eq!(issued.until, now() + 30 * DAY, "no longer than the authority");
+        Identity::load(&folder.join("h2"), later.now).unwrap();
+        let names: Vec<_> =
+            Hosts::load(&issued.hosts).unwrap().hosts.into_iter().map(|host| host.name).collect();
+        assert_eq!(names, ["h1", "h2"]);
+        let error = issue(&folder, &request(&["h3", "h1"])).unwrap_err().to_string();
+        assert!(error.contains("name only new hosts"), "{error}");
+        assert!(!folder.join("h3").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_what_to_do() {
+        let (_outer, folder) = fresh();
+        issue(&folder, &request(&["h1", "h2"])).unwrap();
+        let (_other_outer, other) = fresh();
+        issue(&other, &request(&["h1"])).unwrap();
+        let own = folder.join("h1");
+        let load = |at: SystemTime| Identity::load(&own, at).unwrap_err().to_string();
+        let late = load(now() + 31 * DAY);
+        assert!(late.contains("expired on 2024-11-03 00:00 UTC: issue new identities"), "{late}");
+        let early = load(now() - DAY);
+        assert!(
+            early.contains("valid from 2024-10-03 23:00 UTC on: is this machine's clock right?"),
+            "{early}"
+        );
+
+        let swap = |file: &str, with: &Path, words: &str| {
+            let (path, kept) = (own.join(file), own.join("kept"));
+            fs::rename(&path, &kept).unwrap();
+            fs::copy(with, &path).unwrap();
+            let error = load(now());
+            assert!(error.contains(file) && error.contains(words), "{file}: {error}");
+            fs::rename(&kept, &path).unwrap();
+        };
+        swap("cert.pem", &other.join("h1/cert.pem"), "not of the authority");
+        swap("key.pem", &folder.join("h2/key.pem"), "not the key of");
+        swap("cert.pem", &folder.join("h1/key.pem"), "no certificate in it");
+        swap("key.pem", &folder.join("h1/cert.pem"), "mode 0644");
+
+        fs::set_permissions(own.join("key.pem"), fs::Permissions::from_mode(0o640)).unwrap();
+        let exposed = load(now());
+        assert!(exposed.contains("mode 0640 lets others use this key: chmod 600"), "{exposed}");
+        fs::remove_file(own.join("key.pem")).unwrap();
+        let missing = load(now());
+        assert!(
+            missing.contains("no ") && missing.contains("`volary certs DIR --host NAME=ADDR`"),
+            "{missing}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// One round trip; all in nanoseconds of the clock that is named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sample {
+pub struct RoundTrip {
     /// Local clock when the question left.
     pub sent: u64,
     /// Remote clock between its arrival and the answer's departure.
@@ -38,7 +38,7 @@ pub struct Drift {
 /// Follows the offset of one remote clock.
 #[derive(Clone, Debug)]
 pub struct OffsetEstimator {
-    window: VecDeque<Sample>,
+    window: VecDeque<RoundTrip>,
     size: usize,
     drift_ppm: f64,
 }
@@ -54,7 +54,7 @@ impl OffsetEstimator {
 
     /// Adds a sample; false where it cannot be one, because its answer came before its question or before the
     /// previous sample's.
-    pub fn add(&mut self, sample: Sample) -> bool {
+    pub fn add(&mut self, sample: RoundTrip) -> bool {
         let previous = self.window.back().map_or(0, |last| last.received);
         if sample.received < sample.sent || sample.received < previous {
             return false;
@@ -79,7 +79,7 @@ impl OffsetEstimator {
     pub fn drift(&self) -> Option<Drift> {
         let half = self.window.len() / 2;
         let best =
-            |samples: &mut dyn Iterator<Item = &Sample>| samples.min_by_key(|s| s.round_trip()).copied();
+            |samples: &mut dyn Iterator<Item = &RoundTrip>| samples.min_by_key(|s| s.round_trip()).copied();
         let old = best(&mut self.window.iter().take(half))?;
         let new = best(&mut self.window.iter().skip(half))?;
         // The reading of either may have been anywhere within its round trip.
@@ -93,7 +93,7 @@ impl OffsetEstimator {
     }
 
     /// How far the middle of a sample can be from the offset at `now`, rounded up.
-    fn bound(&self, sample: &Sample, now: u64) -> u64 {
+    fn bound(&self, sample: &RoundTrip, now: u64) -> u64 {
         // The clock may have been read as early as the question left, or, looking back, as late as the answer came.
         let age = now.saturating_sub(sample.sent).max(sample.received.saturating_sub(now));
         let drifted = (age as f64 * self.drift_ppm * 1e-6).ceil() as u64;
@@ -101,7 +101,7 @@ impl OffsetEstimator {
     }
 }
 
-impl Sample {
+impl RoundTrip {
     fn round_trip(&self) -> u64 {
         self.received - self.sent
     }
@@ -129,7 +129,7 @@ mod tests {
     fn knows_nothing_before_the_first_sample() {
         let mut clock = OffsetEstimator::new(8, 200.0);
         assert_eq!((clock.at(5), clock.drift()), (None, None));
-        assert!(clock.add(Sample { sent: 1000, remote: 51_100, received: 1200 }));
+        assert!(clock.add(RoundTrip { sent: 1000, remote: 51_100, received: 1200 }));
         assert_eq!(clock.at(1200), Some(Offset { offset: 50_000, bound: 102 }));
         assert_eq!(clock.drift(), None);
     }
@@ -137,20 +137,20 @@ mod tests {
     #[test]
     fn refuses_samples_out_of_time() {
         let mut clock = OffsetEstimator::new(8, 200.0);
-        assert!(!clock.add(Sample { sent: 10, remote: 0, received: 9 }));
-        assert!(clock.add(Sample { sent: 10, remote: 0, received: 20 }));
-        assert!(!clock.add(Sample { sent: 5, remote: 0, received: 19 }));
+        assert!(!clock.add(RoundTrip { sent: 10, remote: 0, received: 9 }));
+        assert!(clock.add(RoundTrip { sent: 10, remote: 0, received: 20 }));
+        assert!(!clock.add(RoundTrip { sent: 5, remote: 0, received: 19 }));
     }
 
     #[test]
     fn one_slow_answer_does_not_move_it() {
         let mut clock = OffsetEstimator::new(8, 100.0);
         for i in 0..4 {
-            clock.add(Sample { sent: i * S, remote: 7 * S + i * S + 50_000, received: i * S + 100_000 });
+            clock.add(RoundTrip { sent: i * S, remote: 7 * S + i * S + 50_000, received: i * S + 100_000 });
         }
         let before = clock.at(4 * S).unwrap();
         // Half a second on the way back.
-        clock.add(Sample { sent: 4 * S, remote: 11 * S + 50_000, received: 4 * S + S / 2 });
+        clock.add(RoundTrip { sent: 4 * S, remote: 11 * S + 50_000, received: 4 * S + S / 2 });
         let after = clock.at(4 * S + S / 2).unwrap();
         assert_eq!((before.offset, after.offset), ((7 * S).cast_signed(), (7 * S).cast_signed()));
         assert!(after.bound < 300_000, "{after:?}");
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn a_negative_offset_is_negative() {
         let mut clock = OffsetEstimator::new(2, 0.0);
-        clock.add(Sample { sent: 5 * S, remote: 10, received: 5 * S + 20 });
+        clock.add(RoundTrip { sent: 5 * S, remote: 10, received: 5 * S + 20 });
         assert_eq!(clock.at(5 * S).unwrap().offset, -(5 * S).cast_signed());
     }
 
     /// A clock that starts at `offset` and gains `ppm`, read after `there` of a trip of `there + back`.
-    fn trip(offset: i64, ppm: f64, sent: u64, there: u64, back: u64) -> Sample {
+    fn trip(offset: i64, ppm: f64, sent: u64, there: u64, back: u64) -> RoundTrip {
         let read = sent + there;
-        Sample { sent, remote: read.wrapping_add_signed(truth(offset, ppm, read)), received: read + back }
+        RoundTrip { sent, remote: read.wrapping_add_signed(truth(offset, ppm, read)), received: read + back }
     }
 
     fn truth(offset: i64, ppm: f64, local: u64) -> i64 {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use quinn::RecvStream;
 
 use super::connection::End;
-use crate::wire::{self, PREFIX};
+use crate::codec::{self, PREFIX};
 
 /// Bytes asked of a stream at once.
 const READ: usize = 64 << 10;
@@ -48,7 +48,7 @@ impl FrameReader {
                 Announced::Whole(bytes) => return Ok(Some(self.take(bytes))),
                 Announced::Missing(bytes) if self.read(bytes).await? => {}
                 Announced::Missing(_) if self.filled.is_empty() => return Ok(None),
-                Announced::Missing(_) => return Err(wire::WireError::Truncated.into()),
+                Announced::Missing(_) => return Err(codec::CodecError::Truncated.into()),
             }
         }
     }
@@ -66,7 +66,7 @@ impl FrameReader {
         let Some(prefix) = self.buffer[self.filled.clone()].first_chunk() else {
             return Ok(Announced::Missing(PREFIX - come));
         };
-        let bytes = wire::length(*prefix, self.limit)?;
+        let bytes = codec::length(*prefix, self.limit)?;
         Ok(match (PREFIX + bytes).checked_sub(come) {
             None | Some(0) => Announced::Whole(bytes),
             Some(missing) => Announced::Missing(missing),

@@ -13,13 +13,13 @@ use super::frames::FrameReader;
 use super::identity::Role;
 use super::plain::plain;
 use super::refusals::{Blotter, Refusal};
-use crate::wire::WireError;
+use crate::codec::CodecError;
 
 /// A peer that proved who it is and said a proper hello.
 #[derive(Debug)]
 pub struct Peer {
     /// Who it is.
-    pub who: Who,
+    pub who: PeerInfo,
     /// The connection, for a [`Link`](super::Link) and to end it.
     pub connection: Connection,
     /// The stream of the hellos, for a [`Control`](super::Control).
@@ -28,7 +28,7 @@ pub struct Peer {
 
 /// Who is at the other end: name and role are its certificate's.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Who {
+pub struct PeerInfo {
     /// Its name, `controller` for the controller.
     pub name: String,
     /// What it is.
@@ -96,7 +96,7 @@ pub enum End {
     Silent,
     /// The peer broke the protocol.
     #[error("the peer sent {0}")]
-    Protocol(#[from] WireError),
+    Protocol(#[from] CodecError),
     /// The peer ended a stream that lasts as long as the connection.
     #[error("the peer ended its stream")]
     Stream,
@@ -140,7 +140,7 @@ impl Connection {
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for PeerInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.name, self.address)
     }

@@ -9,20 +9,20 @@ use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, End, Streams};
 use super::frames::FrameReader;
-use crate::wire;
+use crate::codec;
 
 /// The control stream of a connection: sends `S`, receives `R`. Its two halves can go separate ways.
 #[derive(Debug)]
 pub struct Control<S, R> {
     /// What goes out.
-    pub outgoing: Outgoing<S>,
+    pub outgoing: ControlSender<S>,
     /// What comes in.
-    pub incoming: Incoming<R>,
+    pub incoming: ControlReceiver<R>,
 }
 
 /// The sending half.
 #[derive(Debug)]
-pub struct Outgoing<S> {
+pub struct ControlSender<S> {
     stream: SendStream,
     limit: usize,
     buffer: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct Outgoing<S> {
 
 /// The receiving half.
 #[derive(Debug)]
-pub struct Incoming<R> {
+pub struct ControlReceiver<R> {
     connection: Connection,
     frames: FrameReader,
     receives: PhantomData<fn() -> R>,
@@ -39,15 +39,15 @@ pub struct Incoming<R> {
 
 impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
     /// Speaks over `streams` of `connection` in frames of at most `limit` bytes either way, which is at most
-    /// [`LARGEST_FRAME`](wire::LARGEST_FRAME).
+    /// [`LARGEST_FRAME`](codec::LARGEST_FRAME).
     #[must_use]
     pub fn new(connection: &Connection, streams: Streams, limit: usize) -> Self {
         let Streams { send, receive } = streams;
         // What controls goes before parcels; on a stream of a lost connection this has no effect.
         let _ = send.set_priority(1);
         Self {
-            outgoing: Outgoing { stream: send, limit, buffer: Vec::new(), sends: PhantomData },
-            incoming: Incoming {
+            outgoing: ControlSender { stream: send, limit, buffer: Vec::new(), sends: PhantomData },
+            incoming: ControlReceiver {
                 connection: connection.clone(),
                 frames: receive.limited(limit),
                 receives: PhantomData,
@@ -57,42 +57,42 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
 
     /// Takes frames of at most `limit` bytes from here on; what it sends may be as long as before.
     #[must_use]
-    pub fn hearing(mut self, limit: usize) -> Self {
+    pub fn receive_limit(mut self, limit: usize) -> Self {
         self.incoming.frames = self.incoming.frames.limited(limit);
         self
     }
 
     /// Speaks of something else from here on, in frames of at most `limit` bytes either way.
     #[must_use]
-    pub fn about<T, U>(self, limit: usize) -> Control<T, U> {
-        let Outgoing { stream, buffer, .. } = self.outgoing;
-        let Incoming { connection, frames, .. } = self.incoming;
+    pub fn retype<T, U>(self, limit: usize) -> Control<T, U> {
+        let ControlSender { stream, buffer, .. } = self.outgoing;
+        let ControlReceiver { connection, frames, .. } = self.incoming;
         Control {
-            outgoing: Outgoing { stream, limit, buffer, sends: PhantomData },
-            incoming: Incoming { connection, frames: frames.limited(limit), receives: PhantomData },
+            outgoing: ControlSender { stream, limit, buffer, sends: PhantomData },
+            incoming: ControlReceiver { connection, frames: frames.limited(limit), receives: PhantomData },
         }
     }
 
-    /// See [`Outgoing::send`].
+    /// See [`ControlSender::send`].
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         self.outgoing.send(frame).await
     }
 
-    /// See [`Incoming::receive`].
+    /// See [`ControlReceiver::receive`].
     pub async fn receive(&mut self) -> Result<R, End> {
         self.incoming.receive().await
     }
 }
 
-impl<S: Serialize> Outgoing<S> {
+impl<S: Serialize> ControlSender<S> {
     /// Sends a frame; waits while the peer does not read. A frame over the limit is an error that leaves the
     /// connection as it was. Do not cancel it: half a frame may be under way.
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
-        wire::encode(frame, self.limit, &mut self.buffer)
+        codec::encode(frame, self.limit, &mut self.buffer)
             .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
         let sent = self.stream.write_all(&self.buffer).await;
         self.buffer.clear();
-        self.buffer.shrink_to(wire::PARCEL_FRAME);
+        self.buffer.shrink_to(codec::PARCEL_FRAME);
         Ok(sent?)
     }
 
@@ -103,12 +103,12 @@ impl<S: Serialize> Outgoing<S> {
     }
 }
 
-impl<R: DeserializeOwned> Incoming<R> {
+impl<R: DeserializeOwned> ControlReceiver<R> {
     /// The next frame. May be cancelled: nothing is lost. A peer that sends what is no frame loses its
     /// connection.
     pub async fn receive(&mut self) -> Result<R, End> {
         let received = match self.frames.next().await {
-            Ok(Some(frame)) => wire::decode(frame).map_err(End::Protocol),
+            Ok(Some(frame)) => codec::decode(frame).map_err(End::Protocol),
             Ok(None) => Err(End::Stream),
             Err(end) => Err(end),
         };

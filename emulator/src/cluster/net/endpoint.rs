@@ -17,7 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::admission::{Admission, Knock};
-use super::connection::{Close, Connection, End, Peer, Who};
+use super::connection::{Close, Connection, End, Peer, PeerInfo};
 use super::hello::{Hello, HelloError};
 use super::identity::{CONTROLLER, Identity, Subject};
 use super::refusals::{Blotter, Refusal, Refusals};
@@ -36,7 +36,7 @@ pub struct Options {
     /// The most handshakes with one source at once: an IPv4 address, or a /64 of IPv6.
     pub per_source: usize,
     /// How long a handshake may take, and then the hellos.
-    pub patience: Duration,
+    pub handshake_timeout: Duration,
     /// A peer that is not heard for this long is gone.
     pub idle: Duration,
     /// How often a quiet connection shows that it lives; well below `idle`.
@@ -56,7 +56,7 @@ impl Default for Options {
             per_name: 8,
             handshakes: 64,
             per_source: 32,
-            patience: Duration::from_secs(5),
+            handshake_timeout: Duration::from_secs(5),
             idle: Duration::from_secs(10),
             keep_alive: Duration::from_secs(2),
             window: 4 << 20,
@@ -184,7 +184,7 @@ impl Transport {
     /// the handshake off, is asked again while there is time.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
         let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
-        let patience = self.gate.options.patience;
+        let patience = self.gate.options.handshake_timeout;
         let late = Instant::now() + patience;
         loop {
             let called = timeout_at(late, self.gate.call(&self.quic, name, address)).await.map_err(|_| {
@@ -288,7 +288,7 @@ impl Gate {
     /// Takes somebody in who connects to us. Who is called off is told, and so knows to call again.
     async fn receive(&self, mut connecting: Connecting, knock: &mut Knock) -> Result<Peer, Refusal> {
         let shaken = tokio::select! {
-            shaken = timeout(self.options.patience, &mut connecting) => shaken,
+            shaken = timeout(self.options.handshake_timeout, &mut connecting) => shaken,
             () = knock.called_off() => {
                 // Whoever is called can always close so early.
                 if let Ok((connection, _)) = connecting.into_0rtt() {
@@ -311,7 +311,7 @@ impl Gate {
 
     /// Looks at who it is, and exchanges hellos.
     async fn greet(&self, connection: Connection) -> Result<Peer, Refusal> {
-        let patience = self.options.patience;
+        let patience = self.options.handshake_timeout;
         let subject = subject(&connection).map_err(Refusal::Handshake)?;
         if !guard(&self.listed).contains(&subject.name) {
             connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
@@ -368,7 +368,7 @@ fn told(connection: &Connection, error: HelloError) -> HelloError {
 
 fn peer(connection: Connection, subject: Subject, streams: super::connection::Streams) -> Peer {
     let address = connection.quic.remote_address();
-    Peer { who: Who { name: subject.name, role: subject.role, address }, connection, streams }
+    Peer { who: PeerInfo { name: subject.name, role: subject.role, address }, connection, streams }
 }
 
 /// Whom the peer's certificate names; it was verified in the handshake.

@@ -20,9 +20,9 @@ use super::connection::{Close, Connection, End};
 use super::counts::{Counts, LinkStats};
 use super::frames::FrameReader;
 use super::sequence::{Seen, Sequence};
+use crate::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use crate::guard::guard;
 use crate::parcel::Parcel;
-use crate::wire::{self, Batch, PARCEL_FRAME, WireError};
 
 /// What links hand to their owner, all through one bounded channel.
 #[derive(Debug)]
@@ -30,12 +30,12 @@ pub struct Arrival {
     /// The number the owner gave the link.
     pub link: usize,
     /// What came.
-    pub what: What,
+    pub event: LinkEvent,
 }
 
 /// What can come over a link.
 #[derive(Debug)]
-pub enum What {
+pub enum LinkEvent {
     /// Parcels, in the order of sending where they came by stream.
     Parcels(Vec<Parcel>),
     /// The link is over; nothing follows.
@@ -193,7 +193,7 @@ impl Shared {
         }
         let mut rest = parcels;
         while !rest.is_empty() {
-            let taken = wire::encode_batch_frame(outbox.batches, rest, &mut outbox.pending);
+            let taken = codec::encode_batch_frame(outbox.batches, rest, &mut outbox.pending);
             assert!(taken > 0, "a frame has room for any parcel");
             outbox.batches += 1;
             rest = &rest[taken..];
@@ -211,7 +211,7 @@ impl Shared {
         let mut rest = parcels;
         while !rest.is_empty() {
             outbox.datagram.clear();
-            let taken = wire::encode_batch(outbox.number, rest, room, &mut outbox.datagram);
+            let taken = codec::encode_batch(outbox.number, rest, room, &mut outbox.datagram);
             if taken == 0 {
                 self.counts.datagram_dropped.fetch_add(rest.len() as u64, Ordering::Relaxed);
                 break;
@@ -260,7 +260,7 @@ where
     shared.end(&end);
     drop(parts);
     // Nobody left to be told: then nobody cares.
-    let _ = deliver.inbox.send(Arrival { link: deliver.link, what: What::Ended(end) }).await;
+    let _ = deliver.inbox.send(Arrival { link: deliver.link, event: LinkEvent::Ended(end) }).await;
 }
 
 /// Writes what waits, all of it at once.
@@ -353,7 +353,7 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     fn batch(&self, frame: &[u8], expected: &mut u64, parcels: &mut Vec<Parcel>) -> Result<(), End> {
         let batch = Batch::open(frame)?;
         if batch.sequence != *expected {
-            return Err(WireError::Sequence { found: batch.sequence, expected: *expected }.into());
+            return Err(CodecError::Sequence { found: batch.sequence, expected: *expected }.into());
         }
         *expected += 1;
         parcels.reserve(batch.about());
@@ -386,6 +386,6 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     async fn deliver(&self, parcels: Vec<Parcel>) {
         self.shared.counts.received.fetch_add(parcels.len() as u64, Ordering::Relaxed);
         // An owner that dropped its inbox wants nothing more; the link lasts until it is dropped too.
-        let _ = self.inbox.send(Arrival { link: self.link, what: What::Parcels(parcels) }).await;
+        let _ = self.inbox.send(Arrival { link: self.link, event: LinkEvent::Parcels(parcels) }).await;
     }
 }

@@ -1,7 +1,7 @@
 //! The first words on a connection: who speaks, and which volary it is.
 //!
 //! The connecting side opens the control stream and speaks first. The version of the protocol is the frame's
-//! own (see [`wire`](mod@crate::wire)); name and role must be those of the certificate.
+//! own (see [`wire`](mod@crate::codec)); name and role must be those of the certificate.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::connection::{End, Streams};
 use super::frames::FrameReader;
 use super::identity::{Role, Subject};
 use super::plain;
-use crate::wire;
+use crate::codec;
 
 /// What each side says first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -99,13 +99,13 @@ impl Hello {
 
     pub(super) async fn say(&self, send: &mut SendStream) -> Result<(), End> {
         let mut bytes = Vec::new();
-        wire::encode(self, MOST, &mut bytes)?;
+        codec::encode(self, MOST, &mut bytes)?;
         Ok(send.write_all(&bytes).await?)
     }
 
     pub(super) async fn hear(send: SendStream, receive: RecvStream) -> Result<(Self, Streams), End> {
         let mut receive = FrameReader::new(receive, MOST);
-        let hello = wire::decode(receive.next().await?.ok_or(End::Stream)?)?;
+        let hello = codec::decode(receive.next().await?.ok_or(End::Stream)?)?;
         Ok((hello, Streams { send, receive }))
     }
 }

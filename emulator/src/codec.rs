@@ -1,0 +1,467 @@
+//! What travels between machines, as bytes: the only file that knows the codec.
+//!
+//! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
+//! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
+//! stream and bare in a datagram. A parcel is its stamp, which always has the same length, and its message as the codec
+//! writes it. Whoever reads bounds the length first, so nothing a peer sends makes it allocate more than a small
+//! multiple of the frame's limit.
+//! Types that are sent must not hold sequences of zero-sized elements: their length would cost no bytes.
+
+use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
+use bincode::enc::write::Writer;
+use bincode::error::{DecodeError, EncodeError};
+use bincode::serde::{decode_from_slice, encode_into_writer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use volary_actors::base::{ActorId, Time};
+use volary_actors::message::Message;
+
+use crate::parcel::Parcel;
+
+/// Version of everything defined here and of the order in which peers speak; both sides must have the same.
+pub const PROTOCOL: u32 = 4;
+/// The most bytes of a frame of parcels, without its length.
+pub const PARCEL_FRAME: usize = 64 << 10;
+/// The most bytes any frame may be configured to have: an experiment with its traces travels in one.
+pub const LARGEST_FRAME: usize = 64 << 20;
+/// Bytes of a frame's length.
+pub const PREFIX: usize = 4;
+
+/// Bytes of most parcels, at least.
+const USUAL_PARCEL: usize = STAMP + 16;
+const VERSION: u8 = PROTOCOL as u8;
+const _: () = assert!(VERSION as u32 == PROTOCOL);
+/// The codec counts what integers take in memory: up to eight times what they take on the wire.
+const SMALL_LIMIT: usize = 8 * PARCEL_FRAME;
+const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
+
+/// Why bytes were not taken for what they should be.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum CodecError {
+    /// Longer than agreed.
+    #[error("a frame of {bytes} bytes where {limit} are the most")]
+    Oversize {
+        /// Its length.
+        bytes: usize,
+        /// The most.
+        limit: usize,
+    },
+    /// It ends before the value does.
+    #[error("a frame that ends early")]
+    Truncated,
+    /// No value looks like this.
+    #[error("a frame that means nothing ({0})")]
+    Garbage(String),
+    /// It goes on after the value.
+    #[error("{0} bytes after the end of a frame's value")]
+    Trailing(usize),
+    /// Another version of volary wrote it.
+    #[error(
+        "a frame of protocol {0}, but this volary speaks {PROTOCOL}: install the same version on all hosts"
+    )]
+    Version(u8),
+    /// A batch out of turn: it came twice, or one before it is missing.
+    #[error("batch {found} where {expected} was due")]
+    Sequence {
+        /// The number it has.
+        found: u64,
+        /// The number it should have.
+        expected: u64,
+    },
+    /// Well formed, but not acceptable to whoever reads it.
+    #[error("a parcel that cannot be: {0}")]
+    Refused(String),
+    /// A value that cannot be sent.
+    #[error("cannot encode: {0}")]
+    Encode(String),
+}
+
+/// Appends `value` as a frame of at most `limit` bytes (and [`LARGEST_FRAME`]); `out` stays as it was on error.
+pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    let start = out.len();
+    out.extend_from_slice(&[0; PREFIX]);
+    out.push(VERSION);
+    let written = append(value, out);
+    let bytes = out.len() - start - PREFIX;
+    let limit = limit.min(LARGEST_FRAME);
+    if let Err(error) = written {
+        out.truncate(start);
+        return Err(error);
+    }
+    if bytes > limit {
+        out.truncate(start);
+        return Err(CodecError::Oversize { bytes, limit });
+    }
+    out[start..start + PREFIX].copy_from_slice(&(bytes as u32).to_le_bytes());
+    Ok(())
+}
+
+/// The length of the frame that a prefix announces.
+pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, CodecError> {
+    let bytes = u32::from_le_bytes(prefix) as usize;
+    let limit = limit.min(LARGEST_FRAME);
+    if bytes > limit { Err(CodecError::Oversize { bytes, limit }) } else { Ok(bytes) }
+}
+
+/// Reads a frame without its length; all of it must be used.
+pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, CodecError> {
+    let rest = versioned(frame)?;
+    let (value, used) = take(rest)?;
+    if used < rest.len() { Err(CodecError::Trailing(rest.len() - used)) } else { Ok(value) }
+}
+
+/// Appends batch `sequence` with as many of `parcels` as fit into `room` bytes; gives how many did. Nothing is
+/// appended where none fits.
+pub fn encode_batch(sequence: u64, parcels: &[Parcel], room: usize, out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.push(VERSION);
+    out.extend_from_slice(&sequence.to_le_bytes());
+    let mut taken = 0;
+    for parcel in parcels {
+        let before = out.len();
+        out.extend_from_slice(&stamp(parcel));
+        // There is no message that the codec does not know, and a vector takes all.
+        write(&parcel.msg, MESSAGE, out).unwrap_or_else(|error| unreachable!("{error}"));
+        if out.len() - start > room {
+            out.truncate(before);
+            break;
+        }
+        taken += 1;
+    }
+    if taken == 0 {
+        out.truncate(start);
+    }
+    taken
+}
+
+/// [`encode_batch`] as a frame of at most [`PARCEL_FRAME`] bytes.
+pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) -> usize {
+    let start = out.len();
+    out.extend_from_slice(&[0; PREFIX]);
+    let taken = encode_batch(sequence, parcels, PARCEL_FRAME, out);
+    let bytes = out.len() - start - PREFIX;
+    out[start..start + PREFIX].copy_from_slice(&(bytes as u32).to_le_bytes());
+    taken
+}
+
+/// A batch of which only the header was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// Its number: counts up from 0 on every link and direction; on streams by batches, in datagrams by parcels.
+    pub sequence: u64,
+    parcels: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Reads the header of a batch.
+    pub fn open(frame: &'a [u8]) -> Result<Self, CodecError> {
+        let rest = versioned(frame)?;
+        let (sequence, parcels) = rest.split_first_chunk::<8>().ok_or(CodecError::Truncated)?;
+        Ok(Self { sequence: u64::from_le_bytes(*sequence), parcels })
+    }
+
+    /// About how many parcels it holds, from their usual size: a capacity to start with.
+    #[must_use]
+    pub fn about(&self) -> usize {
+        self.parcels.len().div_ceil(USUAL_PARCEL)
+    }
+
+    /// Appends its parcels to `into`, all of them or, on error, none. `check` says which parcels can be.
+    pub fn read(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
+        let before = into.len();
+        let read = self.append(check, into);
+        if read.is_err() {
+            into.truncate(before);
+        }
+        read
+    }
+
+    fn append(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
+        let mut rest = self.parcels;
+        while !rest.is_empty() {
+            let (stamp, message) = rest.split_first_chunk().ok_or(CodecError::Truncated)?;
+            let (msg, used) = decode_from_slice(message, MESSAGE).map_err(broken)?;
+            let parcel = stamped(stamp, msg)?;
+            if !check(&parcel) {
+                return Err(CodecError::Refused(format!("{parcel:?}")));
+            }
+            into.push(parcel);
+            rest = &message[used..];
+        }
+        Ok(())
+    }
+}
+
+/// A message holds no sequence, so nothing in it needs a limit. Integers of one length make a parcel a third longer
+/// than short ones would, and take a quarter of the codec's time less.
+const MESSAGE: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
+
+/// Bytes of a parcel without its message.
+const STAMP: usize = 29;
+
+/// A parcel without its message: sent, due, from, count, to, returned, all little endian.
+#[inline]
+fn stamp(parcel: &Parcel) -> [u8; STAMP] {
+    let mut bytes = [0; STAMP];
+    bytes[..8].copy_from_slice(&parcel.sent.0.to_le_bytes());
+    bytes[8..16].copy_from_slice(&parcel.due.0.to_le_bytes());
+    bytes[16..20].copy_from_slice(&parcel.from.0.to_le_bytes());
+    bytes[20..24].copy_from_slice(&parcel.count.to_le_bytes());
+    bytes[24..28].copy_from_slice(&parcel.to.0.to_le_bytes());
+    bytes[28] = u8::from(parcel.returned);
+    bytes
+}
+
+/// The parcel with this stamp.
+#[inline]
+fn stamped(bytes: &[u8; STAMP], msg: Message) -> Result<Parcel, CodecError> {
+    let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    let short = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
+    let returned = match bytes[28] {
+        0 => false,
+        1 => true,
+        other => return Err(CodecError::Garbage(format!("neither sent nor returned: {other}"))),
+    };
+    let (sent, due) = (Time(long(0)), Time(long(8)));
+    Ok(Parcel {
+        sent,
+        due,
+        from: ActorId(short(16)),
+        count: short(20),
+        to: ActorId(short(24)),
+        msg,
+        returned,
+    })
+}
+
+fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {
+    match frame.split_first() {
+        Some((&VERSION, rest)) => Ok(rest),
+        Some((&other, _)) => Err(CodecError::Version(other)),
+        None => Err(CodecError::Truncated),
+    }
+}
+
+/// Reads a bare value from the start of `bytes`; gives how many it took.
+pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
+    let taken = if bytes.len() <= PARCEL_FRAME {
+        decode_from_slice(bytes, standard().with_limit::<SMALL_LIMIT>())
+    } else {
+        decode_from_slice(bytes, standard().with_limit::<LARGE_LIMIT>())
+    };
+    taken.map_err(broken)
+}
+
+/// Appends a bare value.
+pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    write(value, standard(), out)
+}
+
+#[inline]
+fn write<T: Serialize>(value: &T, config: impl Config, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    encode_into_writer(value, Tail(out), config).map_err(|error| CodecError::Encode(error.to_string()))
+}
+
+fn broken(error: DecodeError) -> CodecError {
+    if let DecodeError::UnexpectedEnd { .. } = error {
+        CodecError::Truncated
+    } else {
+        CodecError::Garbage(error.to_string())
+    }
+}
+
+/// The end of a vector, as the codec's writer.
+struct Tail<'a>(&'a mut Vec<u8>);
+
+impl Writer for Tail<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use serde::{Deserialize, Serialize};
+    use volary_actors::base::{ActorId, JobId, Time};
+    use volary_actors::message::{Job, Launch, Message, Probe, Row, Tasks};
+
+    use super::*;
+
+    #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+    enum Frame {
+        Ping,
+        Bundle { name: String, files: Vec<(String, Vec<u8>)>, numbers: Vec<u64>, share: f64 },
+    }
+
+    fn frames() -> impl Strategy<Value = Frame> {
+        let files = vec((".{0,20}", vec(any::<u8>(), 0..300)), 0..5);
+        let bundle = (".{0,40}", files, vec(any::<u64>(), 0..200), -1e9..1e9_f64);
+        prop_oneof![
+            Just(Frame::Ping),
+            bundle.prop_map(|(name, files, numbers, share)| Frame::Bundle { name, files, numbers, share }),
+        ]
+    }
+
+    fn messages() -> impl Strategy<Value = Message> {
+        (0..4, any::<[u32; 4]>(), any::<[u16; 2]>()).prop_map(|(kind, [a, b, c, d], [len, turn])| {
+            let row = Row { job: JobId(a), base: b, len, turn, width: len ^ turn, attempt: c };
+            match kind {
+                0 => Job::Submit { job: JobId(a), round: b }.into(),
+                1 => Launch::Drop(Tasks { job: JobId(a), base: b, len: c, below: d }).into(),
+                2 => Probe::Grant { row, group: d }.into(),
+                _ => Probe::Length { task: JobId(a).task(b), length: c.cast_signed() }.into(),
+            }
+        })
+    }
+
+    fn parcels() -> impl Strategy<Value = Parcel> {
+        (any::<[u64; 2]>(), any::<[u32; 3]>(), messages(), any::<bool>()).prop_map(
+            |([sent, due], [from, count, to], msg, returned)| {
+                let (sent, due, from, to) = (Time(sent), Time(due), ActorId(from), ActorId(to));
+                Parcel { sent, due, from, count, to, msg, returned }
+            },
+        )
+    }
+
+    /// Everything of a frame without its length.
+    fn body(bytes: &[u8]) -> &[u8] {
+        let prefix = *bytes.first_chunk().unwrap();
+        assert_eq!(length(prefix, LARGEST_FRAME), Ok(bytes.len() - PREFIX));
+        &bytes[PREFIX..]
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_back_and_no_other_length_does(frame in frames(), cut in any::<prop::sample::Index>()) {
+            let mut bytes = vec![7];
+            encode(&frame, LARGEST_FRAME, &mut bytes).unwrap();
+            prop_assert_eq!(bytes[0], 7);
+            let body = body(&bytes[1..]);
+            prop_assert_eq!(decode::<Frame>(body), Ok(frame));
+            let cut = cut.index(body.len());
+            prop_assert_eq!(decode::<Frame>(&body[..cut]), Err(CodecError::Truncated));
+            prop_assert_eq!(decode::<Frame>(&[body, &[0, 0]].concat()), Err(CodecError::Trailing(2)));
+        }
+
+        #[test]
+        fn batches_come_back_in_order(parcels in vec(parcels(), 1..3000), sequence in any::<u64>()) {
+            let (mut bytes, mut back, mut rest, mut number) = (Vec::new(), Vec::new(), &parcels[..], sequence);
+            while !rest.is_empty() {
+                bytes.clear();
+                let taken = encode_batch_frame(number, rest, &mut bytes);
+                prop_assert!(taken > 0 && bytes.len() <= PREFIX + PARCEL_FRAME);
+                let batch = Batch::open(body(&bytes)).unwrap();
+                prop_assert_eq!(batch.sequence, number);
+                batch.read(|_| true, &mut back).unwrap();
+                rest = &rest[taken..];
+                number = number.wrapping_add(1);
+            }
+            prop_assert_eq!(back, parcels);
+        }
+
+        /// Whatever comes in is a value or an error, never a panic; and what is refused leaves nothing behind.
+        #[test]
+        fn garbage_is_refused(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
+            if let (true, Some(first)) = (versioned, bytes.first_mut()) {
+                *first = PROTOCOL as u8;
+            }
+            let _ = decode::<Frame>(&bytes);
+            let mut into = Vec::new();
+            if Batch::open(&bytes).and_then(|batch| batch.read(|_| true, &mut into)).is_err() {
+                prop_assert!(into.is_empty());
+            }
+        }
+
+        /// The smallest datagrams that QUIC allows hold any parcel.
+        #[test]
+        fn a_parcel_fits_into_any_datagram(parcel in parcels()) {
+            let mut bytes = Vec::new();
+            prop_assert_eq!(encode_batch(u64::MAX, &[parcel; 20], 1100, &mut bytes).min(15), 15);
+            prop_assert!(bytes.len() <= 1100);
+        }
+    }
+
+    #[test]
+    fn limits_hold_on_both_sides() {
+        let frame =
+            Frame::Bundle { name: "x".repeat(1000), files: Vec::new(), numbers: Vec::new(), share: 0.0 };
+        let mut bytes = b"kept".to_vec();
+        assert!(matches!(
+            encode(&frame, 100, &mut bytes),
+            Err(CodecError::Oversize { bytes: 1.., limit: 100 })
+        ));
+        assert_eq!(bytes, b"kept");
+        assert_eq!(length(100_u32.to_le_bytes(), 100), Ok(100));
+        assert_eq!(length(101_u32.to_le_bytes(), 100), Err(CodecError::Oversize { bytes: 101, limit: 100 }));
+        assert!(length([255; PREFIX], usize::MAX).is_err(), "no limit is above the largest");
+    }
+
+    /// The length of a string is believed only up to the limit of a small frame.
+    #[test]
+    fn an_announced_length_is_not_believed() {
+        let huge = [&[VERSION, 1, 253][..], &(1_u64 << 40).to_le_bytes(), b"abc"].concat();
+        assert!(matches!(decode::<Frame>(&huge), Err(CodecError::Garbage(_))));
+        let many = [&[VERSION, 253][..], &u64::MAX.to_le_bytes()].concat();
+        assert_eq!(decode::<Vec<u64>>(&many), Err(CodecError::Truncated));
+    }
+
+    #[test]
+    fn other_versions_and_impossible_parcels_are_refused() {
+        let mut bytes = Vec::new();
+        let parcel = Parcel {
+            sent: Time(1),
+            due: Time(2),
+            from: ActorId(3),
+            count: 4,
+            to: ActorId(5),
+            msg: Job::Finished { job: JobId(6) }.into(),
+            returned: false,
+        };
+        assert_eq!(encode_batch(9, &[parcel, parcel], 1000, &mut bytes), 2);
+        let read = |check: fn(&Parcel) -> bool| {
+            let mut into = vec![parcel];
+            let read = Batch::open(&bytes).unwrap().read(check, &mut into);
+            (read, into.len())
+        };
+        assert_eq!(read(|parcel| parcel.to.0 < 6), (Ok(()), 3));
+        assert!(
+            matches!(read(|parcel| parcel.to.0 < 5), (Err(CodecError::Refused(why)), 1) if why.contains("ActorId(5)"))
+        );
+        assert_eq!(Batch::open(&[]).unwrap_err(), CodecError::Truncated);
+        assert_eq!(Batch::open(&[VERSION, 0, 0]).unwrap_err(), CodecError::Truncated);
+        bytes[0] = VERSION + 1;
+        let error = Batch::open(&bytes).unwrap_err();
+        assert_eq!(error, CodecError::Version(VERSION + 1));
+        assert!(error.to_string().contains("install the same version"));
+        assert_eq!(encode_batch(9, &[parcel], 10, &mut bytes), 0, "no room for a parcel");
+    }
+
+    /// The bytes themselves: a change here is a change of [`PROTOCOL`].
+    #[test]
+    fn the_layout_is_pinned() {
+        let mut bytes = Vec::new();
+        let parcel = Parcel {
+            sent: Time(300),
+            due: Time(301),
+            from: ActorId(7),
+            count: 8,
+            to: ActorId(9),
+            msg: Probe::Reserve { job: JobId(1), group: 0, count: 2, repair: false }.into(),
+            returned: true,
+        };
+        assert_eq!(encode_batch_frame(5, &[parcel], &mut bytes), 1);
+        let expected = [
+            &[59, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0][..], // length, version, sequence
+            &[44, 1, 0, 0, 0, 0, 0, 0, 45, 1, 0, 0, 0, 0, 0, 0], // sent, due
+            &[7, 0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 0, 1],      // from, count, to, returned
+            &[3, 0, 0, 0, 0, 0, 0, 0],                     // probe, reserve
+            &[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0],      // job, group, count, repair
+        ];
+        assert_eq!(bytes, expected.concat());
+    }
+}
