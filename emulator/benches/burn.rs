@@ -1,7 +1,6 @@
 //! What a degraded core achieves beside what was asked, and beside a core that nobody disturbs.
 //!
-//! `cargo bench --bench burn [-- hash | memory | cache | quota]`, ten seconds each; without a word the three kernels,
-//! degraded by threads. `quota` is the first of them degraded by control groups, where that is allowed. A copy without
+//! `cargo bench --bench burn [-- hash | memory | cache]`, ten seconds each; without a word the three kernels. A copy without
 //! end runs on each of two cores. One of them is degraded by each σ in slots of each length, a second of slots one
 //! after the other; the other is left alone. `all` is the slowdown over all slots of a kind, from which `off` tells
 //! how far it is from the one asked for; the rest is of single slots.
@@ -10,7 +9,7 @@
 
 use std::time::{Duration, Instant};
 
-use volary::burn::{Burners, CoreReading, Degrade, Kernel, Setup, Slot, SlotReading, free_cpus};
+use volary::burn::{Burners, CoreReading, Kernel, Setup, Slot, SlotReading, free_cpus};
 
 /// Slots of one kind last so long in all.
 const EACH: Duration = Duration::from_secs(1);
@@ -36,9 +35,9 @@ fn slots(start: Instant) -> (Vec<Slot>, Instant) {
     (slots, from)
 }
 
-fn measure(kernel: Kernel, degrade: Degrade) -> Vec<CoreReading> {
+fn measure(kernel: Kernel) -> Vec<CoreReading> {
     let cpus: Vec<_> = free_cpus().into_iter().take(2).collect();
-    let setup = Setup { kernel, degrade, cpus };
+    let setup = Setup { kernel, cpus };
     let burners = Burners::start(setup, Box::new(|_, _| ())).unwrap_or_else(|error| panic!("{error}"));
     (0..burners.cores()).for_each(|core| burners.run(core, 0, Duration::from_secs(3600)));
     let (slots, end) = slots(Instant::now() + Duration::from_millis(100));
@@ -69,13 +68,10 @@ fn line(name: &str, asked: f64, length: &str, readings: &[SlotReading]) {
 
 fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    let wanted = |name: &str, always: bool| asked.iter().any(|a| a == name) || (always && asked.is_empty());
+    let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
     println!("        asked    slot slots     all      off     min      p5     p50     p95     max");
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| wanted(kernel.name(), true)) {
-        table(kernel.name(), &measure(kernel, Degrade::Threads));
-    }
-    if wanted("quota", false) {
-        table("quota", &measure(Kernel::Hash, Degrade::Quota));
+    for kernel in Kernel::ALL.into_iter().filter(|kernel| wanted(kernel.name())) {
+        table(kernel.name(), &measure(kernel));
     }
 }
 

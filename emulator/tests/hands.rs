@@ -281,8 +281,11 @@ fn too_few_cpus_are_refused_with_what_to_do() {
         let (_, err) = expect(folder.path(), &spawn, 2);
         assert!(err.contains("agents on one machine need CPUs of their own"), "{err}");
     }
-    let (_, err) = expect(folder.path(), &["run", "e.toml", "--set", "run.real.kernel=sha1"], 2);
-    assert!(err.contains("sha1") && err.contains("hash"), "{err}");
+    for (key, value, known) in [("kernel", "sha1", "hash"), ("degrade", "quota", "threads")] {
+        let set = format!("run.real.{key}={value}");
+        let (_, err) = expect(folder.path(), &["run", "e.toml", "--set", &set], 2);
+        assert!(err.contains(value) && err.contains(known), "{err}");
+    }
     let agent = |cpus| ["agent", "--listen", "127.0.0.1:0", "--identity", ".", "--cpus", cpus];
     for (cpus, words) in
         [("2-1", "is no CPU"), ("x", "is no CPU"), ("65535", "none that this process may use")]

@@ -14,8 +14,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::binary::lines;
-use volary::burn::Degrade;
-
 use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
 
 /// Slots of all kinds.
@@ -64,31 +62,9 @@ fn processes(folder: &Path) -> BTreeSet<u32> {
         let zombie = fs::read_to_string(file("status")).is_ok_and(|status| status.contains("State:\tZ"));
         let here = fs::read_link(file("cwd")).is_ok_and(|cwd| cwd == folder);
         let words = String::from_utf8_lossy(&words);
-        // Whoever guards a control group knows the folder not.
-        let guards = words.contains("guard\0") && words.contains("/volary-");
-        !zombie && (here || guards || words.contains(&*folder.to_string_lossy()))
+        !zombie && (here || words.contains(&*folder.to_string_lossy()))
     };
     numbers.filter(ours).collect()
-}
-
-/// Control groups that volary made, down to where it makes them.
-fn cgroups() -> BTreeSet<PathBuf> {
-    let below = |folders: &[PathBuf]| -> Vec<PathBuf> {
-        let entries =
-            folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flat_map(Iterator::flatten);
-        entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect()
-    };
-    let mut found = BTreeSet::new();
-    let mut level = vec![PathBuf::from("/sys/fs/cgroup")];
-    // As deep as systemd puts scopes, and then some.
-    for _ in 0..12 {
-        level = below(&level);
-        let ours = |path: &&PathBuf| {
-            path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("volary"))
-        };
-        found.extend(level.iter().filter(ours).cloned());
-    }
-    found
 }
 
 /// Waits until something is so; `now` says how it is.
@@ -134,7 +110,6 @@ fn injected(cluster: &Cluster, host: &str) -> [usize; 2] {
 fn nobody_leaves_anything_behind() {
     let rounds = std::env::var("VOLARY_KILLS").map_or(6, |rounds| rounds.parse().unwrap());
     let mut draws = Draws(1);
-    let groups = cgroups();
     let mut cluster = Cluster::start(&[]);
     fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
     fs::write(cluster.path().join("long.toml"), LONG.replace("inputs = true", "")).unwrap();
@@ -142,9 +117,6 @@ fn nobody_leaves_anything_behind() {
     let burns = LONG
         .replace("nodes = 12", "nodes = 3")
         .replace("[run.record]\ninputs = true", "[run.real]\nkernel = \"hash\"");
-    // By quota where this process may set it, which leaves most to be cleared away.
-    let quota = Degrade::Quota.check().is_ok();
-    let burns = if quota { burns.replace("\"hash\"", "\"hash\"\ndegrade = \"quota\"") } else { burns };
     fs::write(cluster.path().join("burns.toml"), burns).unwrap();
     fs::write(cluster.path().join("e.toml"), EXPERIMENT).unwrap();
     let folder = cluster.path().canonicalize().unwrap();
@@ -194,8 +166,6 @@ fn nobody_leaves_anything_behind() {
         let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
         until("processes are left", || same(processes(&folder), &agents));
         until("agents are not as they were", || same(footprints(&cluster), &calm));
-        // Others who are here may clear theirs away meanwhile.
-        until("control groups are left", || same(&cgroups() - &groups, &BTreeSet::new()));
     }
     // Everybody who lives serves the next run, and nothing is injected into that.
     let (status, said) = finish(cluster.run("e.toml", "last"));

@@ -1,6 +1,6 @@
 //! The thread that works: chunk by chunk, so that it notices within one that its copy is gone.
 //!
-//! Without a copy it works for nothing, unless its CPU's time is rationed. A CPU that comes and goes is slower than one
+//! Without a copy it works for nothing. A CPU that comes and goes is slower than one
 //! that stays: its clock has to rise again, its caches to fill, and a hypervisor that took it away is in no hurry to
 //! give it back. So a core would be the slower the less there is to do, by up to a sixth. Who wakes up on that CPU
 //! gets it at once all the same; only others of the lowest priority, such as burners of another process, share it.
@@ -8,8 +8,6 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
-
-use rustix::thread::{Pid, gettid};
 
 use super::calibrate::{Calibration, Pace, calibrate};
 use super::cpu::{CpuId, yield_to_all};
@@ -26,18 +24,16 @@ const AWAKE: u64 = 1000;
 pub(super) struct Burner {
     pub(super) desk: Arc<Desk>,
     pub(super) kernel: Kernel,
-    /// Whether to keep the CPU awake without a copy; not if its time is rationed.
-    pub(super) awake: bool,
     pub(super) cpu: CpuId,
     pub(super) calibration: Calibration,
 }
 
 impl Burner {
-    /// Waits until `start` closes, calibrates, tells the pace and who it is, and burns until it is told to stop.
+    /// Waits until `start` closes, calibrates, tells the pace and burns until it is told to stop.
     pub(super) fn run(
         self,
         start: &Receiver<()>,
-        tell: &Sender<Result<(Pace, Pid), BurnError>>,
+        tell: &Sender<Result<Pace, BurnError>>,
         finished: &dyn Fn(u64),
     ) {
         let mut load = Load::new(self.kernel);
@@ -51,7 +47,7 @@ impl Burner {
             }
         };
         // Nobody listens any more if another core could not be had; then there is a stop.
-        let _ = tell.send(Ok((pace, gettid())));
+        let _ = tell.send(Ok(pace));
         self.burn(&mut load, pace, finished);
     }
 
@@ -70,11 +66,7 @@ impl Burner {
         let mut nothing = Load::new(Kernel::Hash);
         while !desk.is_stopped() {
             let Some((mut copy, ticket)) = desk.take() else {
-                if self.awake {
-                    nothing.burn(AWAKE);
-                } else {
-                    std::thread::park();
-                }
+                nothing.burn(AWAKE);
                 continue;
             };
             while !desk.is_stopped() {

@@ -1,5 +1,5 @@
 //! The thread that interferes: it occupies its CPU as [`steer`] says while a slot lasts and a copy is there, and keeps
-//! the ledger. Where quota does the slowing down, it sets that at the edges of slots and does not compete.
+//! the ledger.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -10,7 +10,6 @@ use super::calibrate::Pace;
 use super::cpu::thread_time;
 use super::desk::{Desk, Sample};
 use super::ledger::{Ledger, Stretch};
-use super::quota::Group;
 use super::{Slot, steer};
 
 /// Some 37 times the weight of a burner, a tenth of anything else's: it wins against the one and loses to the other.
@@ -31,16 +30,13 @@ pub(super) struct Competitor {
     pace: Pace,
     timeline: Timeline,
     ledger: Ledger,
-    /// Whose quota to set, if that is the means; and what it is set to.
-    group: Option<Group>,
-    set: f64,
     gain: Gain,
 }
 
 impl Competitor {
-    pub(super) fn new(desk: Arc<Desk>, pace: Pace, group: Option<Group>) -> Self {
+    pub(super) fn new(desk: Arc<Desk>, pace: Pace) -> Self {
         let timeline = Timeline::healthy(desk.now());
-        Self { desk, pace, timeline, ledger: Ledger::default(), group, set: 1.0, gain: Gain::default() }
+        Self { desk, pace, timeline, ledger: Ledger::default(), gain: Gain::default() }
     }
 
     /// Competes until it is told to stop.
@@ -96,14 +92,6 @@ impl Competitor {
     /// One step: occupies the CPU if it should, then sleeps.
     fn compete(&mut self, now: u64) {
         let Stretch { until, slowdown, .. } = self.timeline.current;
-        if let Some(group) = &self.group {
-            if self.set != slowdown {
-                // If the system refuses it now, the readings will show it.
-                let _ = group.slow(slowdown);
-                self.set = slowdown;
-            }
-            return self.sleep(until);
-        }
         if slowdown <= 1.0 || (!self.desk.is_busy() && self.desk.watch()) {
             return self.sleep(until);
         }

@@ -20,8 +20,7 @@
 //!   was done. Burners publish through atomics and never take a lock.
 //!
 //! No thread outlives its process, and affinity, policy and nice belong to a thread: when a process dies, however it
-//! does, nothing of this stays behind. Control groups, the other means ([`Degrade::Quota`]), do, and are guarded. Linux
-//! only, as the rest of real time is.
+//! does, nothing of this stays behind. Linux only, as the rest of real time is.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -33,7 +32,6 @@
 //! | `competitor` | the thread that interferes |
 //! | [`steer`] | how much it interferes, as arithmetic |
 //! | `ledger` | what came of it |
-//! | `quota` | control groups, in place of competitors that compete |
 
 mod burner;
 mod calibrate;
@@ -42,7 +40,6 @@ mod cpu;
 mod desk;
 pub mod kernel;
 mod ledger;
-mod quota;
 pub mod steer;
 
 #[cfg(test)]
@@ -55,9 +52,6 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 pub use cpu::{CpuId, free_cpus};
 pub use kernel::Kernel;
 pub use ledger::{CoreReading, SlotReading};
@@ -66,29 +60,14 @@ use burner::Burner;
 use calibrate::{Calibration, Pace};
 use competitor::{Account, Competitor};
 use desk::{Desk, Sample};
-use quota::Groups;
 
 /// What to burn, and where.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// What copies do.
     pub kernel: Kernel,
-    /// What slows cores down.
-    pub degrade: Degrade,
     /// The CPU of each core; no CPU twice.
     pub cpus: Vec<CpuId>,
-}
-
-/// What slows cores down.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Degrade {
-    /// A competing thread on the same CPU. Needs no privileges.
-    #[default]
-    Threads,
-    /// CPU quota of control groups, where the process may set it. Coarse: for slots of 100 ms or more. The quota holds
-    /// whether there is a copy or not, so cores are not kept awake between copies, and are the slower for it.
-    Quota,
 }
 
 /// A time in which a core is degraded, on the monotonic clock.
@@ -136,14 +115,6 @@ pub enum BurnError {
         /// Why it failed.
         source: io::Error,
     },
-    /// Quota cannot be set.
-    #[error(
-        "CPU quota cannot be set here ({why}); run as root or in a group of your own (systemd-run --scope --property=Delegate=yes …), or degrade by threads"
-    )]
-    NoQuota {
-        /// What is missing or refused.
-        why: String,
-    },
     /// A CPU is too busy to be measured.
     #[error(
         "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate by; stop what else runs on it, or name another"
@@ -170,8 +141,6 @@ fn failed(doing: &'static str, cpu: CpuId) -> impl FnOnce(io::Error) -> BurnErro
 pub struct Burners {
     cores: Vec<Core>,
     origin: Instant,
-    /// Goes last, when the threads are gone.
-    groups: Option<Groups>,
 }
 
 impl fmt::Debug for Burners {
@@ -187,28 +156,6 @@ struct Core {
     cpu: CpuId,
     burner: Option<JoinHandle<Option<()>>>,
     competitor: Option<JoinHandle<Option<Account>>>,
-}
-
-impl fmt::Display for Degrade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-            Self::Quota => "quota",
-        })
-    }
-}
-
-impl Degrade {
-    /// Whether this process may slow cores down so.
-    ///
-    /// # Errors
-    /// Why not, and what to do.
-    pub fn check(self) -> Result<(), BurnError> {
-        match self {
-            Self::Threads => Ok(()),
-            Self::Quota => Groups::make(&[]).map(drop),
-        }
-    }
 }
 
 impl Burners {
@@ -227,19 +174,14 @@ impl Burners {
         let finished: Arc<Finished> = Arc::new(finished);
         let origin = Instant::now();
         // Whatever goes wrong from here on, dropping this ends the threads that are there.
-        let groups = match setup.degrade {
-            Degrade::Threads => None,
-            Degrade::Quota => Some(Groups::make(&setup.cpus)?),
-        };
-        let mut burners = Self { cores: Vec::new(), origin, groups };
+        let mut burners = Self { cores: Vec::new(), origin };
         let mut starts = Vec::new();
         let mut paces = Vec::new();
         for (number, &cpu) in setup.cpus.iter().enumerate() {
             let desk = Arc::new(Desk::new(origin));
             let (start, started) = channel();
             let (tell, told) = channel();
-            let awake = setup.degrade == Degrade::Threads;
-            let burner = Burner { desk: Arc::clone(&desk), kernel: setup.kernel, awake, cpu, calibration };
+            let burner = Burner { desk: Arc::clone(&desk), kernel: setup.kernel, cpu, calibration };
             let finished = Arc::clone(&finished);
             let work = move || burner.run(&started, &tell, &|ticket| finished(number, ticket));
             let burner = cpu::spawn(format!("burn-{cpu}"), cpu, None, work)?;
@@ -258,12 +200,8 @@ impl Burners {
         for (number, told) in paces.iter().enumerate() {
             let core = &mut burners.cores[number];
             let gone = |gone| failed("calibrate", core.cpu)(io::Error::other(gone));
-            let (pace, thread) = told.recv().map_err(gone)??;
-            core.pace = pace;
-            let group = burners.groups.as_ref().map(|groups| groups.get(number).clone());
-            let enrolled = group.iter().try_for_each(|group| group.enrol(thread));
-            enrolled.map_err(|refused| BurnError::NoQuota { why: refused.to_string() })?;
-            let competitor = Competitor::new(Arc::clone(&core.desk), core.pace, group);
+            core.pace = told.recv().map_err(gone)??;
+            let competitor = Competitor::new(Arc::clone(&core.desk), core.pace);
             let work = move || competitor.run();
             let thread = cpu::spawn(format!("rival-{}", core.cpu), core.cpu, Some(competitor::NICE), work)?;
             core.desk.competitor_is(thread.thread().clone());
@@ -294,9 +232,6 @@ impl Burners {
     pub fn run(&self, core: usize, ticket: u64, work: Duration) {
         let core = &self.cores[core];
         core.desk.begin(ticket, core.pace.rounds(work));
-        if let Some(burner) = &core.burner {
-            burner.thread().unpark();
-        }
     }
 
     /// Ends a copy, and says what was left of its work, to the chunk. The thread takes notice within a chunk, and
@@ -360,7 +295,6 @@ impl Burners {
     fn stop(&self) {
         for core in &self.cores {
             core.desk.stop();
-            core.burner.iter().for_each(|thread| thread.thread().unpark());
         }
     }
 }

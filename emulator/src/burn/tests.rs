@@ -1,9 +1,6 @@
 //! Threads that really burn. Nothing here depends on how fast they are: the benchmark measures that.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +18,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 fn burners(cpus: &[CpuId]) -> (Burners, Receiver<(usize, u64)>) {
     let (tell, told) = channel();
-    let setup = Setup { kernel: Kernel::Hash, degrade: Degrade::Threads, cpus: cpus.to_vec() };
+    let setup = Setup { kernel: Kernel::Hash, cpus: cpus.to_vec() };
     let finished = Box::new(move |core, ticket| tell.send((core, ticket)).unwrap_or_default());
     (Burners::calibrated(&setup, BRIEF, finished).unwrap(), told)
 }
@@ -234,7 +231,7 @@ fn a_slot_goes_on_when_it_is_planned_again() {
 fn cpus_are_checked() {
     let start = |cpus: &[u16]| {
         let cpus = cpus.iter().map(|&cpu| CpuId(cpu)).collect();
-        let setup = Setup { kernel: Kernel::Hash, degrade: Degrade::Threads, cpus };
+        let setup = Setup { kernel: Kernel::Hash, cpus };
         Burners::start(setup, Box::new(|_, _| ())).unwrap_err().to_string()
     };
     let free = free_cpus()[0].0;
@@ -242,78 +239,11 @@ fn cpus_are_checked() {
     assert!(start(&[1023]).contains("CPU 1023 is not among those that this process may use"));
 }
 
-/// Where the system allows it, quota is set, read back, and gone with the burners; else the error says what to do.
-#[test]
-fn quota_is_set_and_goes() {
-    let setup = Setup { kernel: Kernel::Hash, degrade: Degrade::Quota, cpus: free_cpus()[..1].to_vec() };
-    let burners = match Burners::calibrated(&setup, BRIEF, Box::new(|_, _| ())) {
-        Ok(burners) => burners,
-        Err(refused) => return assert!(refused.to_string().contains("or degrade by threads"), "{refused}"),
-    };
-    let status = |file: &str| fs::read_to_string(burners.groups.as_ref().unwrap().get(0).path().join(file));
-    burners.run(0, 1, LONG);
-    let now = Instant::now();
-    degrade(&burners, vec![Slot { from: now, until: now + LONG, slowdown: 4.0 }]);
-    let set = || status("cpu.max").or_else(|_| status("cpu.cfs_quota_us")).unwrap();
-    while !set().starts_with("2500") {
-        thread::sleep(Duration::from_millis(1));
-    }
-    degrade(&burners, Vec::new());
-    while set().starts_with("2500") {
-        thread::sleep(Duration::from_millis(1));
-    }
-    let path = burners.groups.as_ref().unwrap().get(0).path().to_owned();
-    assert!(path.exists());
-    let [reading] = &burners.end()[..] else { panic!() };
-    assert_eq!(asked(&reading.slots), [1.0, 4.0, 1.0], "{reading:?}");
-    assert!(!path.exists(), "{reading:?}");
-}
-
-/// What the test below kills: burns, degraded, until then.
-#[test]
-#[ignore = "a process for another test to kill"]
-#[expect(clippy::print_stdout, reason = "it speaks to the test that started it")]
-fn a_process_to_kill() {
-    let cpus = free_cpus()[..1].to_vec();
-    let start = |degrade| {
-        let setup = Setup { kernel: Kernel::Hash, degrade, cpus: cpus.clone() };
-        Burners::calibrated(&setup, BRIEF, Box::new(|_, _| ()))
-    };
-    // Where there is no quota, there is nothing that could stay.
-    let burners = start(Degrade::Quota).or_else(|_| start(Degrade::Threads)).unwrap();
-    let group = burners.groups.as_ref().map(|groups| groups.get(0).path().display().to_string());
-    let now = Instant::now();
-    burners.run(0, 1, LONG);
-    burners.degrade(0, vec![Slot { from: now, until: now + LONG, slowdown: 2.0 }]);
-    println!("group {}", group.unwrap_or_default());
-    thread::sleep(LONG);
-}
-
-/// However a process dies and whatever it was doing, its groups go with it.
-#[test]
-fn nothing_stays_behind_a_killed_process() {
-    for wait in [0, 1, 3, 10, 30] {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "burn::tests::a_process_to_kill", "--ignored", "--nocapture"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let said = lines.find_map(|line| line.split_once("group ").map(|(_, path)| path.to_owned())).unwrap();
-        thread::sleep(Duration::from_millis(wait));
-        child.kill().unwrap();
-        assert!(!child.wait().unwrap().success());
-        while !said.is_empty() && Path::new(&said).exists() {
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 /// Whoever is told of a copy may fail: it is not swallowed, and nothing hangs.
 #[test]
 #[should_panic(expected = "told")]
 fn a_panic_is_passed_on() {
-    let setup = Setup { kernel: Kernel::Hash, degrade: Degrade::Threads, cpus: free_cpus()[..1].to_vec() };
+    let setup = Setup { kernel: Kernel::Hash, cpus: free_cpus()[..1].to_vec() };
     // Without a trace: at the lowest priority that takes long.
     let told: Finished = Box::new(|_, _| std::panic::resume_unwind(Box::new("told")));
     let burners = Burners::calibrated(&setup, BRIEF, told).unwrap();

@@ -12,7 +12,7 @@ use crate::results::CoreRow;
 pub struct RealWork {
     /// What copies did with their cores: `hash`, `memory` or `cache`.
     pub kernel: String,
-    /// What slowed cores down: `threads` or `quota`.
+    /// What slowed cores down: `threads`.
     pub degrade: String,
     /// The cores, by number.
     pub cores: Vec<RealCore>,

@@ -5,12 +5,14 @@ use volary_actors::base::Span;
 use super::file::RunSection;
 use super::plan::Resolved;
 use super::policy::PolicyEntry;
-use crate::burn::Degrade;
 use crate::number;
 use crate::workload::WorkloadSpec;
 
 /// So many times the mean of tasks is longer than most stragglers.
 const LONG: f64 = 10.0;
+
+/// Slots of interference that real cores can still follow, in real time.
+const SHORTEST_SLOT: Span = Span::from_millis(10);
 
 /// What to say of a policy in this world: one that looks at copies after they have ended does nothing.
 pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
@@ -27,18 +29,14 @@ pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String>
 
 /// What to say of slots in which real cores are to be slow: too short ones for what slows them down.
 pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
-    let real = run.burning()?;
+    run.burning()?;
     let slot = world.interference.as_ref()?.table.slot()?.as_secs_f64() / run.speed;
-    let (least, means) = match real.degrade {
-        Degrade::Threads => (Span::from_millis(10), "threads take turns every 2 ms"),
-        Degrade::Quota => (Span::from_millis(100), "quota is for periods of 100 ms"),
-    };
-    (slot < least.as_secs_f64()).then(|| {
+    (slot < SHORTEST_SLOT.as_secs_f64()).then(|| {
         format!(
-            "interference comes in slots of {} of real time, and {means}: what is achieved will not be what is asked; \
+            "interference comes in slots of {} of real time, and threads take turns every 2 ms: what is achieved will not be what is asked; \
              make slots {} or longer, or lower run.speed",
             number::seconds(slot),
-            number::seconds(least.as_secs_f64())
+            number::seconds(SHORTEST_SLOT.as_secs_f64())
         )
     })
 }
@@ -128,12 +126,6 @@ mod tests {
                 "",
                 "interference comes in slots of 9.00\u{202f}ms of real time, and threads",
             ),
-            (
-                "random = {}",
-                "50ms",
-                "degrade = \"quota\"",
-                "interference comes in slots of 50.0\u{202f}ms of real time",
-            ),
         ] {
             let said = warnings(policy, slot, real);
             assert!(said.len() == 1 && said[0].starts_with(begins), "{said:?}");
@@ -142,7 +134,6 @@ mod tests {
             ("late = { scale = 0.01 }", "50ms", ""),
             ("hadoop2 = {}", "50ms", ""),
             ("random = {}", "9ms", "kernel = \"none\""),
-            ("random = {}", "100ms", "degrade = \"quota\""),
         ] {
             assert!(warnings(policy, slot, real).is_empty(), "{policy}");
         }

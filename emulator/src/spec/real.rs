@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::burn::{self, Degrade};
+use crate::burn;
 
 /// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
 /// measured in seconds of that CPU when nothing but copies uses it and the others, and interference takes the CPU away
@@ -20,6 +20,23 @@ pub struct RealSection {
     /// CPUs of each host that no emulated core takes: the lowest that the process may run on. Schedulers and node
     /// managers come before copies wherever they meet, so none is needed; one keeps copies from being interrupted.
     pub spare: u32,
+}
+
+/// What slows a core down.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Degrade {
+    /// A competing thread on the same CPU, which needs no privileges.
+    #[default]
+    Threads,
+}
+
+impl fmt::Display for Degrade {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Threads => "threads",
+        })
+    }
 }
 
 /// What a copy does with its core.

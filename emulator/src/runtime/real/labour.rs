@@ -96,10 +96,9 @@ impl Team {
             ring.ring();
         };
         let kernel = real.kernel.burns().ok_or("copies are timed here, and burn nothing")?;
-        let degrade = real.degrade;
         let cpus = cores.iter().map(|(_, cpu)| *cpu).collect();
-        let burners = Burners::start(Setup { kernel, degrade, cpus }, Box::new(finished))
-            .map_err(|error| error.to_string())?;
+        let burners =
+            Burners::start(Setup { kernel, cpus }, Box::new(finished)).map_err(|error| error.to_string())?;
         Ok(Self { real, host: host.to_owned(), burners, bell, finishes, made, cores })
     }
 
