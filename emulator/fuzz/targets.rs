@@ -4,12 +4,12 @@
 use std::io::Cursor;
 use std::path::Path;
 
+use volary::cluster::inject::words::{Reply, Request};
 use volary::codec::{self, Batch};
 use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
 use volary::record::inputs::{Log, frame, prefix};
-use volary::runtime::hosts::inject::words::{Reply, Request};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
 use volary::workload::Trace;

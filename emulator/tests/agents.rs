@@ -10,14 +10,16 @@ use std::thread;
 use common::net::{Net, within};
 use common::worlds;
 use tokio::sync::mpsc;
+use volary::cluster::agent::RunLog;
+use volary::cluster::agent::{Agent, Settings};
+use volary::cluster::inject::words::{Dose, Reply, Request, Scene};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Link, Options, Transport};
+use volary::cluster::protocol::{
+    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectionNotice, LinkPurpose, Member,
+};
 use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
 use volary::parcel::Parcel;
-use volary::runtime::hosts::agent::{Agent, Settings};
-use volary::runtime::hosts::inject::words::{Dose, Reply, Request, Scene};
-use volary::runtime::hosts::log::RunLog;
-use volary::runtime::hosts::protocol::{Assignment, FIRST_FRAME, Member, Notice, Order, Purpose, Word};
 use volary::runtime::real::ticks::Ticks;
 use volary::spec::{Experiment, Overrides};
 use volary_actors::base::{Class, JobId, Span, Time};
@@ -68,22 +70,22 @@ impl Stage {
     /// Somebody with the controller's identity, who has come to inject.
     async fn injector(&self) -> Injector {
         let mut caller = self.caller().await;
-        caller.say(Order::Inject).await;
+        caller.say(ControllerMessage::Inject).await;
         Injector { transport: caller.transport, control: caller.control.retype(PARCEL_FRAME) }
     }
 
     /// The order to load the experiment.
-    fn load(&self) -> Order {
+    fn load(&self) -> ControllerMessage {
         let bundle = Box::new(self.experiment.bundle().unwrap());
-        Order::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }
+        ControllerMessage::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }
     }
 
     /// A controller that the agent serves.
     async fn controller(&self) -> Controller {
         let mut controller = self.caller().await;
-        controller.say(Order::Claim).await;
+        controller.say(ControllerMessage::Claim).await;
         controller.say(self.load()).await;
-        assert!(matches!(controller.hear().await, Word::Loaded));
+        assert!(matches!(controller.hear().await, AgentMessage::Loaded));
         controller
     }
 
@@ -107,8 +109,8 @@ impl Stage {
     /// h2 calls the agent for a run.
     async fn call(&self, h2: &Transport, run: u64) -> Connection {
         let peer = within(h2.connect("h1", self.agent)).await.unwrap();
-        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
-        control.send(&Purpose { run }).await.unwrap();
+        let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        control.send(&LinkPurpose { run }).await.unwrap();
         peer.connection
     }
 
@@ -118,7 +120,7 @@ impl Stage {
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         controller.prepare(self.unit(1, &[("h2", nowhere), ("h1", self.agent)])).await;
         let link = self.call(&h2, 1).await;
-        assert!(matches!(controller.hear().await, Word::Ready { run: 1 }));
+        assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 1 }));
         controller.start().await;
         (h2, link)
     }
@@ -163,49 +165,52 @@ impl Injector {
 struct Controller {
     transport: Transport,
     connection: Connection,
-    control: Control<Order, Word>,
+    control: Control<ControllerMessage, AgentMessage>,
     /// The agent's clock, which is the common one here.
     clock: i64,
 }
 
 impl Controller {
-    async fn say(&mut self, order: Order) {
+    async fn say(&mut self, order: ControllerMessage) {
         within(self.control.send(&order)).await.unwrap();
     }
 
     /// The next word that is neither a ping nor a report.
-    async fn hear(&mut self) -> Word {
+    async fn hear(&mut self) -> AgentMessage {
         loop {
             let word = within(self.control.receive()).await.unwrap();
-            if let Word::Ping { sent } = word {
+            if let AgentMessage::Ping { sent } = word {
                 self.clock = sent;
-                self.say(Order::Pong { sent, here: sent }).await;
-            } else if !matches!(word, Word::Notes { .. } | Word::Log(_) | Word::Inputs(_)) {
+                self.say(ControllerMessage::Pong { sent, here: sent }).await;
+            } else if !matches!(
+                word,
+                AgentMessage::Notes { .. } | AgentMessage::Log(_) | AgentMessage::Inputs(_)
+            ) {
                 return word;
             }
         }
     }
 
     async fn prepare(&mut self, unit: Assignment) {
-        self.say(Order::Prepare(Box::new(unit))).await;
+        self.say(ControllerMessage::Prepare(Box::new(unit))).await;
     }
 
     async fn start(&mut self) {
-        self.say(Order::Start { at: self.clock }).await;
-        self.say(Order::Progress { slowest: Time::ZERO + Span::from_secs(3600) }).await;
+        self.say(ControllerMessage::Start { at: self.clock }).await;
+        self.say(ControllerMessage::Progress { slowest: Time::ZERO + Span::from_secs(3600) }).await;
     }
 
     /// Runs the agent alone for a moment.
     async fn run(&mut self, stage: &Stage, run: u64) {
         self.prepare(stage.unit(run, &[("h1", stage.agent)])).await;
-        assert!(matches!(self.hear().await, Word::Ready { run: ready } if ready == run));
+        assert!(matches!(self.hear().await, AgentMessage::Ready { run: ready } if ready == run));
         self.start().await;
         // Until something was seen.
-        while !matches!(&within(self.control.receive()).await.unwrap(), Word::Notes { notes, .. } if !notes.is_empty())
+        while !matches!(&within(self.control.receive()).await.unwrap(), AgentMessage::Notes { notes, .. } if !notes.is_empty())
         {
         }
-        self.say(Order::Stop).await;
-        let Word::Account(end) = self.hear().await else { panic!("no last word") };
+        self.say(ControllerMessage::Stop).await;
+        let AgentMessage::FinalReport(end) = self.hear().await else { panic!("no last word") };
         assert!(end.tally.events > 0);
     }
 
@@ -236,7 +241,7 @@ async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
     let mut unit = stage.unit(1, &[("h1", stage.agent)]);
     unit.members[0].weight = 0.0;
     controller.prepare(unit).await;
-    let Word::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    let AgentMessage::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("a bug in volary") && why.contains("somebody must have room"), "{why}");
     controller.run(&stage, 2).await;
     controller.leave().await;
@@ -248,12 +253,12 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     let stage = Stage::new();
     let mut controller = stage.caller().await;
     let mut load = stage.load();
-    if let Order::Load { bundle, .. } = &mut load {
+    if let ControllerMessage::Load { bundle, .. } = &mut load {
         bundle.files.files.clear();
     }
-    controller.say(Order::Claim).await;
+    controller.say(ControllerMessage::Claim).await;
     controller.say(load).await;
-    let Word::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
+    let AgentMessage::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("e.toml"), "{why}");
     controller.leave().await;
     stage.controller().await.run(&stage, 1).await;
@@ -269,15 +274,15 @@ async fn only_who_has_claimed_an_agent_says_more_than_a_word() {
     assert!(end.contains("where 64 are the most"), "{end}");
     let mut first = stage.controller().await;
     let mut second = stage.caller().await;
-    second.say(Order::Claim).await;
-    let Word::Refused { run: 0, why } = second.hear().await else { panic!("not refused") };
+    second.say(ControllerMessage::Claim).await;
+    let AgentMessage::Refused { run: 0, why } = second.hear().await else { panic!("not refused") };
     assert!(why.contains("busy with a run of the controller"), "{why}");
     first.run(&stage, 1).await;
     first.leave().await;
     // One that claims it and then brings something else is sent away, and the next is served.
     let mut vague = stage.caller().await;
-    vague.say(Order::Claim).await;
-    vague.say(Order::Stop).await;
+    vague.say(ControllerMessage::Claim).await;
+    vague.say(ControllerMessage::Stop).await;
     let end = within(vague.connection.ended()).await.to_string();
     assert!(end.contains("brings no experiment"), "{end}");
     stage.controller().await.run(&stage, 2).await;
@@ -289,18 +294,18 @@ async fn a_run_that_is_over_ends_its_links() {
     let mut controller = stage.controller().await;
     // Called by the test.
     let (_h2, connection) = stage.two(&mut controller).await;
-    controller.say(Order::Stop).await;
-    assert!(matches!(controller.hear().await, Word::Account(_)));
+    controller.say(ControllerMessage::Stop).await;
+    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
     assert_eq!(within(connection.ended()).await, End::Done);
     // Calling the test.
     let (h2, mut accepted) = stage.net.listen("h2", &Options::default());
     h2.admit(["h1".to_owned()]);
     controller.prepare(stage.unit(2, &[("h1", stage.agent), ("h2", h2.address().unwrap())])).await;
     let peer = within(accepted.next()).await.unwrap();
-    assert!(matches!(controller.hear().await, Word::Ready { run: 2 }));
+    assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 2 }));
     controller.start().await;
-    controller.say(Order::Stop).await;
-    assert!(matches!(controller.hear().await, Word::Account(_)));
+    controller.say(ControllerMessage::Stop).await;
+    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
     assert_eq!(within(peer.connection.ended()).await, End::Done);
 }
 
@@ -347,7 +352,7 @@ async fn a_parcel_from_the_far_future_ends_its_link() {
     link.send(&wrong, Class::Stream).unwrap();
     let end = end(&mut arrivals).await;
     assert!(end.to_string().contains("a parcel that cannot be"), "{end}");
-    let Word::Lost { peer, why } = controller.hear().await else { panic!("nobody is told") };
+    let AgentMessage::Lost { peer, why } = controller.hear().await else { panic!("nobody is told") };
     assert!(peer == "h2" && why.contains("a parcel that cannot be"), "{peer}: {why}");
 }
 
@@ -359,14 +364,14 @@ async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
     let (link, _arrivals) = link(&connection);
     let parcels = stage.parcels(|i| Time::ZERO + Span::from_secs(60 + u64::from(i)), 2 * EVENTS as u32);
     link.send(&parcels, Class::Stream).unwrap();
-    let Word::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    let AgentMessage::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("more than 1000 events wait here"), "{why}");
     controller.run(&stage, 2).await;
 }
 
 /// Slows every core down, all the time.
 fn dose(run: u64, cores: &str) -> Request {
-    let notice = Notice {
+    let notice = InjectionNotice {
         id: 7,
         profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
         seed: 3,
@@ -390,7 +395,7 @@ async fn an_injector_is_answered_and_nothing_outlives_it() {
         (false, "the cell was over before this came".to_owned())
     );
     controller.prepare(stage.unit(1, &[("h1", stage.agent)])).await;
-    assert!(matches!(controller.hear().await, Word::Ready { run: 1 }));
+    assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 1 }));
     controller.start().await;
     let running = loop {
         let Reply::Scene(scene) = injector.asks(Request::Scene).await else { panic!("no scene") };
@@ -413,21 +418,25 @@ async fn an_injector_is_answered_and_nothing_outlives_it() {
     let (wrong, why) = injector.refused(dose(1, "0-4294967295")).await;
     assert!(wrong && why.contains("this host holds cores"), "{why}");
     assert!(matches!(injector.asks(dose(1, "0-1")).await, Reply::Begun { .. }));
-    let Word::Injected(notice) = controller.hear().await else { panic!("the controller is not told") };
+    let AgentMessage::Injected(notice) = controller.hear().await else {
+        panic!("the controller is not told")
+    };
     assert_eq!((notice.id, notice.cores.to_string().as_str()), (7, "0-1"));
     // Another may as well, and each takes only its own along.
     let mut second = stage.injector().await;
     let (wrong, why) = second.refused(dose(1, "0")).await;
     assert!(wrong && why.contains("injected already"), "{why}");
     injector.transport.close("the test is done").await;
-    let Word::Lifted { id: 7, until, why } = controller.hear().await else { panic!("it is not lifted") };
+    let AgentMessage::Lifted { id: 7, until, why } = controller.hear().await else {
+        panic!("it is not lifted")
+    };
     assert!(until >= notice.from && why.contains("whoever injected it is gone"), "{until}: {why}");
     assert!(matches!(second.asks(dose(1, "0")).await, Reply::Begun { .. }));
-    assert!(matches!(controller.hear().await, Word::Injected(_)));
+    assert!(matches!(controller.hear().await, AgentMessage::Injected(_)));
     // The end of the unit is the end of it, and comes before the last word.
-    controller.say(Order::Stop).await;
-    assert!(matches!(controller.hear().await, Word::Lifted { id: 7, .. }));
-    assert!(matches!(controller.hear().await, Word::Account(_)));
+    controller.say(ControllerMessage::Stop).await;
+    assert!(matches!(controller.hear().await, AgentMessage::Lifted { id: 7, .. }));
+    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
     let over = within(second.control.receive()).await.unwrap();
     assert!(matches!(&over, Reply::Over { why, .. } if why == "the cell was over"), "{over:?}");
     controller.run(&stage, 2).await;

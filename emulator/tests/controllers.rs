@@ -17,12 +17,12 @@ use serde_json::Value;
 use volary::cluster::net::connection::Close;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::{Connection, Control, Options, Transport};
+use volary::cluster::protocol::{AgentMessage, ControllerMessage, FinalReport, InjectionNotice};
 use volary::codec::LARGEST_FRAME;
 use volary::fidelity::gauge::Reading;
 use volary::fidelity::vitals::HostVitals;
 use volary::parcel::{Observation, Seen};
 use volary::runtime::closing::Tally;
-use volary::runtime::hosts::protocol::{Account, Notice, Order, Word};
 use volary::spec::{Experiment, Overrides};
 use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
@@ -69,7 +69,7 @@ impl Stage {
 /// An agent that a controller has taken.
 struct Agent {
     connection: Connection,
-    control: Control<Word, Order>,
+    control: Control<AgentMessage, ControllerMessage>,
 }
 
 impl Agent {
@@ -77,18 +77,18 @@ impl Agent {
         let peer = within(accepted.next()).await.unwrap();
         let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
         let mut agent = Self { connection: peer.connection, control };
-        assert!(matches!(agent.hear().await, Order::Claim));
+        assert!(matches!(agent.hear().await, ControllerMessage::Claim));
         agent
     }
 
-    async fn say(&mut self, word: Word) {
+    async fn say(&mut self, word: AgentMessage) {
         within(self.control.send(&word)).await.unwrap();
     }
 
-    async fn hear(&mut self) -> Order {
+    async fn hear(&mut self) -> ControllerMessage {
         loop {
             let order = within(self.control.receive()).await.unwrap();
-            if !matches!(order, Order::Progress { .. } | Order::Pong { .. }) {
+            if !matches!(order, ControllerMessage::Progress { .. } | ControllerMessage::Pong { .. }) {
                 return order;
             }
         }
@@ -97,27 +97,27 @@ impl Agent {
     /// Until a unit can begin; gives its number.
     async fn ready(&mut self) -> u64 {
         let mut order = self.hear().await;
-        if matches!(order, Order::Load { .. }) {
-            self.say(Word::Loaded).await;
+        if matches!(order, ControllerMessage::Load { .. }) {
+            self.say(AgentMessage::Loaded).await;
             order = self.hear().await;
         }
-        let Order::Prepare(unit) = order else { panic!("no unit to prepare") };
-        self.say(Word::Ready { run: unit.run }).await;
+        let ControllerMessage::Prepare(unit) = order else { panic!("no unit to prepare") };
+        self.say(AgentMessage::Ready { run: unit.run }).await;
         unit.run
     }
 
     /// Until a unit has begun; gives its number.
     async fn begun(&mut self) -> u64 {
         let run = self.ready().await;
-        assert!(matches!(self.hear().await, Order::Start { .. }));
+        assert!(matches!(self.hear().await, ControllerMessage::Start { .. }));
         run
     }
 
     /// What the controller's clock shows.
     async fn time(&mut self) -> i64 {
-        self.say(Word::Ping { sent: 0 }).await;
+        self.say(AgentMessage::Ping { sent: 0 }).await;
         loop {
-            if let Order::Pong { here, .. } = within(self.control.receive()).await.unwrap() {
+            if let ControllerMessage::Pong { here, .. } = within(self.control.receive()).await.unwrap() {
                 return here;
             }
         }
@@ -129,22 +129,22 @@ impl Agent {
     }
 
     async fn saw(&mut self, notes: Vec<Observation>, mark: Time) {
-        self.say(Word::Notes { notes, mark, progress: mark }).await;
+        self.say(AgentMessage::Notes { notes, mark, progress: mark }).await;
     }
 
     async fn stopped(&mut self) {
-        assert!(matches!(self.hear().await, Order::Stop));
+        assert!(matches!(self.hear().await, ControllerMessage::Stop));
     }
 
     async fn end(&mut self) {
-        let account = Account {
+        let account = FinalReport {
             tally: Tally::default(),
             reading: Reading::default(),
             vitals: HostVitals::default(),
             datagrams: Vec::new(),
             cores: None,
         };
-        self.say(Word::Account(Box::new(account))).await;
+        self.say(AgentMessage::FinalReport(Box::new(account))).await;
     }
 }
 
@@ -161,15 +161,15 @@ async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     let (unit, _) = tokio::join!(h1.begun(), h2.begun());
     // The other one notices first. What the host itself says is worth more.
-    h1.say(Word::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
+    h1.say(AgentMessage::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
     h1.stopped().await;
     h2.stopped().await;
-    h2.say(Word::Refused { run: unit, why: "a bug: boom".to_owned() }).await;
+    h2.say(AgentMessage::Refused { run: unit, why: "a bug: boom".to_owned() }).await;
     h1.end().await;
     let (next, _) = tokio::join!(h1.begun(), h2.begun());
     assert!(next > unit);
     // What is said of a unit that is over changes nothing.
-    h2.say(Word::Refused { run: unit, why: "again".to_owned() }).await;
+    h2.say(AgentMessage::Refused { run: unit, why: "again".to_owned() }).await;
     tokio::join!(h1.report(), h2.report());
     for host in [&mut h1, &mut h2] {
         host.stopped().await;
@@ -203,7 +203,7 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, Order::Load { .. }));
+    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
     // It plans and plans.
     let interrupted = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
@@ -221,8 +221,8 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, Order::Load { .. }));
-    let _ = within(host.control.send(&Word::Log("x".repeat(20 << 20)))).await;
+    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
+    let _ = within(host.control.send(&AgentMessage::Log("x".repeat(20 << 20)))).await;
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
@@ -237,7 +237,7 @@ async fn a_far_host_is_told_in_time_to_start() {
     let mut run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     host.ready().await;
-    let Order::Start { at } = host.hear().await else { panic!("no start") };
+    let ControllerMessage::Start { at } = host.hear().await else { panic!("no start") };
     // Asked when the order has come, and answered later.
     let now = host.time().await;
     assert!(at > now, "the start was {} ms ago", (now - at) / 1_000_000);
@@ -293,9 +293,9 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, Order::Load { .. }));
-    host.say(Word::Loaded).await;
-    assert!(matches!(host.hear().await, Order::Prepare(_)));
+    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
+    host.say(AgentMessage::Loaded).await;
+    assert!(matches!(host.hear().await, ControllerMessage::Prepare(_)));
     host.connection.close(Close::Failed, "the power is off");
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
@@ -308,8 +308,8 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
 }
 
 /// What a host tells of an injection into these cores.
-fn notice(cores: &str) -> Word {
-    Word::Injected(Box::new(Notice {
+fn notice(cores: &str) -> AgentMessage {
+    AgentMessage::Injected(Box::new(InjectionNotice {
         id: 1,
         profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
         seed: 3,
@@ -329,7 +329,7 @@ async fn what_hosts_tell_of_injections_is_on_record_and_lies_are_not() {
     host.say(notice("0")).await;
     host.report().await;
     host.stopped().await;
-    host.say(Word::Lifted { id: 1, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
+    host.say(AgentMessage::Lifted { id: 1, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
     host.end().await;
     // In the next there is no such core.
     host.begun().await;

@@ -126,6 +126,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         &["crate::runtime", "crate::cli", "crate::shard", "crate::report", "crate::rundir"],
     ),
     ("emulator/src/runtime", &["crate::cli", "crate::validate"]),
+    ("emulator/src/cluster", &["crate::cli", "crate::validate"]),
     ("emulator/src/validate", &["crate::cli"]),
 ];
 

@@ -12,10 +12,10 @@ use volary_actors::base::Span;
 
 use super::{address, print};
 use crate::burn::{CpuId, free_cpus};
+use crate::cluster::agent::RunLog;
+use crate::cluster::agent::{Agent, Settings};
+use crate::cluster::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::cores::CoreSet;
-use crate::runtime::hosts::agent::{Agent, Settings};
-use crate::runtime::hosts::log::RunLog;
-use crate::runtime::hosts::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::runtime::real::ticks::Ticks;
 
 /// Take part in runs on several machines: wait for a controller and run what it says.

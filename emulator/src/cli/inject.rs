@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 
 use super::{print, print_json};
+use crate::cluster::inject::injector::{Aim, Done, InjectError, Injector, Plan};
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
 use crate::number;
-use crate::runtime::hosts::inject::injector::{Aim, Done, InjectError, Injector, Plan};
 use crate::spec;
 
 /// Inject interference into a running emulation on hosts: for a time a profile rules some of its cores.

@@ -34,12 +34,12 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::cluster::Fleet;
+use crate::cluster::agent::RunLog;
+use crate::cluster::inject::injector::InjectError;
 use crate::record::inputs;
 use crate::report::table::Style;
 use crate::rundir;
-use crate::runtime::hosts::Fleet;
-use crate::runtime::hosts::inject::injector::InjectError;
-use crate::runtime::hosts::log::RunLog;
 use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
 

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
 use crate::burn::free_cpus;
+use crate::cluster::Fleet;
 use crate::rundir;
-use crate::runtime::hosts::Fleet;
 use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, Way, validate};

@@ -1,6 +1,6 @@
 //! Errors of a whole run, and of one unit of it.
 
-use super::hosts::HostsError;
+use crate::cluster::HostsError;
 use crate::record::inputs;
 use crate::results::Measured;
 use crate::rundir;

@@ -5,7 +5,6 @@
 //! | [`world`] | one point under one seed: what shards are built from |
 //! | [`virtual_time`] | one run in virtual time |
 //! | [`local`] | one run in real time, in one process |
-//! | [`hosts`] | runs in real time on many machines |
 //! | [`real`] | what runs in real time share |
 //! | [`closing`] | closed books and counts become a result |
 //! | [`replay`] | a run's log of inputs, stepped again |
@@ -18,7 +17,6 @@
 pub mod closing;
 pub mod cost;
 pub mod error;
-pub mod hosts;
 pub mod local;
 pub mod pool;
 pub mod real;

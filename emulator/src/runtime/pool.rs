@@ -9,10 +9,10 @@ use std::sync::atomic::Ordering;
 use volary_actors::catalog::Catalog;
 
 use super::error::UnitError;
-use super::hosts::controller::Controller;
 use super::watch::{Watch, panic_text};
 use super::world::World;
 use super::{local, virtual_time};
+use crate::cluster::controller::Controller;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::record::hosts::HostRecord;

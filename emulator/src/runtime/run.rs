@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::error::RunError;
-use super::hosts::controller::Controller;
-use super::hosts::{Fleet, nothing_held};
 use super::pool;
 use super::real::labour::assign;
 use super::watch::Watch;
 use crate::burn::free_cpus;
+use crate::cluster::controller::Controller;
+use crate::cluster::{Fleet, nothing_held};
 use crate::number::plural;
 use crate::record::inputs::{self, Sink};
 use crate::record::manifest::{Failure, Manifest, State, utc_now};

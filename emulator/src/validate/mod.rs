@@ -21,11 +21,11 @@ use serde::{Deserialize, Serialize};
 
 pub use against::{Against, Divergence, Draws, Placement};
 
+use crate::cluster::Fleet;
 use crate::record::cell::CellRecord;
 use crate::record::manifest::State;
 use crate::report::Study;
 use crate::results::Cell;
-use crate::runtime::hosts::Fleet;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
 use crate::spec::{Experiment, Repeat, RunSection, RuntimeKind, SpecError};
 use crate::stats::Interval;

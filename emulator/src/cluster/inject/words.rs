@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
 use crate::cluster::net::plain;
+use crate::cluster::protocol::InjectionNotice;
 use crate::cores::CoreSet;
-use crate::runtime::hosts::protocol::Notice;
 
 /// What an injector says.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -106,5 +106,5 @@ pub struct Dose {
     pub run: u64,
     /// What the controller will be told, on cores of this host. Until [`Time::MAX`] means as long as the injector
     /// lives; it rules later than asked if the order comes late.
-    pub notice: Notice,
+    pub notice: InjectionNotice,
 }

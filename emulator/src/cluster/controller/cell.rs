@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 use volary_actors::base::{Span, Time};
 
-use super::allowing;
-use super::held::{cores, doomed, slowest};
-use super::inject::ledger::Ledger;
-use super::line::Heard;
-use super::party::{Party, ROUND};
-use super::protocol::{Account, Assignment, Member, Order, Word};
-use super::sense::{FAR, believable, possible};
+use super::host_connection::HostEvent;
+use super::host_pool::{HostPool, ROUND};
+use super::injections::Injections;
+use crate::cluster::allowing;
+use crate::cluster::check::{FAR, believable, possible};
+use crate::cluster::placement::{cores, doomed, slowest};
+use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport, Member};
 use crate::parcel::Observation;
 use crate::record::inputs;
 use crate::runtime::error::UnitError;
@@ -30,18 +30,18 @@ const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 const WAITING: usize = 16_000_000;
 
 /// A unit on its way, and when it is over.
-pub(super) struct Ran<'a> {
+pub(crate) struct ControllerCell<'a> {
     world: &'a World,
-    pub(super) keeper: Keeper<'a>,
-    pub(super) over: Over,
+    pub(crate) keeper: Keeper<'a>,
+    pub(crate) over: Over,
     /// The last words of the hosts, by shard.
-    pub(super) last: Vec<Option<Last>>,
+    pub(crate) last: Vec<Option<Last>>,
     /// Why it could not go on.
-    pub(super) broken: Option<String>,
+    pub(crate) broken: Option<String>,
     /// The host that is said to be why, if only others said so.
     accused: Option<usize>,
     /// What was injected.
-    pub(super) injected: Ledger,
+    pub(crate) injected: Injections,
     /// From when on nothing on a host is to live, by shard.
     doomed: Vec<Option<Time>>,
     begun: Instant,
@@ -50,22 +50,22 @@ pub(super) struct Ran<'a> {
 }
 
 /// The last word of a host on a unit.
-pub(super) enum Last {
-    Account(Box<Account>),
+pub(crate) enum Last {
+    FinalReport(Box<FinalReport>),
     /// It could not go on, but is ready for the next one.
     Refused,
 }
 
 impl Last {
-    pub(super) fn account(self) -> Option<Box<Account>> {
+    pub(crate) fn account(self) -> Option<Box<FinalReport>> {
         match self {
-            Self::Account(account) => Some(account),
+            Self::FinalReport(account) => Some(account),
             Self::Refused => None,
         }
     }
 }
 
-impl Ran<'_> {
+impl ControllerCell<'_> {
     /// The run's time by our clock, or a little later.
     fn now(&self) -> Time {
         Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * self.speed)
@@ -97,26 +97,26 @@ impl Ran<'_> {
     }
 
     /// A host tells of an injection, or of what is of no interest here. Fails if that cannot be.
-    fn inject(&mut self, host: usize, word: Word, members: &[Member]) -> Result<(), String> {
+    fn inject(&mut self, host: usize, word: AgentMessage, members: &[Member]) -> Result<(), String> {
         match word {
-            Word::Injected(notice) => {
+            AgentMessage::Injected(notice) => {
                 let held = cores(self.world, members, host as u16).collect();
                 self.injected.begin(host, *notice, &held)
             }
-            Word::Lifted { id, until, why } => {
+            AgentMessage::Lifted { id, until, why } => {
                 self.injected.end(host, id, until, why);
                 Ok(())
             }
-            Word::State(_)
-            | Word::Loaded
-            | Word::Ready { .. }
-            | Word::Refused { .. }
-            | Word::Ping { .. }
-            | Word::Notes { .. }
-            | Word::Log(_)
-            | Word::Inputs(_)
-            | Word::Lost { .. }
-            | Word::Account(_) => Ok(()),
+            AgentMessage::State(_)
+            | AgentMessage::Loaded
+            | AgentMessage::Ready { .. }
+            | AgentMessage::Refused { .. }
+            | AgentMessage::Ping { .. }
+            | AgentMessage::Notes { .. }
+            | AgentMessage::Log(_)
+            | AgentMessage::Inputs(_)
+            | AgentMessage::Lost { .. }
+            | AgentMessage::FinalReport(_) => Ok(()),
         }
     }
 
@@ -134,16 +134,16 @@ impl Ran<'_> {
     }
 }
 
-impl Party {
+impl HostPool {
     /// Runs a unit.
-    pub(super) async fn unit<'a>(
+    pub(crate) async fn unit<'a>(
         &mut self,
         world: &'a World,
         point: usize,
         run: &RunSection,
         log: Option<&inputs::Unit>,
         watch: &Watch,
-    ) -> Result<Ran<'a>, UnitError> {
+    ) -> Result<ControllerCell<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
             let why = self.hosts[i].lost.as_ref().map_or("", |lost| &lost.why);
             let name = &self.members[i].name;
@@ -162,84 +162,86 @@ impl Party {
                 members: self.members.clone(),
                 me: me as u16,
             };
-            host.tell(Order::Prepare(Box::new(assignment))).await;
+            host.tell(ControllerMessage::Prepare(Box::new(assignment))).await;
         }
         let this = self.run;
-        let ready = |word: &Word| matches!(word, Word::Ready { run, .. } if *run == this);
+        let ready = |word: &AgentMessage| matches!(word, AgentMessage::Ready { run, .. } if *run == this);
         if let Err(unsaid) = self.all(self.run, "prepare a run", ready, watch).await {
-            self.order(&Order::Stop).await;
+            self.order(&ControllerMessage::Stop).await;
             return Err(unsaid.into());
         }
         // Hosts send inputs as soon as they start.
         self.archive.begin(log, self.hosts.len());
-        let mut ran = Ran {
+        let mut cell = ControllerCell {
             world,
             keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
             accused: None,
-            injected: Ledger::default(),
+            injected: Injections::default(),
             doomed,
             begun: Instant::now(),
             speed: run.speed,
         };
         let lead = allowing(LEAD, self.round_trip());
-        self.order(&Order::Start { at: self.ticks.now() + lead.as_nanos() as i64 }).await;
-        ran.over = self.attend(&mut ran, watch).await;
-        self.order(&Order::Stop).await;
-        self.collect(&mut ran).await;
+        self.order(&ControllerMessage::Start { at: self.ticks.now() + lead.as_nanos() as i64 }).await;
+        cell.over = self.attend(&mut cell, watch).await;
+        self.order(&ControllerMessage::Stop).await;
+        self.collect(&mut cell).await;
         self.archive.end();
-        Ok(ran)
+        Ok(cell)
     }
 
     /// Keeps the books until the run is over.
-    async fn attend(&mut self, ran: &mut Ran<'_>, watch: &Watch) -> Over {
+    async fn attend(&mut self, cell: &mut ControllerCell<'_>, watch: &Watch) -> Over {
         let mut progress = vec![Time::ZERO; self.hosts.len()];
         let mut round = tokio::time::interval(ROUND);
         loop {
             let heard = tokio::select! {
                 heard = self.heard.recv() => heard,
                 _ = round.tick() => {
-                    let slowest = slowest(&progress, &ran.doomed);
-                    self.order(&Order::Progress { slowest }).await;
-                    if let Some(over) = ran.keeper.over(watch) {
+                    let slowest = slowest(&progress, &cell.doomed);
+                    self.order(&ControllerMessage::Progress { slowest }).await;
+                    if let Some(over) = cell.keeper.over(watch) {
                         return over;
                     }
                     continue;
                 }
             };
             let Some((i, heard)) = heard else {
-                ran.broken = Some("no host is left".to_owned());
+                cell.broken = Some("no host is left".to_owned());
                 return Over::Broken;
             };
             let (host, why) = match heard {
-                Heard::Word(Word::Notes { notes, mark, progress: at }) => match ran.report(i, notes, mark) {
-                    Ok(()) => {
-                        progress[i] = at;
-                        continue;
+                HostEvent::Message(AgentMessage::Notes { notes, mark, progress: at }) => {
+                    match cell.report(i, notes, mark) {
+                        Ok(()) => {
+                            progress[i] = at;
+                            continue;
+                        }
+                        Err((host, why)) => (host.unwrap_or(i), why),
                     }
-                    Err((host, why)) => (host.unwrap_or(i), why),
-                },
-                Heard::Word(Word::Refused { run, why }) if run == self.run => {
-                    ran.refused(i, &self.members[i].name, &why);
+                }
+                HostEvent::Message(AgentMessage::Refused { run, why }) if run == self.run => {
+                    cell.refused(i, &self.members[i].name, &why);
                     return Over::Broken;
                 }
-                Heard::Word(Word::Lost { peer, why }) => match self.index(&peer) {
+                HostEvent::Message(AgentMessage::Lost { peer, why }) => match self.index(&peer) {
                     // It was to die. Whether it has, our own line to it says.
-                    Some(lost) if ran.is_dead(lost) => continue,
+                    Some(lost) if cell.is_dead(lost) => continue,
                     Some(lost) => {
-                        ran.accused = Some(lost);
+                        cell.accused = Some(lost);
                         (lost, format!("{} lost it: {why}", self.members[i].name))
                     }
                     None => (i, format!("it says that it lost {peer}, which is no host of this run")),
                 },
-                Heard::Word(word) => match ran.inject(i, word, &self.members) {
+                HostEvent::Message(word) => match cell.inject(i, word, &self.members) {
                     Ok(()) => continue,
                     Err(why) => (i, why),
                 },
-                Heard::Gone(why) => {
-                    if self.does_without(ran, i, &why) {
+                HostEvent::Gone(why) => {
+                    if self.does_without(cell, i, &why) {
                         progress[i] = Time::MAX;
                         continue;
                     }
@@ -247,65 +249,67 @@ impl Party {
                 }
             };
             let name = &self.members[host].name;
-            ran.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            cell.broken = Some(format!("host {name} was lost in mid-run: {why}"));
             return Over::Broken;
         }
     }
 
     /// Waits for the last word of every host that is there.
-    async fn collect(&mut self, ran: &mut Ran<'_>) {
+    async fn collect(&mut self, cell: &mut ControllerCell<'_>) {
         let late = tokio::time::Instant::now() + allowing(CLOSING, self.round_trip());
-        let missing = |party: &Self, ran: &Ran<'_>| {
-            party.hosts.iter().zip(&ran.last).position(|(host, last)| host.lost.is_none() && last.is_none())
+        let missing = |pool: &Self, cell: &ControllerCell<'_>| {
+            pool.hosts.iter().zip(&cell.last).position(|(host, last)| host.lost.is_none() && last.is_none())
         };
-        while let Some(slowest) = missing(self, ran) {
+        while let Some(slowest) = missing(self, cell) {
             // However much there is to hear: one that talks on and on does not hold up the end.
             let heard = match tokio::time::Instant::now() < late {
                 true => timeout_at(late, self.heard.recv()).await.ok().flatten(),
                 false => None,
             };
             let (host, why) = match heard {
-                Some((i, Heard::Word(Word::Account(account)))) => {
-                    ran.keeper.end(i);
-                    let held = cores(ran.world, &self.members, i as u16).collect();
-                    match believable(&account, &held, self.members.len(), ran.now().as_secs_f64()) {
-                        true => ran.last[i] = Some(Last::Account(account)),
-                        false => ran.refused(i, &self.members[i].name, "its account is of what cannot be"),
+                Some((i, HostEvent::Message(AgentMessage::FinalReport(account)))) => {
+                    cell.keeper.end(i);
+                    let held = cores(cell.world, &self.members, i as u16).collect();
+                    match believable(&account, &held, self.members.len(), cell.now().as_secs_f64()) {
+                        true => cell.last[i] = Some(Last::FinalReport(account)),
+                        false => cell.refused(i, &self.members[i].name, "its account is of what cannot be"),
                     }
                     continue;
                 }
-                Some((i, Heard::Word(Word::Refused { run, why }))) if run == self.run => {
-                    ran.refused(i, &self.members[i].name, &why);
+                Some((i, HostEvent::Message(AgentMessage::Refused { run, why }))) if run == self.run => {
+                    cell.refused(i, &self.members[i].name, &why);
                     continue;
                 }
-                Some((i, Heard::Word(Word::Notes { notes, mark, .. }))) => match ran.report(i, notes, mark) {
-                    Ok(()) => continue,
-                    Err((host, why)) => (host.unwrap_or(i), why),
-                },
-                Some((i, Heard::Word(word))) => match ran.inject(i, word, &self.members) {
+                Some((i, HostEvent::Message(AgentMessage::Notes { notes, mark, .. }))) => {
+                    match cell.report(i, notes, mark) {
+                        Ok(()) => continue,
+                        Err((host, why)) => (host.unwrap_or(i), why),
+                    }
+                }
+                Some((i, HostEvent::Message(word))) => match cell.inject(i, word, &self.members) {
                     Ok(()) => continue,
                     Err(why) => (i, why),
                 },
-                Some((i, Heard::Gone(why))) => (i, why),
+                Some((i, HostEvent::Gone(why))) => (i, why),
                 None => (slowest, "no last word".to_owned()),
             };
-            if !self.does_without(ran, host, &why) {
+            if !self.does_without(cell, host, &why) {
                 let name = &self.members[host].name;
-                ran.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+                cell.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
             }
         }
     }
 
     /// A host is gone. Says whether the run can do without it: nothing on it was to live any more, or it is known.
-    fn does_without(&mut self, ran: &mut Ran<'_>, host: usize, why: &str) -> bool {
+    fn does_without(&mut self, cell: &mut ControllerCell<'_>, host: usize, why: &str) -> bool {
         if self.hosts[host].lost.is_some() {
             return true; // both halves of its line tell
         }
-        let expected = ran.is_dead(host);
+        let expected = cell.is_dead(host);
         self.lose(host, why, expected);
         if expected && let Some(lost) = &self.hosts[host].lost {
             tracing::warn!("{}; the run goes on", lost.note(&self.members[host].name));
-            ran.keeper.end(host);
+            cell.keeper.end(host);
         }
         expected
     }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{Notify, mpsc};
 use volary_actors::base::{Class, Time};
 
-use super::protocol::{Datagrams, Word};
 use crate::cluster::net::Link;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::cluster::net::link::SendError;
+use crate::cluster::protocol::{AgentMessage, Datagrams};
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
 use crate::record::inputs::Carried;
@@ -23,9 +23,9 @@ use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
-pub(super) const WORDS: usize = 64;
+pub(crate) const WORDS: usize = 64;
 /// Bytes that may wait for one other host; with half of it the shard waits.
-pub(super) const QUEUE: usize = 8 << 20;
+pub(crate) const QUEUE: usize = 8 << 20;
 /// Frames of logged inputs that may wait; with more the shard waits.
 const INPUTS: usize = 64;
 /// Samples of the controller's clock that are looked at.
@@ -35,17 +35,17 @@ const SAMPLES: usize = 64;
 const DRIFT_PPM: f64 = 1000.0;
 
 /// What the tasks of a unit share.
-pub(super) struct Desk {
-    pub(super) inbox: Inbox,
+pub(crate) struct CellContext {
+    pub(crate) inbox: Inbox,
     /// How far this host has come, ns: for whoever judges what comes in.
-    pub(super) now: Arc<AtomicU64>,
-    pub(super) stop: Cell<bool>,
+    pub(crate) now: Arc<AtomicU64>,
+    pub(crate) stop: Cell<bool>,
     /// How far the slowest host has come.
-    pub(super) slowest: Cell<Time>,
+    pub(crate) slowest: Cell<Time>,
     /// The controller's start signal, on its clock.
-    pub(super) start: Cell<Option<i64>>,
+    pub(crate) start: Cell<Option<i64>>,
     /// Rung when `start` or `stop` is set.
-    pub(super) bell: Notify,
+    pub(crate) bell: Notify,
     ticks: Ticks,
     estimator: RefCell<OffsetEstimator>,
     answers: Cell<u32>,
@@ -57,8 +57,8 @@ pub(super) struct Desk {
     changes: RefCell<Option<VecDeque<Change>>>,
 }
 
-impl Desk {
-    pub(super) fn new(ticks: Ticks) -> Self {
+impl CellContext {
+    pub(crate) fn new(ticks: Ticks) -> Self {
         Self {
             inbox: Inbox::default(),
             now: Arc::default(),
@@ -76,7 +76,7 @@ impl Desk {
     }
 
     /// Has the shard make a change. Where it takes no more, whoever waits for it hears that at once.
-    pub(super) fn change(&self, change: Change) {
+    pub(crate) fn change(&self, change: Change) {
         if let Some(changes) = &mut *self.changes.borrow_mut() {
             changes.push_back(change);
             self.inbox.wake();
@@ -84,52 +84,52 @@ impl Desk {
     }
 
     /// The shard makes no more changes.
-    pub(super) fn settle(&self) {
+    pub(crate) fn settle(&self) {
         *self.changes.borrow_mut() = None;
     }
 
     /// Ends the unit, wherever it is.
-    pub(super) fn halt(&self) {
+    pub(crate) fn halt(&self) {
         self.stop.set(true);
         self.bell.notify_waiters();
         self.inbox.wake();
     }
 
     /// Ends the unit because one of its tasks panicked.
-    pub(super) fn fail(&self, bug: String) {
+    pub(crate) fn fail(&self, bug: String) {
         tracing::error!("{bug}");
         self.bug.borrow_mut().get_or_insert(bug);
         self.halt();
     }
 
     /// Whether no task of the unit has panicked.
-    pub(super) fn sound(&self) -> Result<(), String> {
+    pub(crate) fn sound(&self) -> Result<(), String> {
         self.bug.borrow().clone().map_or(Ok(()), Err)
     }
 
     /// Why the unit was ended before it began.
-    pub(super) fn reason(&self) -> String {
+    pub(crate) fn reason(&self) -> String {
         self.sound().err().unwrap_or_else(|| "the controller has called it off".to_owned())
     }
 
     /// The controller has said when to begin.
-    pub(super) fn begin(&self, at: i64) {
+    pub(crate) fn begin(&self, at: i64) {
         self.start.set(Some(at));
         self.bell.notify_waiters();
     }
 
     /// Waits for the word to begin.
-    pub(super) async fn begun(&self) {
+    pub(crate) async fn begun(&self) {
         self.until(|| self.start.get().is_some()).await;
     }
 
     /// Waits for the end of the unit.
-    pub(super) async fn halted(&self) {
+    pub(crate) async fn halted(&self) {
         self.until(|| self.stop.get()).await;
     }
 
     /// Waits until so many pings were answered; returns how wrong the clock can be, ns.
-    pub(super) async fn known(&self, pings: u32) -> i64 {
+    pub(crate) async fn known(&self, pings: u32) -> i64 {
         self.until(|| self.answers.get() >= pings).await;
         self.offset().map_or(0, |(_, bound)| bound)
     }
@@ -145,7 +145,7 @@ impl Desk {
     }
 
     /// The controller answered a ping.
-    pub(super) fn pong(&self, sent: i64, here: i64) {
+    pub(crate) fn pong(&self, sent: i64, here: i64) {
         let whole = |ns: i64| ns.max(0).cast_unsigned();
         let sample = RoundTrip { sent: whole(sent), remote: whole(here), received: whole(self.ticks.now()) };
         if self.estimator.borrow_mut().add(sample) {
@@ -162,7 +162,7 @@ impl Desk {
     }
 
     /// Sets the clock by what is known of the controller's.
-    pub(super) fn adjust(&self, clock: &Clock) {
+    pub(crate) fn adjust(&self, clock: &Clock) {
         if let (Some(start), Some((ahead, bound))) = (self.start.get(), self.offset()) {
             clock.set_start(start + ahead);
             self.worst.set(self.worst.get().max(bound));
@@ -170,7 +170,7 @@ impl Desk {
     }
 
     /// What is known of the clock at the end of a run: the bound is the largest of the run.
-    pub(super) fn clock_error(&self) -> ClockError {
+    pub(crate) fn clock_error(&self) -> ClockError {
         let (ahead, bound) = self.offset().unwrap_or_default();
         ClockError {
             offset_s: ahead as f64 * 1e-9,
@@ -181,11 +181,11 @@ impl Desk {
 }
 
 /// The [`Post`] of a shard on a host.
-pub(super) struct Office {
-    desk: Rc<Desk>,
+pub(crate) struct QuicIo {
+    context: Rc<CellContext>,
     /// Links to the other hosts, by shard; none to itself.
     links: Vec<Option<Link>>,
-    words: mpsc::Sender<Word>,
+    words: mpsc::Sender<AgentMessage>,
     /// Reports that the channel had no room for.
     waiting: Vec<Observation>,
     /// Logged inputs on their way to the controller, if they are logged.
@@ -195,35 +195,35 @@ pub(super) struct Office {
     events: usize,
 }
 
-impl Office {
-    pub(super) fn new(
-        desk: Rc<Desk>,
+impl QuicIo {
+    pub(crate) fn new(
+        context: Rc<CellContext>,
         links: Vec<Option<Link>>,
-        words: mpsc::Sender<Word>,
+        words: mpsc::Sender<AgentMessage>,
         inputs: Option<Carried>,
         events: usize,
     ) -> Self {
-        Self { desk, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO, events }
+        Self { context, links, words, waiting: Vec::new(), inputs, mine: Time::ZERO, events }
     }
 
     /// The next of what there was no room for.
-    pub(super) fn rest(&mut self) -> Option<Word> {
+    pub(crate) fn rest(&mut self) -> Option<AgentMessage> {
         let notes = std::mem::take(&mut self.waiting);
         match notes.last() {
-            Some(last) => Some(Word::Notes { mark: last.at, notes, progress: self.mine }),
-            None => self.inputs.as_ref()?.next().map(Word::Inputs),
+            Some(last) => Some(AgentMessage::Notes { mark: last.at, notes, progress: self.mine }),
+            None => self.inputs.as_ref()?.next().map(AgentMessage::Inputs),
         }
     }
 
     /// What the links counted, by shard.
-    pub(super) fn links(&self) -> Vec<Datagrams> {
+    pub(crate) fn links(&self) -> Vec<Datagrams> {
         let of =
             |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
         self.links.iter().map(of).collect()
     }
 
     /// Ends all links.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.links.iter().flatten().for_each(|link| link.close("the run is over"));
     }
 
@@ -234,12 +234,12 @@ impl Office {
             && let Ok(room) = self.words.try_reserve()
             && let Some(frame) = inputs.next()
         {
-            room.send(Word::Inputs(frame));
+            room.send(AgentMessage::Inputs(frame));
         }
     }
 }
 
-impl Post for Office {
+impl Post for QuicIo {
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
         match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
             // They stay where they are, and the shard waits.
@@ -253,15 +253,15 @@ impl Post for Office {
         self.waiting.extend(notes);
         if let Ok(room) = self.words.try_reserve() {
             let notes = std::mem::take(&mut self.waiting);
-            room.send(Word::Notes { notes, mark, progress: self.mine });
+            room.send(AgentMessage::Notes { notes, mark, progress: self.mine });
         }
         self.carry();
     }
 
     fn progress(&mut self, mine: Time) -> Time {
         self.mine = mine;
-        self.desk.now.store(mine.0, Ordering::Relaxed);
-        self.desk.slowest.get()
+        self.context.now.store(mine.0, Ordering::Relaxed);
+        self.context.slowest.get()
     }
 
     fn bear(&self, events: usize) -> io::Result<()> {
@@ -276,11 +276,11 @@ impl Post for Office {
     }
 
     fn stopped(&self) -> bool {
-        self.desk.stop.get()
+        self.context.stop.get()
     }
 
     fn change(&mut self) -> Option<Change> {
-        self.desk.changes.borrow_mut().as_mut()?.pop_front()
+        self.context.changes.borrow_mut().as_mut()?.pop_front()
     }
 
     fn congested(&self) -> bool {

@@ -1,19 +1,19 @@
 //! The controller: takes hosts, and has them run unit after unit.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::held::{cores, held};
+use super::cell::{ControllerCell, Last};
+use super::host_pool::HostPool;
 use super::losses;
-use super::party::Party;
-use super::protocol::Member;
-use super::ran::{Last, Ran};
 use super::spawn::Spawned;
-use super::{Fleet, HostsError};
+use crate::cluster::HostsError;
 use crate::cluster::net::Hosts;
+use crate::cluster::placement::{cores, held};
+use crate::cluster::protocol::Member;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::{RealWork, Worked};
 use crate::record::hosts::HostRecord;
@@ -27,10 +27,19 @@ use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
 
-/// Who has hosts that have planned the experiment and wait for units.
+/// The machines of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fleet {
+    /// Those of a hosts file, each with an agent that listens.
+    Hosts(PathBuf),
+    /// So many agents on this machine, started for the run and ended with it.
+    Spawn(u16),
+}
+
+/// PeerInfo has hosts that have planned the experiment and wait for units.
 #[derive(Debug)]
 pub struct Controller {
-    party: Party,
+    pool: HostPool,
     /// What was injected into the latest unit.
     injected: Vec<Injected>,
     runtime: Runtime,
@@ -40,7 +49,7 @@ pub struct Controller {
 impl Drop for Controller {
     fn drop(&mut self) {
         // Hosts are free at once, and need not wait for our silence.
-        self.runtime.block_on(self.party.leave("the controller is done"));
+        self.runtime.block_on(self.pool.leave("the controller is done"));
     }
 }
 
@@ -65,21 +74,21 @@ impl Controller {
         // A thread of its own for the network: it must answer while books are kept and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
-        let party = runtime.block_on(Party::gather(&file, bundle, watch))?;
-        Ok(Self { party, injected: Vec::new(), runtime, _spawned: spawned })
+        let pool = runtime.block_on(HostPool::gather(&file, bundle, watch))?;
+        Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
     /// The hosts, in order of shards.
     #[must_use]
     pub fn members(&self) -> &[Member] {
-        &self.party.members
+        &self.pool.members
     }
 
     /// What each host holds in a cell, and which were lost in it.
     #[must_use]
     pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, cell);
-        self.party.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
+        self.pool.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));
         records
     }
 
@@ -93,7 +102,7 @@ impl Controller {
     /// # Errors
     /// When it cannot be written.
     pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
-        self.party.archive.keep_logs_in(folder)
+        self.pool.archive.keep_logs_in(folder)
     }
 
     /// Runs one unit on the hosts, whose inputs go to `log`.
@@ -114,9 +123,9 @@ impl Controller {
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let ran = self.runtime.block_on(self.party.unit(world, point, run, log, watch))?;
-        let Ran { mut keeper, over, last, broken, mut injected, .. } = ran;
-        let lost: Vec<_> = self.party.lost_in(&self.party.cell).collect();
+        let cell = self.runtime.block_on(self.pool.unit(world, point, run, log, watch))?;
+        let ControllerCell { mut keeper, over, last, broken, mut injected, .. } = cell;
+        let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
         let (mut tally, mut gauge) = (Tally::default(), Gauge::default());

@@ -11,13 +11,13 @@ use std::time::SystemTime;
 
 use tempfile::{Builder, TempDir};
 
-use super::HostsError;
 use crate::burn::{CpuId, free_cpus};
+use crate::cluster::HostsError;
 use crate::cluster::net::issue::{IssueRequest, issue};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub(crate) struct Spawned {
     /// Their identities, readable by nobody else; it goes when this is dropped.
     folder: TempDir,
     agents: Vec<Child>,
@@ -26,7 +26,7 @@ pub(super) struct Spawned {
 impl Spawned {
     /// Starts so many agents on loopback, with identities that nobody keeps. If copies are to burn cores, each gets
     /// CPUs of its own.
-    pub(super) fn start(count: u16, real: bool) -> Result<Self, HostsError> {
+    pub(crate) fn start(count: u16, real: bool) -> Result<Self, HostsError> {
         let mut folder = Builder::new();
         folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir().map_err(HostsError::System)?;
@@ -50,7 +50,7 @@ impl Spawned {
     }
 
     /// The hosts file of these agents.
-    pub(super) fn hosts_file(&self) -> PathBuf {
+    pub(crate) fn hosts_file(&self) -> PathBuf {
         self.identities().join("hosts.toml")
     }
 

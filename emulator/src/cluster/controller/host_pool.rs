@@ -11,11 +11,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::archive::Archive;
-use super::line::{Heard, Line};
-use super::protocol::{Member, Order, Word};
-use super::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
+use super::host_connection::{HostConnection, HostEvent};
 use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
+use crate::cluster::protocol::{AgentMessage, ControllerMessage, Member};
+use crate::cluster::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::record::hosts::Lost;
 use crate::runtime::error::UnitError;
@@ -26,50 +26,50 @@ use crate::spec::Bundle;
 /// How long hosts may take to plan and build.
 const BUILDING: Duration = Duration::from_secs(600);
 /// How often hosts learn how far the slowest is.
-pub(super) const ROUND: Duration = Duration::from_millis(20);
+pub(crate) const ROUND: Duration = Duration::from_millis(20);
 /// What was heard and not yet attended to, at most.
 const HEARD: usize = 256;
 
 /// A host that is asked.
-type Claim = JoinHandle<Result<Line, ConnectError>>;
+type Claim = JoinHandle<Result<HostConnection, ConnectError>>;
 
 /// Hosts that were taken.
 #[derive(Debug)]
-pub(super) struct Party {
+pub(crate) struct HostPool {
     transport: Arc<Transport>,
-    pub(super) members: Vec<Member>,
-    pub(super) hosts: Vec<Line>,
-    pub(super) heard: mpsc::Receiver<(usize, Heard)>,
-    pub(super) ticks: Ticks,
+    pub(crate) members: Vec<Member>,
+    pub(crate) hosts: Vec<HostConnection>,
+    pub(crate) heard: mpsc::Receiver<(usize, HostEvent)>,
+    pub(crate) ticks: Ticks,
     /// Logs and inputs of the hosts.
-    pub(super) archive: Archive,
+    pub(crate) archive: Archive,
     /// Tells units of this controller from those of any other.
-    pub(super) run: u64,
+    pub(crate) run: u64,
     /// The latest cell's id.
-    pub(super) cell: String,
+    pub(crate) cell: String,
 }
 
-impl Party {
+impl HostPool {
     /// Takes the hosts of a file and has them plan an experiment. If that fails, those that were taken are free at
     /// once.
-    pub(super) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
+    pub(crate) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
         let (hear, heard) = mpsc::channel(HEARD);
         let load = load(file, bundle)?;
-        let mut party = Self::new(file, heard)?;
+        let mut pool = Self::new(file, heard)?;
         // Kept until those that were taken are told.
-        let mut claims = party.claim(&load, &hear);
+        let mut claims = pool.claim(&load, &hear);
         // Only the hosts hold it now, until they have it.
         drop((hear, load));
-        match party.take(&mut claims, watch).await {
-            Ok(()) => Ok(party),
+        match pool.take(&mut claims, watch).await {
+            Ok(()) => Ok(pool),
             Err(error) => {
-                party.leave("the run does not begin").await;
+                pool.leave("the run does not begin").await;
                 Err(error)
             }
         }
     }
 
-    fn new(file: &Hosts, heard: mpsc::Receiver<(usize, Heard)>) -> Result<Self, HostsError> {
+    fn new(file: &Hosts, heard: mpsc::Receiver<(usize, HostEvent)>) -> Result<Self, HostsError> {
         let identity = Identity::load(&file.controller(), SystemTime::now())?;
         // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
         let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
@@ -87,12 +87,20 @@ impl Party {
     }
 
     /// Asks all hosts at once.
-    fn claim(&self, load: &Bytes, hear: &mpsc::Sender<(usize, Heard)>) -> Vec<Claim> {
+    fn claim(&self, load: &Bytes, hear: &mpsc::Sender<(usize, HostEvent)>) -> Vec<Claim> {
         let claim = |(i, member): (usize, &Member)| {
             self.archive.add(&member.name);
             let (member, transport, archive) =
                 (member.clone(), Arc::clone(&self.transport), self.archive.clone());
-            tokio::spawn(Line::take(i, member, transport, self.ticks, archive, hear.clone(), load.clone()))
+            tokio::spawn(HostConnection::take(
+                i,
+                member,
+                transport,
+                self.ticks,
+                archive,
+                hear.clone(),
+                load.clone(),
+            ))
         };
         self.members.iter().enumerate().map(claim).collect()
     }
@@ -106,24 +114,24 @@ impl Party {
             };
             self.hosts.push(taken.map_err(|error| HostsError::System(io::Error::other(error)))??);
         }
-        let planned = |word: &Word| matches!(word, Word::Loaded);
+        let planned = |word: &AgentMessage| matches!(word, AgentMessage::Loaded);
         Ok(self.all(0, "plan the experiment", planned, watch).await?)
     }
 
     /// Waits until every host has said a certain thing.
-    pub(super) async fn all(
+    pub(crate) async fn all(
         &mut self,
         run: u64,
         what: &str,
-        done: impl Fn(&Word) -> bool,
+        done: impl Fn(&AgentMessage) -> bool,
         watch: &Watch,
-    ) -> Result<(), Unsaid> {
+    ) -> Result<(), WaitError> {
         let mut left = vec![true; self.hosts.len()];
         let late = Instant::now() + BUILDING;
         while let Some(slowest) = left.iter().position(|left| *left) {
-            let not = |i: usize, why: String| Err(Unsaid::Host(self.members[i].name.clone(), why));
+            let not = |i: usize, why: String| Err(WaitError::Host(self.members[i].name.clone(), why));
             if watch.stopped() {
-                return Err(Unsaid::Interrupted);
+                return Err(WaitError::Interrupted);
             }
             if Instant::now() > late {
                 return not(slowest, format!("took longer than {} s to {what}", BUILDING.as_secs()));
@@ -131,54 +139,56 @@ impl Party {
             match timeout(ROUND, self.heard.recv()).await {
                 Err(_) => {}
                 Ok(None) => return not(slowest, "is gone".to_owned()),
-                Ok(Some((i, Heard::Word(word)))) if done(&word) => left[i] = false,
-                Ok(Some((i, Heard::Word(Word::Refused { run: of, why })))) if of == run || of == 0 => {
+                Ok(Some((i, HostEvent::Message(word)))) if done(&word) => left[i] = false,
+                Ok(Some((i, HostEvent::Message(AgentMessage::Refused { run: of, why }))))
+                    if of == run || of == 0 =>
+                {
                     return not(i, why);
                 }
-                Ok(Some((i, Heard::Gone(why)))) => {
+                Ok(Some((i, HostEvent::Gone(why)))) => {
                     let unsaid = not(i, format!("is gone: {why}"));
                     self.lose(i, &why, false);
                     return unsaid;
                 }
                 // Left over from a unit that was called off.
-                Ok(Some((_, Heard::Word(_)))) => {}
+                Ok(Some((_, HostEvent::Message(_)))) => {}
             }
         }
         Ok(())
     }
 
     /// Tells every host that is there.
-    pub(super) async fn order(&self, order: &Order) {
+    pub(crate) async fn order(&self, order: &ControllerMessage) {
         for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
             host.tell(order.clone()).await;
         }
     }
 
     /// A host is gone, for this unit and all later ones.
-    pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
+    pub(crate) fn lose(&mut self, host: usize, why: &str, expected: bool) {
         let lost = Lost { cell: self.cell.clone(), why: why.to_owned(), expected };
         self.hosts[host].lost.get_or_insert(lost);
     }
 
     /// Hosts that were lost in a cell, by shard.
-    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
+    pub(crate) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
         let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
         lost.filter(move |(_, lost)| lost.cell == cell)
     }
 
     /// The round trip to the furthest of the hosts that are there.
-    pub(super) fn round_trip(&self) -> Duration {
+    pub(crate) fn round_trip(&self) -> Duration {
         let there = self.hosts.iter().filter(|host| host.lost.is_none());
-        there.map(Line::round_trip).max().unwrap_or_default()
+        there.map(HostConnection::round_trip).max().unwrap_or_default()
     }
 
     /// The number of a host.
-    pub(super) fn index(&self, name: &str) -> Option<usize> {
+    pub(crate) fn index(&self, name: &str) -> Option<usize> {
         self.members.iter().position(|member| member.name == name)
     }
 
     /// Hangs up; the hosts read why.
-    pub(super) async fn leave(&self, words: &str) {
+    pub(crate) async fn leave(&self, words: &str) {
         self.transport.close(words).await;
     }
 }
@@ -187,7 +197,11 @@ impl Party {
 fn load(file: &Hosts, bundle: Bundle) -> Result<Bytes, HostsError> {
     let hosts = file.hosts.iter().map(|host| host.name.clone()).collect();
     let mut frame = Vec::new();
-    match codec::encode(&Order::Load { bundle: Box::new(bundle), hosts }, LARGEST_FRAME, &mut frame) {
+    match codec::encode(
+        &ControllerMessage::Load { bundle: Box::new(bundle), hosts },
+        LARGEST_FRAME,
+        &mut frame,
+    ) {
         Ok(()) => Ok(frame.into()),
         Err(CodecError::Oversize { bytes, limit }) => {
             Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
@@ -197,26 +211,26 @@ fn load(file: &Hosts, bundle: Bundle) -> Result<Bytes, HostsError> {
 }
 
 /// Why not every host has said what it should.
-pub(super) enum Unsaid {
+pub(crate) enum WaitError {
     Interrupted,
     /// By that host, and why.
     Host(String, String),
 }
 
-impl From<Unsaid> for HostsError {
-    fn from(unsaid: Unsaid) -> Self {
+impl From<WaitError> for HostsError {
+    fn from(unsaid: WaitError) -> Self {
         match unsaid {
-            Unsaid::Interrupted => Self::Interrupted,
-            Unsaid::Host(host, why) => Self::Host { host, why },
+            WaitError::Interrupted => Self::Interrupted,
+            WaitError::Host(host, why) => Self::Host { host, why },
         }
     }
 }
 
-impl From<Unsaid> for UnitError {
-    fn from(unsaid: Unsaid) -> Self {
+impl From<WaitError> for UnitError {
+    fn from(unsaid: WaitError) -> Self {
         match unsaid {
-            Unsaid::Interrupted => Self::Interrupted,
-            Unsaid::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
+            WaitError::Interrupted => Self::Interrupted,
+            WaitError::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
         }
     }
 }
@@ -247,8 +261,8 @@ mod tests {
             let files = Pack { folders: Vec::new(), files: [("t.tr".into(), vec![7; trace])].into() };
             load(&file, Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
         };
-        let order = decode::<Order>(&load(1000).unwrap()[PREFIX..]).unwrap();
-        assert!(matches!(order, Order::Load { bundle, .. } if bundle.files.files.len() == 1));
+        let order = decode::<ControllerMessage>(&load(1000).unwrap()[PREFIX..]).unwrap();
+        assert!(matches!(order, ControllerMessage::Load { bundle, .. } if bundle.files.files.len() == 1));
         let refused = load(LARGEST_FRAME).unwrap_err();
         assert!(matches!(refused, HostsError::Large { mib: 65, limit: 64 }), "{refused}");
     }

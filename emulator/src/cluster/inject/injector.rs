@@ -14,10 +14,10 @@ use volary_actors::base::{Span, Time};
 use super::line::{Line, scene};
 use super::words::{Aimed, Dose, Reply, Request, Running};
 use crate::cluster::net::{End, Hosts, Identity, Transport};
+use crate::cluster::protocol::InjectionNotice;
+use crate::cluster::{HostsError, allowing, socket_options};
 use crate::cores::injection::Effect;
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
-use crate::runtime::hosts::protocol::Notice;
-use crate::runtime::hosts::{HostsError, allowing, timing};
 
 /// Silence after which agents take an injection back.
 pub const LEASE: Duration = Duration::from_secs(3);
@@ -134,7 +134,7 @@ impl Injector {
         let (transport, lines, aim) = runtime.block_on(async {
             let local = (Ipv4Addr::UNSPECIFIED, 0).into();
             let transport =
-                Transport::connector(&identity, local, &timing(LEASE)).map_err(HostsError::from)?;
+                Transport::connector(&identity, local, &socket_options(LEASE)).map_err(HostsError::from)?;
             let mut lines = Vec::new();
             for host in &file.hosts {
                 lines.push(Line::open(&transport, host).await?);
@@ -229,7 +229,7 @@ async fn inject(
     }
     aim.running = running;
     aim.begin(&lines, plan);
-    let notice = Notice {
+    let notice = InjectionNotice {
         id: number(),
         profile: toml::to_string(&plan.profile.table)
             .map_err(|error| InjectError::Wrong(error.to_string()))?,
@@ -242,7 +242,7 @@ async fn inject(
     let (mut sent, mut done) = (Vec::new(), Vec::new());
     for mut line in lines {
         let Some((_, cores)) = aim.shares.iter().find(|(host, _)| *host == line.host) else { continue };
-        let notice = Notice { cores: cores.clone(), ..notice.clone() };
+        let notice = InjectionNotice { cores: cores.clone(), ..notice.clone() };
         let share = Dose { run: aim.running.run, notice };
         // All hear of it before one has answered.
         let failed = |end: End| InjectError::Host { host: line.host.clone(), why: end.to_string() };

@@ -13,15 +13,15 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use volary_actors::base::{ActorId, Time};
 
-use super::crew::Crew;
-use super::desk::{Desk, Office, QUEUE};
-use super::held::homes;
-use super::house::House;
-use super::inject::stage::Stage;
-use super::protocol::{Account, Assignment, Word};
-use super::sense::{sensible, timely};
+use super::context::{CellContext, QUEUE, QuicIo};
+use super::injectable::InjectableCell;
+use super::state::AgentState;
+use super::tasks::TaskGroup;
+use crate::cluster::check::{sensible, timely};
 use crate::cluster::net::link::LinkEvent;
 use crate::cluster::net::{Arrival, Connection, Link};
+use crate::cluster::placement::homes;
+use crate::cluster::protocol::{AgentMessage, Assignment, FinalReport};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
 use crate::record::inputs::Section;
@@ -49,30 +49,30 @@ const PING_SLOW: Duration = Duration::from_millis(200);
 const ARRIVALS: usize = 64;
 
 /// What a host does for one unit.
-pub(super) struct Part<'a> {
-    pub(super) house: &'a Rc<House>,
-    pub(super) desk: Rc<Desk>,
-    pub(super) words: mpsc::Sender<Word>,
+pub(crate) struct AgentCell<'a> {
+    pub(crate) state: &'a Rc<AgentState>,
+    pub(crate) context: Rc<CellContext>,
+    pub(crate) words: mpsc::Sender<AgentMessage>,
 }
 
-impl Part<'_> {
+impl AgentCell<'_> {
     /// Builds the host's shard, runs it to the end of the unit and says what was measured.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         experiment: Arc<Experiment>,
         traces: Arc<Traces>,
         task: Assignment,
-    ) -> Result<Box<Account>, String> {
+    ) -> Result<Box<FinalReport>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let real = experiment.run.burning();
         let world = tokio::select! {
             world = build(experiment, traces, &task) => world?,
-            () = self.desk.halted() => return Err(self.desk.reason()),
+            () = self.context.halted() => return Err(self.context.reason()),
         };
-        let mut crew = Crew::default();
-        let (connections, bound) = self.prepare(&mut crew, &task).await?;
+        let mut tasks = TaskGroup::default();
+        let (connections, bound) = self.prepare(&mut tasks, &task).await?;
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
-        let links = self.link(&mut crew, connections, &world, &homes, &task);
+        let links = self.link(&mut tasks, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
@@ -82,33 +82,39 @@ impl Part<'_> {
         let team = self.team(real, &world, &task, placement).await?;
         self.wait_to_begin(task.run).await?;
         let vitals = Vitals::begin(&task.members[task.me as usize].name);
-        let clock = Rc::new(Clock::new(self.house.ticks, 0, speed));
-        self.desk.adjust(&clock);
+        let clock = Rc::new(Clock::new(self.state.ticks, 0, speed));
+        self.context.adjust(&clock);
         if let Some(team) = team {
-            let desk = Rc::clone(&self.desk);
-            crew.assist(&self.desk, team.bell().relay(move || desk.inbox.wake()));
+            let context = Rc::clone(&self.context);
+            tasks.assist(&self.context, team.bell().relay(move || context.inbox.wake()));
             let hands = team.hands(Rc::clone(&clock), shard.cores().table());
             shard.employ(Box::new(hands));
         }
-        crew.assist(&self.desk, keep_time(Rc::clone(&self.desk), Rc::clone(&clock)));
-        let (desk, words) = (Rc::clone(&self.desk), self.words.clone());
-        let mut office = Office::new(desk, links, words, carried, self.house.events);
-        let shown = self.house.show(self.stage(&task, &world, &homes, &clock));
-        let driven = drive(&mut shard, &clock, &self.desk.inbox, &mut office).await;
-        self.finish(driven, shard, office, vitals, &shown.stage).await
+        tasks.assist(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
+        let (context, words) = (Rc::clone(&self.context), self.words.clone());
+        let mut io = QuicIo::new(context, links, words, carried, self.state.events);
+        let shown = self.state.show(self.injectable(&task, &world, &homes, &clock));
+        let driven = drive(&mut shard, &clock, &self.context.inbox, &mut io).await;
+        self.finish(driven, shard, io, vitals, &shown.injectable).await
     }
 
     /// The unit as injectors meet it.
-    fn stage(&self, task: &Assignment, world: &Arc<World>, homes: &[u16], clock: &Rc<Clock>) -> Stage {
+    fn injectable(
+        &self,
+        task: &Assignment,
+        world: &Arc<World>,
+        homes: &[u16],
+        clock: &Rc<Clock>,
+    ) -> InjectableCell {
         let layout = world.layout();
         let home = |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
-        Stage {
+        InjectableCell {
             run: task.run,
             cell: task.id.clone(),
             world: Arc::clone(world),
             held: (0..layout.workers()).filter(|&core| home(core) == task.me).collect(),
             clock: Rc::clone(clock),
-            desk: Rc::clone(&self.desk),
+            context: Rc::clone(&self.context),
             words: self.words.clone(),
             active: RefCell::default(),
             count: Cell::default(),
@@ -127,42 +133,42 @@ impl Part<'_> {
         let layout = world.layout();
         let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
         let cores: Vec<u32> = (0..layout.workers()).filter(mine).collect();
-        let cpus = assign(&real, cores.len(), &self.house.cpus)?;
+        let cpus = assign(&real, cores.len(), &self.state.cpus)?;
         let cores = cores.into_iter().zip(cpus).collect();
         let name = task.members[task.me as usize].name.clone();
         // It takes a moment, in which the network must answer.
         let start = spawn_blocking(move || Team::start(real, &name, cores));
         tokio::select! {
             team = start => team.map_err(|error| error.to_string())?.map(Some),
-            () = self.desk.halted() => Err(self.desk.reason()),
+            () = self.context.halted() => Err(self.context.reason()),
         }
     }
 
     /// Connects to the other hosts and learns the controller's time; returns how wrong that can be, ns.
     async fn prepare(
         &self,
-        crew: &mut Crew,
+        tasks: &mut TaskGroup,
         task: &Assignment,
     ) -> Result<(Vec<Option<Connection>>, i64), String> {
-        crew.assist(&self.desk, deaf(Rc::clone(&self.desk), self.words.clone()));
-        crew.assist(&self.desk, ping(Rc::clone(&self.desk), self.words.clone(), self.house.ticks));
+        tasks.assist(&self.context, deaf(Rc::clone(&self.context), self.words.clone()));
+        tasks.assist(&self.context, ping(Rc::clone(&self.context), self.words.clone(), self.state.ticks));
         let ready = async {
             let connections = self.connections(task).await?;
-            let bound = self.desk.known(PINGS).await;
+            let bound = self.context.known(PINGS).await;
             Ok((connections, bound))
         };
         tokio::select! {
             ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
                 ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())?
             }
-            () = self.desk.halted() => Err(self.desk.reason()),
+            () = self.context.halted() => Err(self.context.reason()),
         }
     }
 
     /// Begins to exchange parcels with the other hosts; what comes is looked at first.
     fn link(
         &self,
-        crew: &mut Crew,
+        tasks: &mut TaskGroup,
         connections: Vec<Option<Connection>>,
         world: &Arc<World>,
         homes: &Arc<[u16]>,
@@ -170,10 +176,10 @@ impl Part<'_> {
     ) -> Vec<Option<Link>> {
         let (came, arrivals) = mpsc::channel(ARRIVALS);
         let names = task.members.iter().map(|member| member.name.clone()).collect();
-        crew.assist(&self.desk, receive(arrivals, names, Rc::clone(&self.desk), self.words.clone()));
+        tasks.assist(&self.context, receive(arrivals, names, Rc::clone(&self.context), self.words.clone()));
         let start = |(from, connection): (usize, Option<Connection>)| {
             let (world, homes, me, host) = (Arc::clone(world), Arc::clone(homes), task.me, from as u16);
-            let now = Arc::clone(&self.desk.now);
+            let now = Arc::clone(&self.context.now);
             let check = move |parcel: &Parcel| {
                 timely(Time(now.load(Relaxed)), parcel) && sensible(&world, &homes, me, host, parcel)
             };
@@ -187,28 +193,28 @@ impl Part<'_> {
         &self,
         driven: io::Result<()>,
         mut shard: Shard<'_, Watcher>,
-        mut office: Office,
+        mut io: QuicIo,
         vitals: Vitals,
-        stage: &Stage,
-    ) -> Result<Box<Account>, String> {
-        self.desk.settle();
-        let datagrams = office.links();
-        office.close();
+        injectable: &InjectableCell,
+    ) -> Result<Box<FinalReport>, String> {
+        self.context.settle();
+        let datagrams = io.links();
+        io.close();
         // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
         shard.observer.inputs = None;
-        let rest = std::iter::from_fn(|| office.rest()).chain(stage.close(stage.clock.now()));
+        let rest = std::iter::from_fn(|| io.rest()).chain(injectable.close(injectable.clock.now()));
         for word in rest {
             self.words.send(word).await.map_err(|_| "the controller is gone".to_owned())?;
         }
         driven.map_err(|error| error.to_string())?;
-        self.desk.sound()?;
+        self.context.sound()?;
         tracing::info!("over after {:.3} s: {} events", vitals.elapsed_s(), shard.events());
-        Ok(Box::new(Account {
+        Ok(Box::new(FinalReport {
             tally: Tally::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
                 parcels_late: shard.observer.gauge.arrivals.len(),
-                clock: self.desk.clock_error(),
+                clock: self.context.clock_error(),
                 ..vitals.end()
             },
             datagrams,
@@ -218,11 +224,14 @@ impl Part<'_> {
 
     /// Says that this host is ready, and returns when all are.
     async fn wait_to_begin(&self, run: u64) -> Result<(), String> {
-        self.words.send(Word::Ready { run }).await.map_err(|_| "the controller is gone".to_owned())?;
+        self.words
+            .send(AgentMessage::Ready { run })
+            .await
+            .map_err(|_| "the controller is gone".to_owned())?;
         tokio::select! {
             biased;
-            () = self.desk.begun() => Ok(()),
-            () = self.desk.halted() => Err(self.desk.reason()),
+            () = self.context.begun() => Ok(()),
+            () = self.context.halted() => Err(self.context.reason()),
         }
     }
 
@@ -230,14 +239,14 @@ impl Part<'_> {
     async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         for (i, member) in task.members.iter().enumerate() {
-            let (house, member, run) = (Rc::clone(self.house), member.clone(), task.run);
+            let (state, member, run) = (Rc::clone(self.state), member.clone(), task.run);
             match i.cmp(&(task.me as usize)) {
                 Ordering::Equal => continue,
                 Ordering::Less => {
-                    making.spawn_local(async move { Ok((i, house.link_from(run, &member.name).await)) })
+                    making.spawn_local(async move { Ok((i, state.link_from(run, &member.name).await)) })
                 }
                 Ordering::Greater => {
-                    making.spawn_local(async move { Ok((i, house.link_to(run, &member).await?)) })
+                    making.spawn_local(async move { Ok((i, state.link_to(run, &member).await?)) })
                 }
             };
         }
@@ -286,31 +295,31 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
 }
 
 /// Ends the unit when nobody takes its words to the controller any more.
-async fn deaf(desk: Rc<Desk>, words: mpsc::Sender<Word>) {
+async fn deaf(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>) {
     words.closed().await;
-    desk.halt();
+    context.halt();
 }
 
 /// Asks the controller for the time: often at first, then now and then.
-async fn ping(desk: Rc<Desk>, words: mpsc::Sender<Word>, ticks: Ticks) {
+async fn ping(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>, ticks: Ticks) {
     let mut count = 0;
     loop {
         // A queue before the controller would make the answer worthless.
         if let Ok(room) = words.try_reserve() {
-            room.send(Word::Ping { sent: ticks.now() });
+            room.send(AgentMessage::Ping { sent: ticks.now() });
         }
         count += 1;
         tokio::time::sleep(if count < PINGS { PING_FAST } else { PING_SLOW }).await;
-        if desk.stop.get() {
+        if context.stop.get() {
             return;
         }
     }
 }
 
-async fn keep_time(desk: Rc<Desk>, clock: Rc<Clock>) {
+async fn keep_time(context: Rc<CellContext>, clock: Rc<Clock>) {
     loop {
         tokio::time::sleep(PING_SLOW).await;
-        desk.adjust(&clock);
+        context.adjust(&clock);
     }
 }
 
@@ -318,19 +327,20 @@ async fn keep_time(desk: Rc<Desk>, clock: Rc<Clock>) {
 async fn receive(
     mut arrivals: mpsc::Receiver<Arrival>,
     names: Vec<String>,
-    desk: Rc<Desk>,
-    words: mpsc::Sender<Word>,
+    context: Rc<CellContext>,
+    words: mpsc::Sender<AgentMessage>,
 ) {
     while let Some(Arrival { link, event }) = arrivals.recv().await {
         match event {
             LinkEvent::Parcels(parcels) => {
                 // Until there is room nothing more is read, and the senders wait.
-                desk.inbox.room().await;
-                desk.inbox.put(parcels);
+                context.inbox.room().await;
+                context.inbox.put(parcels);
             }
-            LinkEvent::Ended(end) if !desk.stop.get() => {
+            LinkEvent::Ended(end) if !context.stop.get() => {
                 // Nobody to tell if the controller is gone too.
-                let _ = words.send(Word::Lost { peer: names[link].clone(), why: end.to_string() }).await;
+                let _ =
+                    words.send(AgentMessage::Lost { peer: names[link].clone(), why: end.to_string() }).await;
             }
             LinkEvent::Ended(_) => {}
         }

@@ -8,13 +8,13 @@ use crate::runtime::real::place::place;
 use crate::runtime::world::World;
 
 /// Which host each endpoint lives on. Controller and agents come to the same.
-pub(super) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
+pub(crate) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
     place(world.layout(), &world.machines().links, &weights)
 }
 
 /// The hosts of a run before anything is placed on them.
-pub(in crate::runtime) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
+pub(crate) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
     let record = |member: &Member| HostRecord {
         name: member.name.clone(),
         address: member.address,
@@ -26,7 +26,7 @@ pub(in crate::runtime) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
 }
 
 /// What each host holds in a cell.
-pub(super) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
+pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
     let (homes, layout) = (homes(world, members), world.layout());
     let mut records = nothing_held(members);
     for (shard, record) in (0u16..).zip(&mut records) {
@@ -39,14 +39,14 @@ pub(super) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRec
 }
 
 /// The cores of a host.
-pub(super) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterator<Item = u32> {
+pub(crate) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterator<Item = u32> {
     let (homes, layout) = (homes(world, members), world.layout());
     let home = move |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
     (0..layout.workers()).filter(move |&core| home(core) == host)
 }
 
 /// From when on every actor of a host is down for good, by the experiment's own faults.
-pub(super) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
+pub(crate) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
     let homes = homes(world, members);
     let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
     for (endpoint, home) in homes.into_iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
 
 /// How far the slowest of the hosts that still have something to do has come. One whose actors are all down for good
 /// holds nobody up: if it died as well, its silence would otherwise stop all others until it is given up.
-pub(super) fn slowest(progress: &[Time], doomed: &[Option<Time>]) -> Time {
+pub(crate) fn slowest(progress: &[Time], doomed: &[Option<Time>]) -> Time {
     let busy = |(at, gone): &(&Time, &Option<Time>)| gone.is_none_or(|gone| **at < gone);
     progress.iter().zip(doomed).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)
 }

@@ -6,22 +6,22 @@ use volary_actors::layout::Role;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
-use super::protocol::Account;
+use super::protocol::FinalReport;
 use crate::cores::CoreSet;
 use crate::parcel::{Observation, Parcel, Seen};
 use crate::runtime::world::World;
 
 /// How far ahead of ours the clock of another host can be, in emulated time: none of a run is further.
-pub(super) const FAR: Span = Span::from_secs(30 * 86_400);
+pub(crate) const FAR: Span = Span::from_secs(30 * 86_400);
 
 /// Whether the times of a parcel can be, when it is `now` here. It may be due whenever it likes: how long a message
 /// takes is the plan's to say, and a law without a mean sets no bound.
-pub(super) fn timely(now: Time, parcel: &Parcel) -> bool {
+pub(crate) fn timely(now: Time, parcel: &Parcel) -> bool {
     parcel.sent <= parcel.due && parcel.sent <= now + FAR
 }
 
 /// Whether a parcel from another host can be meant for us: a wrong one ends the link before an actor sees it.
-pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+pub(crate) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
     let layout = world.layout();
     let Parcel { from, to, msg, .. } = parcel;
     if from.0 >= layout.actors() || to.0 >= layout.actors() {
@@ -33,7 +33,7 @@ pub(super) fn sensible(world: &World, homes: &[u16], me: u16, host: u16, parcel:
 }
 
 /// Whether an observation is about actors, jobs and cores that there are: books are kept of nothing else.
-pub(super) fn possible(world: &World, note: &Observation) -> bool {
+pub(crate) fn possible(world: &World, note: &Observation) -> bool {
     let (layout, jobs) = (world.layout(), world.workload());
     let job = |job: JobId| job.0 < jobs.jobs();
     let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
@@ -59,8 +59,8 @@ pub(super) fn possible(world: &World, note: &Observation) -> bool {
 
 /// Whether a host with these cores can have counted this, one of so many, in a run of so many emulated seconds: books
 /// and certificates are made of nothing else.
-pub(super) fn believable(account: &Account, held: &CoreSet, hosts: usize, length_s: f64) -> bool {
-    let Account { tally, vitals, datagrams, cores, .. } = account;
+pub(crate) fn believable(account: &FinalReport, held: &CoreSet, hosts: usize, length_s: f64) -> bool {
+    let FinalReport { tally, vitals, datagrams, cores, .. } = account;
     let sent = tally.by_kind.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
     let stats = &tally.network.datagram;
     let seconds = [vitals.wall_s, vitals.cpu_s, vitals.cpu_share, vitals.clock.bound_s];
@@ -79,23 +79,23 @@ mod tests {
     use volary_actors::message::Probe;
 
     use super::*;
+    use crate::cluster::protocol::Datagrams;
     use crate::fidelity::gauge::Reading;
     use crate::fidelity::work::RealCore;
     use crate::fidelity::{HostVitals, Worked};
     use crate::results::CoreRow;
     use crate::runtime::closing::Tally;
-    use crate::runtime::hosts::protocol::Datagrams;
 
     /// What a core did in the second of the run.
     const ROW: CoreRow = CoreRow { core: 3, start: 0.5, end: 0.6, asked: 1.0, had: 0.1, done: 0.1 };
 
-    fn stretch(account: &mut Account, row: CoreRow) {
+    fn stretch(account: &mut FinalReport, row: CoreRow) {
         account.cores.get_or_insert_default().stretches.push(row);
     }
 
     #[test]
     fn an_account_that_cannot_be_is_not_believed() {
-        let honest = || Account {
+        let honest = || FinalReport {
             tally: Tally { by_kind: vec![3; KINDS.len()], recovery: 2, ..Tally::default() },
             reading: Reading::default(),
             vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
@@ -104,7 +104,7 @@ mod tests {
         };
         let held: CoreSet = "3-4".parse().unwrap();
         assert!(believable(&honest(), &held, 2, 1.0));
-        let lies: [fn(&mut Account); 16] = [
+        let lies: [fn(&mut FinalReport); 16] = [
             |account| account.tally.recovery = u64::MAX,
             |account| account.tally.by_kind[0] = u64::MAX,
             |account| account.tally.by_kind.push(0),

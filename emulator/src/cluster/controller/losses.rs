@@ -3,14 +3,14 @@
 //! A sender knows what it sent, its receiver what did not come; only together do they know what was lost. What the
 //! network swallowed last, with nothing behind it, nobody misses: there the run was over.
 
-use super::protocol::{Account, Datagrams, Member};
 use crate::cluster::net::LinkStats;
+use crate::cluster::protocol::{Datagrams, FinalReport, Member};
 use crate::fidelity::HostVitals;
 use crate::fidelity::vitals::PathLoss;
 
 impl Datagrams {
     /// What a link counted.
-    pub(super) const fn of(link: &LinkStats) -> Self {
+    pub(crate) const fn of(link: &LinkStats) -> Self {
         Self {
             sent: link.datagram_sent + link.datagram_dropped,
             dropped: link.datagram_dropped,
@@ -20,12 +20,12 @@ impl Datagrams {
 }
 
 /// The vitals of the hosts that gave an account, with what became of the datagrams that each of them sent.
-pub(super) fn vitals(members: &[Member], accounts: &[Option<Box<Account>>]) -> Vec<HostVitals> {
+pub(crate) fn vitals(members: &[Member], accounts: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
     let between = |from: usize, to: usize| {
         let account = accounts.get(from).and_then(Option::as_ref);
         account.and_then(|account| account.datagrams.get(to)).copied().unwrap_or_default()
     };
-    let of = |(from, account): (usize, &Option<Box<Account>>)| {
+    let of = |(from, account): (usize, &Option<Box<FinalReport>>)| {
         let path = |(to, member): (usize, &Member)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
@@ -55,9 +55,9 @@ mod tests {
     use crate::fidelity::gauge::Gauge;
     use crate::runtime::closing::Tally;
 
-    fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<Account>> {
+    fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
         let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
-        Some(Box::new(Account {
+        Some(Box::new(FinalReport {
             tally: Tally::default(),
             reading: Gauge::default().reading(),
             vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },

@@ -11,9 +11,9 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::{HostsError, timing};
+use super::protocol::{AgentMessage, AgentStatus, ControllerMessage, STATUS_FRAME, TurnedAway};
+use super::{HostsError, socket_options};
 use crate::cluster::net::{Control, Host, Hosts, Identity, Transport};
-use crate::runtime::hosts::protocol::{AgentState, Order, STATE_FRAME, TurnedAway, Word};
 
 /// How long an agent may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -75,7 +75,7 @@ pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
         let transport =
-            Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing(PATIENCE))?;
+            Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &socket_options(PATIENCE))?;
         let transport = Arc::new(transport);
         // All at once: those that are silent are waited for together.
         let ask = |host| tokio::spawn(state(Arc::clone(&transport), host));
@@ -95,7 +95,7 @@ async fn state(transport: Arc<Transport>, host: Host) -> State {
     let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
     let Host { name, address, .. } = host;
     match asked {
-        Ok(AgentState { doing, turned_away }) => {
+        Ok(AgentStatus { doing, turned_away }) => {
             let (state, turned_away) = (Some(doing), Some(turned_away));
             State { name, address, state, turned_away, answer_s, error: None }
         }
@@ -103,12 +103,13 @@ async fn state(transport: Arc<Transport>, host: Host) -> State {
     }
 }
 
-async fn ask(transport: &Transport, host: &Host) -> Result<AgentState, String> {
+async fn ask(transport: &Transport, host: &Host) -> Result<AgentStatus, String> {
     let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
-    let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, STATE_FRAME);
-    control.send(&Order::Status).await.map_err(|error| error.to_string())?;
+    let mut control =
+        Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, STATUS_FRAME);
+    control.send(&ControllerMessage::Status).await.map_err(|error| error.to_string())?;
     match control.receive().await {
-        Ok(Word::State(state)) => Ok(*state),
+        Ok(AgentMessage::State(state)) => Ok(*state),
         Ok(_) => Err("it answers something else".to_owned()),
         Err(error) => Err(error.to_string()),
     }

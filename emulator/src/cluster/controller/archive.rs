@@ -19,7 +19,7 @@ const WAITING: usize = 64 << 10;
 
 /// Keeps logs of hosts, and their inputs while a unit that logs them is run. Clones keep in the same place.
 #[derive(Clone, Default, Debug)]
-pub(super) struct Archive {
+pub(crate) struct Archive {
     logs: Arc<Mutex<Vec<Log>>>,
     inputs: Arc<Mutex<Inputs>>,
 }
@@ -54,35 +54,35 @@ struct Inputs {
 
 impl Archive {
     /// Adds a host.
-    pub(super) fn add(&self, host: &str) {
+    pub(crate) fn add(&self, host: &str) {
         let log = Log { host: host.to_owned(), state: State::Waiting(String::new()) };
         guard(&self.logs).push(log);
     }
 
     /// Keeps logs in a folder from now on, and what they have said so far.
-    pub(super) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         guard(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
     }
 
     /// Lines of a host's log. The disk may take its time, and the network does not wait for it.
-    pub(super) fn log(&self, host: usize, text: &str) {
+    pub(crate) fn log(&self, host: usize, text: &str) {
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(text)));
     }
 
     /// A unit begins whose inputs are logged, if they are.
-    pub(super) fn begin(&self, log: Option<&inputs::Unit>, hosts: usize) {
+    pub(crate) fn begin(&self, log: Option<&inputs::Unit>, hosts: usize) {
         let relay = |log: &inputs::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
     /// It is over: what still comes of it comes too late, and the log can be closed.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         guard(&self.inputs).relays.clear();
     }
 
     /// A frame of a host's inputs. While the disk is behind, the host waits, and no other one does.
-    pub(super) fn inputs(&self, host: usize, frame: Vec<u8>) {
+    pub(crate) fn inputs(&self, host: usize, frame: Vec<u8>) {
         let relay = guard(&self.inputs).relays.get(host).cloned();
         let lost = match relay {
             None => "while no unit that logs them is run",

@@ -14,12 +14,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 use volary_actors::base::Span;
 
-use super::house::House;
 use super::log::RunLog;
-use super::{HostsError, timing};
+use super::state::AgentState;
 use crate::burn::CpuId;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Identity, Transport};
+use crate::cluster::{HostsError, socket_options};
 use crate::runtime::real::ticks::Ticks;
 
 /// How an agent is to be.
@@ -67,7 +67,7 @@ impl Agent {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
         let guard = runtime.enter();
         let lease = Duration::from_nanos(settings.lease.0);
-        let (transport, accepted) = Transport::listen(&identity, settings.listen, &timing(lease))?;
+        let (transport, accepted) = Transport::listen(&identity, settings.listen, &socket_options(lease))?;
         drop(guard);
         let name = identity.subject.name;
         let Settings { once, events, ticks, .. } = *settings;
@@ -94,7 +94,7 @@ impl Agent {
     /// # Errors
     /// When the system does not let it wait for signals.
     pub fn run(self) -> io::Result<()> {
-        let house = Rc::new(House::new(self.transport, self.ticks, self.log, self.events, self.cpus));
+        let state = Rc::new(AgentState::new(self.transport, self.ticks, self.log, self.events, self.cpus));
         let local = LocalSet::new();
         let (once, accepted) = (self.once, self.accepted);
         let result = self.runtime.block_on(local.run_until(async {
@@ -102,13 +102,13 @@ impl Agent {
             tokio::select! {
                 // One that was served counts before nobody came.
                 biased;
-                () = house.listen(accepted) => {}
+                () = state.listen(accepted) => {}
                 _ = term.recv() => tracing::info!("told to end"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),
-                () = house.served_one(), if once => {}
-                () = house.forsaken(), if once => tracing::warn!("no controller came"),
+                () = state.served_one(), if once => {}
+                () = state.idle_too_long(), if once => tracing::warn!("no controller came"),
             }
-            house.transport.close("the agent ends").await;
+            state.transport.close("the agent ends").await;
             Ok(())
         }));
         drop(local);

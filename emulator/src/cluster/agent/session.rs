@@ -8,15 +8,15 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::caught::caught;
-use super::crew::Crew;
-use super::desk::{Desk, WORDS};
-use super::house::{FAREWELL, House};
+use super::cell::AgentCell;
+use super::context::{CellContext, WORDS};
 use super::log::RunLog;
-use super::part::Part;
-use super::protocol::{Assignment, Order, WORD_FRAME, Word};
+use super::state::{AgentState, CLOSE_TIMEOUT};
+use super::tasks::TaskGroup;
+use super::tasks::catch_panic;
 use crate::cluster::net::Control;
 use crate::cluster::net::control::{ControlReceiver, ControlSender};
+use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
 use crate::runtime::real::ticks::Ticks;
 use crate::spec::{Bundle, Experiment};
@@ -27,25 +27,28 @@ const LOADING: Duration = Duration::from_secs(60);
 const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves a controller, which has claimed this host, until it goes.
-pub(super) async fn session(house: &Rc<House>, control: Control<Word, Order>) -> Result<(), String> {
+pub(crate) async fn session(
+    state: &Rc<AgentState>,
+    control: Control<AgentMessage, ControllerMessage>,
+) -> Result<(), String> {
     let mut control = control.receive_limit(LARGEST_FRAME);
     let bundle = match timeout(LOADING, control.receive()).await {
-        Ok(Ok(Order::Load { bundle, hosts })) => {
+        Ok(Ok(ControllerMessage::Load { bundle, hosts })) => {
             // Before we say that we have loaded: nobody calls us earlier.
-            house.transport.admit(hosts);
+            state.transport.admit(hosts);
             *bundle
         }
         Ok(Ok(_)) => return Err("it claims this host and brings no experiment".to_owned()),
         Ok(Err(why)) => return Err(why.to_string()),
         Err(_) => return Err(format!("no experiment within {} s", LOADING.as_secs())),
     };
-    let Control { outgoing: sender, incoming: receiver } = control.receive_limit(WORD_FRAME);
+    let Control { outgoing: sender, incoming: receiver } = control.receive_limit(MESSAGE_FRAME);
     let (words, outgoing) = mpsc::channel(WORDS);
     let (order, mut orders) = mpsc::channel(4);
-    let mut crew = Crew::default();
-    crew.add(write(sender, outgoing));
-    crew.add(read(receiver, order, house.ticks));
-    crew.add(tell(house.log.clone(), words.clone()));
+    let mut tasks = TaskGroup::default();
+    tasks.add(write(sender, outgoing));
+    tasks.add(read(receiver, order, state.ticks));
+    tasks.add(tell(state.log.clone(), words.clone()));
     let planned = tokio::select! {
         planned = plan(bundle) => planned,
         // The planning ends by itself, for nobody; the seat is free at once.
@@ -57,54 +60,54 @@ pub(super) async fn session(house: &Rc<House>, control: Control<Word, Order>) ->
     let experiment = match planned {
         Ok(experiment) => Arc::new(experiment),
         Err(why) => {
-            let _ = words.send(Word::Refused { run: 0, why: why.clone() }).await;
+            let _ = words.send(AgentMessage::Refused { run: 0, why: why.clone() }).await;
             // It hangs up when it has heard.
-            let _ = timeout(FAREWELL, orders.recv()).await;
+            let _ = timeout(CLOSE_TIMEOUT, orders.recv()).await;
             return Err(why);
         }
     };
     // What one unit reads the next need not.
     let traces = Arc::new(experiment.traces());
-    let mut word = Word::Loaded;
+    let mut word = AgentMessage::Loaded;
     loop {
         // What led to it comes first.
-        if let Some(text) = house.log.take() {
-            let _ = words.send(Word::Log(text)).await;
+        if let Some(text) = state.log.take() {
+            let _ = words.send(AgentMessage::Log(text)).await;
         }
         if words.send(word).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
-        let Some((assignment, desk)) = orders.recv().await else { return Ok(()) };
-        let (part, run) = (Part { house, desk, words: words.clone() }, assignment.run);
-        house.begin(run);
-        let ran = caught(part.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
-        house.begin(run.saturating_add(1));
-        word = match ran {
-            Ok(Ok(account)) => Word::Account(account),
+        let Some((assignment, context)) = orders.recv().await else { return Ok(()) };
+        let (part, run) = (AgentCell { state, context, words: words.clone() }, assignment.run);
+        state.begin(run);
+        let cell = catch_panic(part.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
+        state.begin(run.saturating_add(1));
+        word = match cell {
+            Ok(Ok(account)) => AgentMessage::FinalReport(account),
             Ok(Err(why)) => {
                 tracing::info!("a run ends early: {why}");
-                Word::Refused { run, why }
+                AgentMessage::Refused { run, why }
             }
             Err(bug) => {
                 tracing::error!("{bug}");
-                Word::Refused { run, why: bug }
+                AgentMessage::Refused { run, why: bug }
             }
         };
     }
 }
 
 /// Sends on what is logged.
-async fn tell(log: RunLog, words: mpsc::Sender<Word>) {
+async fn tell(log: RunLog, words: mpsc::Sender<AgentMessage>) {
     loop {
         log.filled().await;
         if let Some(text) = log.take() {
-            let _ = words.send(Word::Log(text)).await;
+            let _ = words.send(AgentMessage::Log(text)).await;
         }
         tokio::time::sleep(LOG_EVERY).await;
     }
 }
 
-async fn write(mut sender: ControlSender<Word>, mut outgoing: mpsc::Receiver<Word>) {
+async fn write(mut sender: ControlSender<AgentMessage>, mut outgoing: mpsc::Receiver<AgentMessage>) {
     while let Some(word) = outgoing.recv().await {
         if let Err(error) = sender.send(&word).await {
             tracing::warn!("the controller cannot be reached: {error}");
@@ -113,8 +116,8 @@ async fn write(mut sender: ControlSender<Word>, mut outgoing: mpsc::Receiver<Wor
     }
 }
 
-/// The desk of the latest unit. When another comes, or nobody listens to the controller, it is over.
-struct Latest(Rc<Desk>);
+/// The context of the latest unit. When another comes, or nobody listens to the controller, it is over.
+struct Latest(Rc<CellContext>);
 
 impl Drop for Latest {
     fn drop(&mut self) {
@@ -124,26 +127,31 @@ impl Drop for Latest {
 
 /// Hands on what the controller says. When it is gone, so is what it started.
 async fn read(
-    mut receiver: ControlReceiver<Order>,
-    units: mpsc::Sender<(Assignment, Rc<Desk>)>,
+    mut receiver: ControlReceiver<ControllerMessage>,
+    units: mpsc::Sender<(Assignment, Rc<CellContext>)>,
     ticks: Ticks,
 ) {
-    let mut latest = Latest(Rc::new(Desk::new(ticks)));
+    let mut latest = Latest(Rc::new(CellContext::new(ticks)));
     loop {
-        let desk = &latest.0;
+        let context = &latest.0;
         match receiver.receive().await {
-            Ok(Order::Pong { sent, here }) => desk.pong(sent, here),
-            Ok(Order::Progress { slowest }) => desk.slowest.set(slowest),
-            Ok(Order::Start { at }) => desk.begin(at),
-            Ok(Order::Stop) => desk.halt(),
-            Ok(Order::Prepare(assignment)) => {
-                latest = Latest(Rc::new(Desk::new(ticks)));
+            Ok(ControllerMessage::Pong { sent, here }) => context.pong(sent, here),
+            Ok(ControllerMessage::Progress { slowest }) => context.slowest.set(slowest),
+            Ok(ControllerMessage::Start { at }) => context.begin(at),
+            Ok(ControllerMessage::Stop) => context.halt(),
+            Ok(ControllerMessage::Prepare(assignment)) => {
+                latest = Latest(Rc::new(CellContext::new(ticks)));
                 if units.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
                     return;
                 }
             }
             // Said once, at the beginning.
-            Ok(Order::Claim | Order::Inject | Order::Load { .. } | Order::Status) => {}
+            Ok(
+                ControllerMessage::Claim
+                | ControllerMessage::Inject
+                | ControllerMessage::Load { .. }
+                | ControllerMessage::Status,
+            ) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),
         }
     }

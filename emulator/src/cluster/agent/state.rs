@@ -1,4 +1,4 @@
-//! Who comes to an agent, and who is served.
+//! PeerInfo comes to an agent, and who is served.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,35 +12,37 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
-use super::caught::caught;
-use super::inject::serve::serve;
-use super::inject::stage::Stage;
+use super::injectable::InjectableCell;
 use super::log::RunLog;
-use super::protocol::{AgentState, FIRST_FRAME, Member, Order, Purpose, WORD_FRAME, Word};
+use super::relay::serve;
 use super::session::session;
+use super::tasks::catch_panic;
 use crate::burn::CpuId;
 use crate::cluster::net::connection::Close;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Connection, Control, Peer, PeerInfo, Role, Transport};
+use crate::cluster::protocol::{
+    AgentMessage, AgentStatus, ControllerMessage, FIRST_FRAME, LinkPurpose, MESSAGE_FRAME, Member,
+};
 use crate::runtime::real::ticks::Ticks;
 
 /// How long an agent that serves one controller waits for it.
-const FORSAKEN: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long whoever said hello may take for its first word.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 /// How long whoever was told all there is to say may take to hang up.
-pub(super) const FAREWELL: Duration = Duration::from_secs(5);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the tasks of an agent share.
-pub(super) struct House {
-    pub(super) transport: Transport,
-    pub(super) ticks: Ticks,
-    pub(super) log: RunLog,
+pub(crate) struct AgentState {
+    pub(crate) transport: Transport,
+    pub(crate) ticks: Ticks,
+    pub(crate) log: RunLog,
     /// Events of a unit that may wait at most.
-    pub(super) events: usize,
+    pub(crate) events: usize,
     /// CPUs that copies may burn.
-    pub(super) cpus: Vec<CpuId>,
-    /// Who is being served.
+    pub(crate) cpus: Vec<CpuId>,
+    /// PeerInfo is being served.
     guest: Cell<Option<SocketAddr>>,
     /// The unit that links may be for, or any later one.
     run: Cell<u64>,
@@ -48,14 +50,14 @@ pub(super) struct House {
     early: RefCell<BTreeMap<String, (u64, Connection)>>,
     came: Notify,
     /// The unit that is being run.
-    stage: RefCell<Option<Rc<Stage>>>,
+    injectable: RefCell<Option<Rc<InjectableCell>>>,
     /// How many controllers have been served.
     served: Cell<u32>,
     left: Notify,
 }
 
-impl House {
-    pub(super) fn new(
+impl AgentState {
+    pub(crate) fn new(
         transport: Transport,
         ticks: Ticks,
         log: RunLog,
@@ -72,35 +74,35 @@ impl House {
             run: Cell::default(),
             early: RefCell::default(),
             came: Notify::new(),
-            stage: RefCell::default(),
+            injectable: RefCell::default(),
             served: Cell::default(),
             left: Notify::new(),
         }
     }
 
     /// Waits until a controller has come and gone.
-    pub(super) async fn served_one(&self) {
+    pub(crate) async fn served_one(&self) {
         while self.served.get() == 0 {
             self.left.notified().await;
         }
     }
 
     /// Waits until nobody can be expected to come any more.
-    pub(super) async fn forsaken(&self) {
-        tokio::time::sleep(FORSAKEN).await;
+    pub(crate) async fn idle_too_long(&self) {
+        tokio::time::sleep(IDLE_TIMEOUT).await;
         while self.guest.get().is_some() {
             self.left.notified().await;
         }
     }
 
     /// Takes whoever comes with a valid identity.
-    pub(super) async fn listen(self: &Rc<Self>, mut accepted: Accepted) {
+    pub(crate) async fn listen(self: &Rc<Self>, mut accepted: Accepted) {
         while let Some(peer) = accepted.next().await {
-            let house = Rc::clone(self);
+            let state = Rc::clone(self);
             spawn_local(async move {
                 match peer.who.role {
-                    Role::Controller => house.attend(peer).await,
-                    Role::Host => house.link(peer).await,
+                    Role::Controller => state.attend(peer).await,
+                    Role::Host => state.link(peer).await,
                 }
             });
         }
@@ -111,29 +113,30 @@ impl House {
         let Peer { who, connection, streams } = peer;
         // Whoever has not claimed this host has little to say.
         let mut control =
-            Control::<Word, Order>::new(&connection, streams, WORD_FRAME).receive_limit(FIRST_FRAME);
+            Control::<AgentMessage, ControllerMessage>::new(&connection, streams, MESSAGE_FRAME)
+                .receive_limit(FIRST_FRAME);
         let Some(first) = first(&who, &connection, &mut control).await else { return };
         let refusal = match first {
-            Order::Status => {
+            ControllerMessage::Status => {
                 let guest = self.guest.get();
                 let doing = guest.map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
-                let state = AgentState { doing, turned_away: self.transport.refusals().into() };
-                let _ = control.send(&Word::State(Box::new(state))).await;
+                let state = AgentStatus { doing, turned_away: self.transport.refusals().into() };
+                let _ = control.send(&AgentMessage::State(Box::new(state))).await;
                 return hung_up(&connection).await;
             }
-            Order::Inject => {
+            ControllerMessage::Inject => {
                 tracing::info!("{who} comes to inject interference");
-                let end = serve(&self, control.retype(WORD_FRAME)).await;
+                let end = serve(&self, control.retype(MESSAGE_FRAME)).await;
                 return tracing::info!(
                     "{who} is gone: {}",
                     end.map_or_else(|end| end.to_string(), |()| String::new())
                 );
             }
-            Order::Claim => match self.enter(who.address) {
+            ControllerMessage::Claim => match self.enter(who.address) {
                 Ok(_guest) => {
                     self.log.begin();
                     tracing::info!("{who} takes over");
-                    match caught(session(&self, control)).await {
+                    match catch_panic(session(&self, control)).await {
                         Ok(Ok(())) => return tracing::info!("{who} is done"),
                         Ok(Err(why)) => {
                             tracing::warn!("{who}: {why}");
@@ -147,22 +150,22 @@ impl House {
                 }
                 Err(other) => format!("busy with a run of the controller at {other}"),
             },
-            Order::Load { .. }
-            | Order::Prepare(_)
-            | Order::Start { .. }
-            | Order::Pong { .. }
-            | Order::Progress { .. }
-            | Order::Stop => "this host was not claimed".to_owned(),
+            ControllerMessage::Load { .. }
+            | ControllerMessage::Prepare(_)
+            | ControllerMessage::Start { .. }
+            | ControllerMessage::Pong { .. }
+            | ControllerMessage::Progress { .. }
+            | ControllerMessage::Stop => "this host was not claimed".to_owned(),
         };
-        let _ = control.send(&Word::Refused { run: 0, why: refusal }).await;
+        let _ = control.send(&AgentMessage::Refused { run: 0, why: refusal }).await;
         hung_up(&connection).await;
     }
 
     /// Another host of a run called.
     async fn link(&self, peer: Peer) {
         let Peer { who, connection, streams } = peer;
-        let mut control = Control::<(), Purpose>::new(&connection, streams, FIRST_FRAME);
-        let Some(Purpose { run }) = first(&who, &connection, &mut control).await else { return };
+        let mut control = Control::<(), LinkPurpose>::new(&connection, streams, FIRST_FRAME);
+        let Some(LinkPurpose { run }) = first(&who, &connection, &mut control).await else { return };
         if self.guest.get().is_none() || run < self.run.get() {
             tracing::info!("{who} called for a run that is over");
             return connection.close(Close::Failed, "that run is over here");
@@ -173,50 +176,50 @@ impl House {
     }
 
     /// Units before `run` are over: nobody takes links for them any more.
-    pub(super) fn begin(&self, run: u64) {
+    pub(crate) fn begin(&self, run: u64) {
         self.run.set(run);
         self.early.borrow_mut().retain(|_, (of, _)| *of >= run);
     }
 
     /// Whether a controller is served.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.guest.get().is_some()
     }
 
     /// The unit that is being run, for injectors.
-    pub(super) fn stage(&self) -> Option<Rc<Stage>> {
-        self.stage.borrow().clone()
+    pub(crate) fn injectable(&self) -> Option<Rc<InjectableCell>> {
+        self.injectable.borrow().clone()
     }
 
     /// Shows a unit to injectors, until the guard is dropped.
-    pub(super) fn show(self: &Rc<Self>, stage: Stage) -> Shown {
-        let stage = Rc::new(stage);
-        *self.stage.borrow_mut() = Some(Rc::clone(&stage));
-        Shown { house: Rc::clone(self), stage }
+    pub(crate) fn show(self: &Rc<Self>, injectable: InjectableCell) -> Shown {
+        let injectable = Rc::new(injectable);
+        *self.injectable.borrow_mut() = Some(Rc::clone(&injectable));
+        Shown { state: Rc::clone(self), injectable }
     }
 
     /// Takes the only seat, until the guard is dropped.
-    fn enter(self: &Rc<Self>, address: SocketAddr) -> Result<Guest, SocketAddr> {
+    fn enter(self: &Rc<Self>, address: SocketAddr) -> Result<SessionGuard, SocketAddr> {
         match self.guest.get() {
             Some(other) => Err(other),
             None => {
                 self.guest.set(Some(address));
-                Ok(Guest(Rc::clone(self)))
+                Ok(SessionGuard(Rc::clone(self)))
             }
         }
     }
 
     /// Opens a link to another host for a run.
-    pub(super) async fn link_to(&self, run: u64, member: &Member) -> Result<Connection, String> {
+    pub(crate) async fn link_to(&self, run: u64, member: &Member) -> Result<Connection, String> {
         let peer = self.transport.connect(&member.name, member.address).await;
         let peer = peer.map_err(|error| error.to_string())?;
-        let mut control = Control::<Purpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
-        control.send(&Purpose { run }).await.map_err(|error| error.to_string())?;
+        let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        control.send(&LinkPurpose { run }).await.map_err(|error| error.to_string())?;
         Ok(peer.connection)
     }
 
     /// The link that `peer` has opened for a run.
-    pub(super) async fn link_from(&self, run: u64, peer: &str) -> Connection {
+    pub(crate) async fn link_from(&self, run: u64, peer: &str) -> Connection {
         loop {
             let came = self.came.notified();
             let found = {
@@ -232,7 +235,7 @@ impl House {
     }
 }
 
-/// The first that somebody says. Who says nothing is sent away.
+/// The first that somebody says. PeerInfo says nothing is sent away.
 async fn first<S: Serialize, R: DeserializeOwned>(
     who: &PeerInfo,
     connection: &Connection,
@@ -252,36 +255,36 @@ async fn first<S: Serialize, R: DeserializeOwned>(
 
 /// Waits until whoever heard the last word has gone; if that takes too long, ends it.
 async fn hung_up(connection: &Connection) {
-    if timeout(FAREWELL, connection.ended()).await.is_err() {
+    if timeout(CLOSE_TIMEOUT, connection.ended()).await.is_err() {
         connection.close(Close::Done, "all was said");
     }
 }
 
 /// A unit that injectors see. However it ends, they hear of it.
-pub(super) struct Shown {
-    house: Rc<House>,
-    pub(super) stage: Rc<Stage>,
+pub(crate) struct Shown {
+    state: Rc<AgentState>,
+    pub(crate) injectable: Rc<InjectableCell>,
 }
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        self.stage.desk.settle();
-        *self.house.stage.borrow_mut() = None;
+        self.injectable.context.settle();
+        *self.state.injectable.borrow_mut() = None;
     }
 }
 
 /// The seat of the one controller that is served. However its session ends, the seat is free for the next.
-struct Guest(Rc<House>);
+struct SessionGuard(Rc<AgentState>);
 
-impl Drop for Guest {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
-        let house = &self.0;
-        house.guest.set(None);
-        house.begin(0);
-        house.early.borrow_mut().clear();
-        house.log.end();
-        house.transport.admit([]);
-        house.served.set(house.served.get() + 1);
-        house.left.notify_waiters();
+        let state = &self.0;
+        state.guest.set(None);
+        state.begin(0);
+        state.early.borrow_mut().clear();
+        state.log.end();
+        state.transport.admit([]);
+        state.served.set(state.served.get() + 1);
+        state.left.notify_waiters();
     }
 }

@@ -23,13 +23,13 @@ use crate::spec::Bundle;
 const RECENT: usize = 3;
 const WORDS: usize = 200;
 
-/// The most bytes of a [`Word`]: an [`Account`] is the largest, its histograms some megabytes at worst, the stretches
-/// of real cores two. Of orders only [`Order::Load`] may be larger.
-pub const WORD_FRAME: usize = 8 << 20;
-/// The most bytes of an agent's answer to [`Order::Status`].
-pub const STATE_FRAME: usize = 4096;
-/// The most bytes of what is said first on a connection: a [`Purpose`], [`Order::Status`], [`Order::Claim`]
-/// or [`Order::Inject`].
+/// The most bytes of a [`AgentMessage`]: an [`FinalReport`] is the largest, its histograms some megabytes at worst, the stretches
+/// of real cores two. Of orders only [`ControllerMessage::Load`] may be larger.
+pub const MESSAGE_FRAME: usize = 8 << 20;
+/// The most bytes of an agent's answer to [`ControllerMessage::Status`].
+pub const STATUS_FRAME: usize = 4096;
+/// The most bytes of what is said first on a connection: a [`LinkPurpose`], [`ControllerMessage::Status`], [`ControllerMessage::Claim`]
+/// or [`ControllerMessage::Inject`].
 pub const FIRST_FRAME: usize = 64;
 
 /// One host of a run, as all of them know it.
@@ -64,14 +64,14 @@ pub struct Assignment {
 
 /// What a host says when it calls another: which run the link is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Purpose {
+pub struct LinkPurpose {
     /// [`Assignment::run`].
     pub run: u64,
 }
 
 /// What a controller says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Order {
+pub enum ControllerMessage {
     /// Say how you are, and no more.
     Status,
     /// Serve me, and nobody else until I go.
@@ -93,7 +93,7 @@ pub enum Order {
         /// The common start.
         at: i64,
     },
-    /// Answers [`Word::Ping`].
+    /// Answers [`AgentMessage::Ping`].
     Pong {
         /// Its `sent`.
         sent: i64,
@@ -111,9 +111,9 @@ pub enum Order {
 
 /// What an agent says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Word {
-    /// Answers [`Order::Status`].
-    State(Box<AgentState>),
+pub enum AgentMessage {
+    /// Answers [`ControllerMessage::Status`].
+    State(Box<AgentStatus>),
     /// The experiment is planned.
     Loaded,
     /// The unit is built, all links stand, the clock is known.
@@ -157,10 +157,10 @@ pub enum Word {
         why: String,
     },
     /// Somebody has another profile rule some of my cores.
-    Injected(Box<Notice>),
+    Injected(Box<InjectionNotice>),
     /// That is over.
     Lifted {
-        /// [`Notice::id`].
+        /// [`InjectionNotice::id`].
         id: u64,
         /// Until when it ruled.
         until: Time,
@@ -169,12 +169,12 @@ pub enum Word {
         why: String,
     },
     /// The last word on a unit.
-    Account(Box<Account>),
+    FinalReport(Box<FinalReport>),
 }
 
 /// An injection, as a host tells its controller of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Notice {
+pub struct InjectionNotice {
     /// Tells it from any other, and is the same on all hosts.
     pub id: u64,
     /// The profile as TOML, with no file left in it.
@@ -194,7 +194,7 @@ pub struct Notice {
 
 /// What an agent measured of a unit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Account {
+pub struct FinalReport {
     /// What its shard counted.
     pub tally: Tally,
     /// How late it was.
@@ -229,7 +229,7 @@ fn plain_vitals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostVitals
 
 /// How an agent is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct AgentState {
+pub struct AgentStatus {
     /// What it does, in words.
     #[serde(deserialize_with = "plain::words")]
     pub doing: String,
@@ -292,26 +292,32 @@ mod tests {
 
     #[test]
     fn words_of_an_agent_do_not_steer_a_terminal() {
-        let heard = |word: Word| {
+        let heard = |word: AgentMessage| {
             let mut bytes = Vec::new();
             codec::append(&word, &mut bytes).unwrap();
-            codec::take::<Word>(&bytes).unwrap().0
+            codec::take::<AgentMessage>(&bytes).unwrap().0
         };
         let bad = || "a\u{1b}[2J\nb\u{202e}".to_owned();
         let (line, lines) = ("a\u{fffd}[2J\u{fffd}b\u{fffd}", "a\u{fffd}[2J\nb\u{fffd}");
-        let Word::Refused { why, .. } = heard(Word::Refused { run: 1, why: bad() }) else { panic!() };
-        let Word::Log(log) = heard(Word::Log(bad())) else { panic!() };
+        let AgentMessage::Refused { why, .. } = heard(AgentMessage::Refused { run: 1, why: bad() }) else {
+            panic!()
+        };
+        let AgentMessage::Log(log) = heard(AgentMessage::Log(bad())) else { panic!() };
         assert_eq!([why, log], [lines; 2]);
-        let Word::Lost { peer, why } = heard(Word::Lost { peer: bad(), why: bad() }) else { panic!() };
+        let AgentMessage::Lost { peer, why } = heard(AgentMessage::Lost { peer: bad(), why: bad() }) else {
+            panic!()
+        };
         let turned_away = TurnedAway { recent: vec![bad()], ..TurnedAway::default() };
-        let state = AgentState { doing: bad(), turned_away };
-        let Word::State(state) = heard(Word::State(Box::new(state))) else { panic!() };
+        let state = AgentStatus { doing: bad(), turned_away };
+        let AgentMessage::State(state) = heard(AgentMessage::State(Box::new(state))) else { panic!() };
         assert_eq!([&peer, &why, &state.doing, &state.turned_away.recent[0]], [line; 4]);
         let lost_to = vec![PathLoss { to: bad(), ..PathLoss::default() }];
         let vitals = HostVitals { name: bad(), lost_to, ..HostVitals::default() };
         let (tally, reading, datagrams) = (Tally::default(), Reading::default(), Vec::new());
-        let account = Account { tally, reading, vitals, datagrams, cores: None };
-        let Word::Account(account) = heard(Word::Account(Box::new(account))) else { panic!() };
+        let account = FinalReport { tally, reading, vitals, datagrams, cores: None };
+        let AgentMessage::FinalReport(account) = heard(AgentMessage::FinalReport(Box::new(account))) else {
+            panic!()
+        };
         assert_eq!([&account.vitals.name, &account.vitals.lost_to[0].to], [line; 2]);
     }
 
@@ -322,6 +328,6 @@ mod tests {
         let stretches = vec![stretch; MOST_STRETCHES];
         let mut bytes = Vec::new();
         codec::append(&Worked { stretches, ..Worked::default() }, &mut bytes).unwrap();
-        assert!(bytes.len() < WORD_FRAME / 2, "{}", bytes.len());
+        assert!(bytes.len() < MESSAGE_FRAME / 2, "{}", bytes.len());
     }
 }

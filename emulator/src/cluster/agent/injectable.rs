@@ -11,18 +11,18 @@ use volary_actors::base::{Endpoint, Time};
 use volary_actors::layout::Role;
 use volary_netem::{Places, Target};
 
-use super::words::{Aimed, Dose, Running};
+use super::context::CellContext;
+use crate::cluster::inject::words::{Aimed, Dose, Running};
+use crate::cluster::protocol::{AgentMessage, InjectionNotice};
 use crate::cores::{CoreSet, Injection, Interference, Profile};
 use crate::files::{Files, Pack};
-use crate::runtime::hosts::desk::Desk;
-use crate::runtime::hosts::protocol::{Notice, Word};
 use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::world::World;
 
 /// Injections that a unit takes at most: each is looked at whenever a copy begins, and those of some profiles remember
 /// something of every core.
-pub(super) const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 /// Targets of an injection at most, and bytes of each: they are looked up while the emulation goes on.
 const TARGETS: usize = 1000;
 const TARGET: usize = 200;
@@ -34,27 +34,27 @@ const MOST_STRETCHES: f64 = 1e7;
 const UNIT_OVER: &str = "the cell was over";
 
 /// A unit that is being run.
-pub(in crate::runtime::hosts) struct Stage {
-    pub(in crate::runtime::hosts) run: u64,
-    pub(in crate::runtime::hosts) cell: String,
-    pub(in crate::runtime::hosts) world: Arc<World>,
+pub(crate) struct InjectableCell {
+    pub(crate) run: u64,
+    pub(crate) cell: String,
+    pub(crate) world: Arc<World>,
     /// The cores of this host.
-    pub(in crate::runtime::hosts) held: CoreSet,
-    pub(in crate::runtime::hosts) clock: Rc<Clock>,
-    pub(in crate::runtime::hosts) desk: Rc<Desk>,
+    pub(crate) held: CoreSet,
+    pub(crate) clock: Rc<Clock>,
+    pub(crate) context: Rc<CellContext>,
     /// To the controller.
-    pub(in crate::runtime::hosts) words: mpsc::Sender<Word>,
+    pub(crate) words: mpsc::Sender<AgentMessage>,
     /// Until when what rules now is to rule.
-    pub(in crate::runtime::hosts) active: RefCell<BTreeMap<u64, Time>>,
+    pub(crate) active: RefCell<BTreeMap<u64, Time>>,
     /// Injections so far.
-    pub(in crate::runtime::hosts) count: Cell<usize>,
+    pub(crate) count: Cell<usize>,
 }
 
 /// Why something cannot be done, and whether whoever asks is to blame.
-pub(super) type Refusal = (bool, String);
+pub(crate) type Refusal = (bool, String);
 
-impl Stage {
-    pub(super) fn running(&self) -> Running {
+impl InjectableCell {
+    pub(crate) fn running(&self) -> Running {
         Running {
             run: self.run,
             cell: self.cell.clone(),
@@ -66,7 +66,7 @@ impl Stage {
     }
 
     /// Which cores some targets stand for.
-    pub(super) fn aim(&self, targets: &[String]) -> Result<Aimed, Refusal> {
+    pub(crate) fn aim(&self, targets: &[String]) -> Result<Aimed, Refusal> {
         if targets.len() > TARGETS || targets.iter().any(|target| target.len() > TARGET) {
             let why = format!(
                 "more than {TARGETS} targets, or one of more than {TARGET} bytes: name ranges or racks"
@@ -101,8 +101,8 @@ impl Stage {
     }
 
     /// Has a profile rule, and tells the controller. Returns the injection's number, and from when.
-    pub(super) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
-        let Notice { id, seed, from, until, ref cores, profile: ref text, .. } = dose.notice;
+    pub(crate) async fn begin(&self, dose: &Dose) -> Result<(usize, Time), Refusal> {
+        let InjectionNotice { id, seed, from, until, ref cores, profile: ref text, .. } = dose.notice;
         let profile = profile(text).map_err(|why| (true, format!("the profile: {why}")))?;
         if cores.is_empty() || cores.intersection(&self.held) != *cores {
             return Err((true, format!("this host holds cores {}, not all of {cores}", self.held)));
@@ -123,46 +123,50 @@ impl Stage {
         let over = |_| (false, UNIT_OVER.to_owned());
         let injection = Box::new(Injection { profile, seed, cores: cores.clone(), from, until });
         let (done, begun) = oneshot::channel();
-        self.desk.change(Change::Inject { injection, done });
+        self.context.change(Change::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
         // The order may have come when it was over.
         let until = until.max(from);
         self.active.borrow_mut().insert(id, until);
         tracing::info!("interference is injected into cores {cores} from {from}");
-        room.send(Word::Injected(Box::new(Notice { from, until, ..dose.notice.clone() })));
+        room.send(AgentMessage::Injected(Box::new(InjectionNotice { from, until, ..dose.notice.clone() })));
         Ok((number, from))
     }
 
     /// Ends an injection, and tells the controller; says until when it ruled. `None` if its unit is over, which ends
     /// it as well.
-    pub(super) async fn end(&self, number: usize, dose: &Dose, why: &str) -> Option<Time> {
+    pub(crate) async fn end(&self, number: usize, dose: &Dose, why: &str) -> Option<Time> {
         let at = self.lift(number, &dose.notice.cores).await?;
         let until = self.active.borrow_mut().remove(&dose.notice.id)?.min(at);
         tracing::info!("interference was injected into cores {} until {until}: {why}", dose.notice.cores);
-        let _ = self.words.send(Word::Lifted { id: dose.notice.id, until, why: why.to_owned() }).await;
+        let _ =
+            self.words.send(AgentMessage::Lifted { id: dose.notice.id, until, why: why.to_owned() }).await;
         Some(until)
     }
 
     async fn lift(&self, number: usize, cores: &CoreSet) -> Option<Time> {
         let (done, lifted) = oneshot::channel();
-        self.desk.change(Change::Lift { number, cores: cores.clone(), done });
+        self.context.change(Change::Lift { number, cores: cores.clone(), done });
         lifted.await.ok()
     }
 
     /// The unit is over at `at`, and with it whatever was injected.
-    pub(in crate::runtime::hosts) fn close(&self, at: Time) -> Vec<Word> {
+    pub(crate) fn close(&self, at: Time) -> Vec<AgentMessage> {
         let active = std::mem::take(&mut *self.active.borrow_mut());
         active.values().for_each(|until| {
             tracing::info!("interference was injected into cores until {}", at.min(*until))
         });
-        let lifted =
-            |(id, until): (u64, Time)| Word::Lifted { id, until: until.min(at), why: UNIT_OVER.to_owned() };
+        let lifted = |(id, until): (u64, Time)| AgentMessage::Lifted {
+            id,
+            until: until.min(at),
+            why: UNIT_OVER.to_owned(),
+        };
         active.into_iter().map(lifted).collect()
     }
 }
 
 /// Reads a profile that needs no file, and can be followed while a run goes on.
-pub(in crate::runtime::hosts) fn profile(text: &str) -> Result<Profile, String> {
+pub(crate) fn profile(text: &str) -> Result<Profile, String> {
     let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
     let profile =
         table.load(&Files::of_pack(Pack::default()), Path::new("")).map_err(|error| error.to_string())?;

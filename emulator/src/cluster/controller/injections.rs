@@ -2,16 +2,16 @@
 
 use volary_actors::base::Time;
 
-use super::stage::{MOST, profile};
+use crate::cluster::agent::injectable::{MOST, profile};
+use crate::cluster::protocol::{InjectionNotice, Member};
 use crate::cores::{CoreSet, Injection};
 use crate::results::{Applied, Injected};
 use crate::runtime::closing::Disturbed;
-use crate::runtime::hosts::protocol::{Member, Notice};
 use crate::runtime::world::World;
 
 /// Injections that hosts have told of, in the order in which they did.
 #[derive(Default)]
-pub(in crate::runtime::hosts) struct Ledger(Vec<Entry>);
+pub(crate) struct Injections(Vec<Entry>);
 
 struct Entry {
     host: usize,
@@ -22,15 +22,15 @@ struct Entry {
     ended: Option<String>,
 }
 
-impl Ledger {
+impl Injections {
     /// A host has a profile rule some of the cores it holds. Fails if that cannot be.
-    pub(in crate::runtime::hosts) fn begin(
+    pub(crate) fn begin(
         &mut self,
         host: usize,
-        notice: Notice,
+        notice: InjectionNotice,
         held: &CoreSet,
     ) -> Result<(), String> {
-        let Notice { id, seed, targets, cores, from, until, .. } = notice;
+        let InjectionNotice { id, seed, targets, cores, from, until, .. } = notice;
         let profile = profile(&notice.profile)?;
         let told = |entry: &&Entry| entry.host == host;
         let many = self.0.iter().filter(told).count() >= MOST;
@@ -45,7 +45,7 @@ impl Ledger {
     }
 
     /// It does not any more.
-    pub(in crate::runtime::hosts) fn end(&mut self, host: usize, id: u64, until: Time, why: String) {
+    pub(crate) fn end(&mut self, host: usize, id: u64, until: Time, why: String) {
         let mut open = self.0.iter_mut().filter(|entry| entry.ended.is_none());
         if let Some(entry) = open.find(|entry| (entry.host, entry.id) == (host, id)) {
             entry.injection.until = until.clamp(entry.injection.from, entry.injection.until);
@@ -54,7 +54,7 @@ impl Ledger {
     }
 
     /// Whoever has not said that it is over was lost: it was over with the unit, at `end`, at the latest.
-    pub(in crate::runtime::hosts) fn close(&mut self, end: Time) {
+    pub(crate) fn close(&mut self, end: Time) {
         for entry in self.0.iter_mut().filter(|entry| entry.ended.is_none()) {
             entry.injection.until = end.clamp(entry.injection.from, entry.injection.until);
             entry.ended = Some("the host was lost".to_owned());
@@ -62,7 +62,7 @@ impl Ledger {
     }
 
     /// All of it, for the record.
-    pub(in crate::runtime::hosts) fn disturbed(&self, world: &World, members: &[Member]) -> Disturbed {
+    pub(crate) fn disturbed(&self, world: &World, members: &[Member]) -> Disturbed {
         let injections = self.0.iter().map(|entry| entry.injection.clone()).collect();
         Disturbed { results: self.results(world, members), injections }
     }

@@ -32,22 +32,22 @@ struct Lines {
 
 impl RunLog {
     /// A controller comes: lines are kept from now on.
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         *self.lines() = Lines { open: true, ..Lines::default() };
     }
 
     /// It is gone, and with it what it did not take.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         *self.lines() = Lines::default();
     }
 
     /// Waits for a line.
-    pub(super) async fn filled(&self) {
+    pub(crate) async fn filled(&self) {
         self.0.filled.notified().await;
     }
 
     /// Takes the lines since the last time, if there are.
-    pub(super) fn take(&self) -> Option<String> {
+    pub(crate) fn take(&self) -> Option<String> {
         let mut lines = self.lines();
         let left_out = mem::take(&mut lines.left_out);
         let mut text = String::from_utf8_lossy(&mem::take(&mut lines.text)).into_owned();

@@ -7,9 +7,9 @@ use volary_actors::base::{Span, Time};
 
 use super::injector::InjectError;
 use super::words::{Reply, Request, Running, Scene};
+use crate::cluster::HostsError;
 use crate::cluster::net::{Control, End, Host, Transport};
-use crate::runtime::hosts::HostsError;
-use crate::runtime::hosts::protocol::{FIRST_FRAME, Order, WORD_FRAME, Word};
+use crate::cluster::protocol::{AgentMessage, ControllerMessage, FIRST_FRAME, MESSAGE_FRAME};
 
 /// How long agents may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -20,30 +20,31 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// The line to an agent.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) host: String,
-    pub(super) control: Control<Request, Reply>,
-    pub(super) round_trip: Duration,
+pub(crate) struct Line {
+    pub(crate) host: String,
+    pub(crate) control: Control<Request, Reply>,
+    pub(crate) round_trip: Duration,
 }
 
 impl Line {
-    pub(super) async fn open(transport: &Transport, host: &Host) -> Result<Self, InjectError> {
+    pub(crate) async fn open(transport: &Transport, host: &Host) -> Result<Self, InjectError> {
         let peer = transport.connect(&host.name, host.address).await.map_err(HostsError::from)?;
-        let mut control = Control::<Order, Word>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        let mut control =
+            Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, FIRST_FRAME);
         let failed = |error: End| InjectError::Host { host: host.name.clone(), why: error.to_string() };
-        control.send(&Order::Inject).await.map_err(failed)?;
+        control.send(&ControllerMessage::Inject).await.map_err(failed)?;
         let round_trip = peer.connection.round_trip();
-        Ok(Self { host: host.name.clone(), control: control.retype(WORD_FRAME), round_trip })
+        Ok(Self { host: host.name.clone(), control: control.retype(MESSAGE_FRAME), round_trip })
     }
 
-    pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, InjectError> {
+    pub(crate) async fn ask(&mut self, request: &Request) -> Result<Reply, InjectError> {
         let sent = timeout(PATIENCE, self.control.send(request)).await;
         sent.map_err(|_| self.silent())?.map_err(|end| self.failed(end.to_string()))?;
         self.hear().await
     }
 
     /// Waits until it has begun what it was ordered to; says from when it does.
-    pub(super) async fn begun(&mut self) -> Result<Time, InjectError> {
+    pub(crate) async fn begun(&mut self) -> Result<Time, InjectError> {
         match self.hear().await? {
             Reply::Begun { from } => Ok(from),
             Reply::Over { why, .. } => Err(self.failed(why)),
@@ -71,13 +72,13 @@ impl Line {
         self.failed(format!("no answer within {} s", PATIENCE.as_secs()))
     }
 
-    pub(super) fn odd(&self) -> InjectError {
+    pub(crate) fn odd(&self) -> InjectError {
         self.failed("it answers something else".to_owned())
     }
 }
 
 /// The cell that all hosts run, and the latest time that one of them shows.
-pub(super) async fn scene(lines: &mut [Line]) -> Result<Running, InjectError> {
+pub(crate) async fn scene(lines: &mut [Line]) -> Result<Running, InjectError> {
     let late = Instant::now() + BETWEEN;
     loop {
         let asked = Instant::now();

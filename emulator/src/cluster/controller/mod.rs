@@ -1,0 +1,23 @@
+//! The controller of a run on hosts.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `handle` | `Controller`, the blocking interface of the other runtimes |
+//! | `host_pool` | the connected hosts |
+//! | `host_connection` | the control connection to one host |
+//! | `cell` | the execution of one cell: reports merged, losses, end |
+//! | `injections` | interference injected into a cell |
+//! | `losses` | datagram losses per sender and path |
+//! | `archive` | logs and inputs of the hosts, on disk |
+//! | `spawn` | agents started on this machine for one run |
+
+mod archive;
+mod cell;
+mod handle;
+mod host_connection;
+mod host_pool;
+mod injections;
+mod losses;
+mod spawn;
+
+pub use handle::{Controller, Fleet};
