@@ -1,0 +1,186 @@
+//! The book and the READMEs against the program: generated pages, links, command lines, examples.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs `volary` and returns what it prints.
+fn volary(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_volary")).args(args).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(output.status.success(), "volary {args:?}\n{out}\n{err}");
+    out
+}
+
+/// All Markdown files for readers, relative to the root.
+fn pages() -> Vec<String> {
+    let mut pages = ["README.md", "CHANGELOG.md", "experiments/README.md", "ansible/README.md"]
+        .map(str::to_owned)
+        .to_vec();
+    for folder in ["docs/src", "docs/src/reference"] {
+        let entries = fs::read_dir(root().join(folder)).unwrap();
+        let names = entries.map(|entry| format!("{folder}/{}", entry.unwrap().file_name().to_str().unwrap()));
+        pages.extend(names.filter(|name| name.ends_with(".md")));
+    }
+    assert!(pages.len() > 15, "{pages:?}");
+    pages
+}
+
+/// The text of fenced blocks in `language`.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// Generated pages: name, title, introduction, and the sections with the commands that print them.
+fn references() -> Vec<(&'static str, String)> {
+    let note = |command: &str| {
+        format!(
+            "<!-- Generated: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test docs -->\n\nPrinted by `{command}`.\n"
+        )
+    };
+    let mut pages = Vec::new();
+    for (format, title) in [
+        ("experiment", "Experiment files"),
+        ("profile", "Interference profiles"),
+        ("topology", "Topology files"),
+        ("results", "Lines of results"),
+    ] {
+        let note = note(&format!("volary schema {format} --text"));
+        let text = volary(&["schema", format, "--text"]);
+        pages.push((format, format!("# {title}\n\n{note}\n```text\n{}\n```\n", text.trim_end())));
+    }
+    let mut policies = format!("# Policies\n\n{}", note("volary policies NAME"));
+    for line in volary(&["policies"]).lines() {
+        let name = line.split_whitespace().next().unwrap();
+        let card = volary(&["policies", name]);
+        policies.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", card.trim_end()));
+    }
+    pages.push(("policies", policies));
+    pages
+}
+
+#[test]
+fn the_reference_is_what_the_program_prints() {
+    for (name, expected) in references() {
+        let path = root().join(format!("docs/src/reference/{name}.md"));
+        if std::env::var_os("VOLARY_UPDATE_DOCS").is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        let line =
+            (1..).zip(found.lines().zip(expected.lines())).find(|(_, (found, expected))| found != expected);
+        assert!(
+            found == expected,
+            "docs/src/reference/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test docs"
+        );
+    }
+}
+
+#[test]
+fn links_lead_somewhere() {
+    for page in pages() {
+        let text = read(&page);
+        let folder = root().join(&page).parent().unwrap().to_owned();
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            if file.contains("://") {
+                continue;
+            }
+            let path = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+            assert!(path.exists(), "{page}: nothing is at {target}");
+            if !anchor.is_empty() {
+                let slug = |line: &str| line.trim_start_matches(['#', ' ']).to_lowercase().replace(' ', "-");
+                let other = fs::read_to_string(&path).unwrap();
+                let found = other.lines().any(|line| line.starts_with('#') && slug(line) == anchor);
+                assert!(found, "{page}: no heading is {target}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = read("docs/src/SUMMARY.md");
+    for page in pages().iter().filter_map(|page| page.strip_prefix("docs/src/")) {
+        assert!(page == "SUMMARY.md" || summary.contains(&format!("]({page})")), "{page} is in no chapter");
+    }
+}
+
+/// Options in examples are options of their command.
+#[test]
+fn example_commands_exist() {
+    let mut seen = 0;
+    for page in pages() {
+        for line in blocks(&read(&page), "sh")
+            .iter()
+            .flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>())
+        {
+            let line = line.split(" # ").next().unwrap();
+            let Some(words) = line.strip_prefix("volary ") else { continue };
+            let words: Vec<&str> = words.split_whitespace().collect();
+            let nested = ["profile", "trace", "topology"].contains(&words[0]);
+            let command: Vec<&str> = words[..1 + usize::from(nested)].to_vec();
+            let help = volary(&[command.as_slice(), &["--help"]].concat());
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                let option = option.split('=').next().unwrap();
+                assert!(help.contains(option), "{page}: `volary {}` has no {option}", command.join(" "));
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "only {seen} examples");
+}
+
+/// Blocks of TOML that begin with a title are whole experiments.
+#[test]
+fn example_experiments_can_be_planned() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("example.toml");
+    let mut seen = 0;
+    for page in pages() {
+        for block in blocks(&read(&page), "toml").iter().filter(|block| block.starts_with("title")) {
+            fs::write(&path, block).unwrap();
+            volary(&["plan", path.to_str().unwrap()]);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 2, "only {seen} examples");
+}
+
+/// Rows of the table of findings name claims as the experiments state them.
+#[test]
+fn findings_are_of_claims_that_exist() {
+    let mut text = String::new();
+    let mut rows = 0;
+    for line in read("experiments/README.md").lines().filter(|line| line.matches(" | ").count() == 3) {
+        let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").map(str::trim).collect();
+        if let Some(file) = line.split("](").nth(1) {
+            text = read(&format!("experiments/{}", file.split(')').next().unwrap()));
+        }
+        if text.is_empty() {
+            continue; // the head of the table
+        }
+        let says = cells[cells.len() - 2].replace("\\|", "|");
+        assert!(text.contains(&says), "no claim of the experiment is \"{says}\"");
+        rows += 1;
+    }
+    assert!(rows > 50, "only {rows} rows");
+}
+
+#[test]
+fn the_readme_is_short_and_names_the_tests() {
+    let readme = read("README.md");
+    assert!(readme.lines().count() <= 130, "the README has {} lines", readme.lines().count());
+    assert!(readme.contains("cargo test --workspace"));
+}
