@@ -9,9 +9,9 @@ use volary::codec::{self, Batch};
 use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
-use volary::record::inputs::{Log, frame, prefix};
 use volary::spec::claims::Check;
 use volary::spec::{Bundle, Experiment, Overrides};
+use volary::storage::input_log::{Log, frame, prefix};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 

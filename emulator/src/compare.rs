@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::record::manifest::{Manifest, State};
-use crate::report::{Study, table};
+use crate::report::table;
 use crate::results::cell_name;
 use crate::results::{Cell, Summary};
 use crate::stats::Interval;
+use crate::storage::Study;
+use crate::storage::manifest::{Manifest, RunState};
 
 /// Two studies, compared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -115,7 +116,9 @@ pub fn compare(a: &Study, b: &Study) -> Comparison {
     let mut unmatched = missing(&left, &right, "the first");
     unmatched.extend(missing(&right, &left, "the second"));
     let name = |study: &Study| match &study.manifest {
-        Manifest { experiment, runtime, state: State::Finished, .. } => format!("{experiment} ({runtime})"),
+        Manifest { experiment, runtime, state: RunState::Finished, .. } => {
+            format!("{experiment} ({runtime})")
+        }
         Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
     };
     Comparison { a: name(a), b: name(b), points, unmatched }
@@ -138,7 +141,7 @@ impl Key {
 type Points<'a> = BTreeMap<Key, &'a [CellRecord]>;
 
 fn points(study: &Study) -> Points<'_> {
-    let of = |group: &crate::report::study::CellGroup| -> BTreeMap<String, String> {
+    let of = |group: &crate::storage::study::CellGroup| -> BTreeMap<String, String> {
         group.cell.iter().map(|(key, value)| (key.clone(), value.to_string())).collect()
     };
     let groups = study.cells.iter().map(|group| (of(group), group));
@@ -265,7 +268,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::fixture::{manifest, measured};
+    use crate::record::fixture::measured;
+    use crate::storage::fixture::manifest;
 
     fn study(seeds: &[u64], scale: f64, policies: &[&str]) -> Study {
         let cell = [("load", json!(0.8))];

@@ -18,7 +18,7 @@
 //! | [`stats`], [`number`] | replications; numbers as people read them |
 //! | [`chart`], [`report`], [`compare`] | results for people |
 //! | [`validate`] | one experiment in several runtimes, and how far they diverge |
-//! | [`rundir`] | the run directory |
+//! | [`storage`] | the run directory and its files |
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
@@ -40,10 +40,10 @@ pub mod queue;
 pub mod record;
 pub mod report;
 pub mod results;
-pub mod rundir;
 pub mod runtime;
 pub mod shard;
 pub mod spec;
 pub mod stats;
+pub mod storage;
 pub mod validate;
 pub mod workload;

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 
 use common::binary::{expect, lines};
-use volary::record::inputs::{FILE, Log, frame, prefix};
 use volary::results::Measured;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions, Watch};
+use volary::storage::input_log::{FILE, Log, frame, prefix};
 
 /// Losses, duplicates, crashes of both sorts, a pause, cores that slow down.
 const WORLD: &str = r#"
@@ -141,7 +141,7 @@ fn other_parameters_give_other_effects() {
     let path = folder.path().join(FILE);
     let text = |policy: &str| common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
     let (two, three) = (text("sparrow = { probe_ratio = 2 }"), text("sparrow = { probe_ratio = 3 }"));
-    let sink = volary::record::inputs::Sink::create(&path, &"none").unwrap();
+    let sink = volary::storage::input_log::Sink::create(&path, &"none").unwrap();
     let world = common::worlds(&two).next().unwrap();
     let unit = sink.unit("cell", "sparrow", world.seed());
     let measured: Measured =

@@ -4,8 +4,8 @@ use super::scale::{Scale, Spread, Unit};
 use super::svg::{Anchor, Svg};
 use crate::number;
 use crate::record::cell::Slice;
-use crate::record::parquet::end_name;
 use crate::results::CopyEnd;
+use crate::storage::tables::end_name;
 
 /// Cores drawn at most.
 const CORES: usize = 16;

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{print, print_json};
 use crate::compare::compare;
-use crate::rundir;
+use crate::storage;
 
 /// Set two runs side by side: policy by policy, cell by cell, with paired intervals where seeds agree.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let comparison = compare(&rundir::load(&options.first)?, &rundir::load(&options.second)?);
+    let comparison = compare(&storage::load(&options.first)?, &storage::load(&options.second)?);
     if options.json {
         print_json(&comparison)?;
     } else {

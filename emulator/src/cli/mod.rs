@@ -37,11 +37,11 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cluster::Fleet;
 use crate::cluster::agent::RunLog;
 use crate::cluster::inject::injector::InjectError;
-use crate::record::inputs;
 use crate::report::table::Style;
-use crate::rundir;
 use crate::runtime::{RunError, Watch};
 use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
+use crate::storage;
+use crate::storage::input_log;
 
 /// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
 #[derive(Debug, Parser)]
@@ -230,8 +230,8 @@ fn status(error: &anyhow::Error) -> u8 {
     };
     match run {
         Some(
-            RunError::RunDir(rundir::Error::Io { .. } | rundir::Error::Rows { .. })
-            | RunError::Inputs(inputs::Error::Io { .. }),
+            RunError::RunDir(storage::Error::Io { .. } | storage::Error::Rows { .. })
+            | RunError::Inputs(input_log::Error::Io { .. }),
         ) => 3,
         Some(RunError::Hosts(error)) if !error.is_input() => 3,
         Some(

@@ -6,10 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, style};
-use crate::report::{Study, markdown, table};
+use crate::report::{self, markdown, table};
 use crate::results::{Cell, Summary};
-use crate::rundir::{self, Error, Hold};
 use crate::spec::claims::{self, Claim};
+use crate::storage::study::{Study, json_lines};
+use crate::storage::{self, Error, LockedDir};
 
 /// Show the results of run directories, together if they are shards of one experiment, and write their report.
 #[derive(Debug, Args)]
@@ -30,7 +31,7 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.markdown {
-        let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| rundir::load(run)).collect();
+        let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| storage::load(run)).collect();
         print(markdown::claims_table(&studies?).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -39,15 +40,15 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     if let Some(own) = own {
-        rundir::load_manifest(own)?; // nothing is made in a folder that holds no run
+        storage::load_manifest(own)?; // nothing is made in a folder that holds no run
     }
     // Held while it is read: a run that ends just now writes more than was there before.
-    let held = own.map(|own| Hold::take(own));
-    let mut study = rundir::merge(&options.runs)?;
+    let held = own.map(|own| LockedDir::take(own));
+    let mut study = storage::merge(&options.runs)?;
     if options.runs.len() > 1 {
         judge_again(&mut study);
     }
-    let said = match held.or_else(|| options.out.as_ref().map(|out| Hold::take(out))) {
+    let said = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {
         None => "name a folder with --out to write a report".to_owned(),
         Some(Err(Error::Locked { pid, .. })) => {
             format!(
@@ -65,12 +66,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
                     );
                 }
             }
-            held.write(&study)?;
-            format!("report: {}", held.root().join(rundir::REPORT).display())
+            held.write(&study, report::html)?;
+            format!("report: {}", held.root().join(storage::REPORT).display())
         }
     };
     if options.json {
-        print(&table::json_lines(&study))?;
+        print(&json_lines(&study))?;
     } else {
         print(&table::text(&study, style()))?;
         print(&said)?;

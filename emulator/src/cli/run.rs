@@ -8,14 +8,14 @@ use clap::Args;
 use super::{FleetArgs, RunArgs, print, style, watch};
 use crate::files::Files;
 use crate::number;
-use crate::record::manifest::State;
 use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
-use crate::rundir;
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::spec::Shard;
 use crate::spec::error::nearest;
+use crate::storage::manifest::RunState;
+use crate::storage::{self, study};
 
 /// Run an experiment and keep what it measures in a run directory.
 #[derive(Debug, Args)]
@@ -51,14 +51,14 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.prepare()?;
     let out = match &options.out {
-        Some(out) if options.resume && !out.join(rundir::MANIFEST).exists() => {
+        Some(out) if options.resume && !out.join(storage::MANIFEST).exists() => {
             anyhow::bail!(nothing_to_resume(out))
         }
         Some(out) => out.clone(),
         None => {
             let (runs, name) = (Path::new("runs"), &experiment.name);
-            let latest = if options.resume { rundir::latest(runs, name) } else { None };
-            latest.unwrap_or_else(|| rundir::fresh(runs, name))
+            let latest = if options.resume { storage::latest(runs, name) } else { None };
+            latest.unwrap_or_else(|| storage::fresh(runs, name))
         }
     };
     let run = RunOptions {
@@ -81,7 +81,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
     })?;
     if options.json {
-        print(&table::json_lines(&outcome.study))?;
+        print(&study::json_lines(&outcome.study))?;
     } else if !options.quiet {
         print(&table::text(&outcome.study, style()))?;
         print(&closing(&outcome, &run.out))?;
@@ -95,7 +95,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 /// A slip of the pen would run again what is there under the name that was meant.
 fn nothing_to_resume(out: &Path) -> String {
     let beside = Files::of_disk().beside(out).unwrap_or_default();
-    let runs = beside.iter().filter(|name| out.with_file_name(name).join(rundir::MANIFEST).exists());
+    let runs = beside.iter().filter(|name| out.with_file_name(name).join(storage::MANIFEST).exists());
     let name = out.file_name().unwrap_or_default().to_string_lossy();
     let meant = match nearest(&name, runs.map(String::as_str)) {
         Some(run) => format!("did you mean {}? To", out.with_file_name(run).display()),
@@ -136,18 +136,18 @@ fn closing(outcome: &Outcome, out: &Path) -> String {
 
 fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {
     match outcome.state {
-        State::Finished => {}
-        State::Running | State::Interrupted => {
+        RunState::Finished => {}
+        RunState::Running | RunState::Interrupted => {
             let (out, nothing) = (run.out.display(), outcome.summaries.is_empty());
             let there =
                 if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
             tracing::error!("interrupted; {there}; the same command with --resume --out {out} runs the rest");
             return ExitCode::from(3);
         }
-        State::Failed => {
+        RunState::Failed => {
             for failure in &outcome.failures {
                 let why = failure.log.lines().next().unwrap_or("no log");
-                let kept = rundir::failure_path(&run.out, &failure.id);
+                let kept = storage::failure_path(&run.out, &failure.id);
                 let kept = failure.summary.as_ref().map_or_else(String::new, |_| {
                     format!("; what was measured until then is in {}", kept.display())
                 });

@@ -9,8 +9,8 @@ use clap::Args;
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
 use crate::burn::free_cpus;
 use crate::cluster::Fleet;
-use crate::rundir;
 use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
+use crate::storage;
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, Way, validate};
 
@@ -74,7 +74,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         ways: Way::all(&experiment, &options.runtimes),
         repeat: options.repeat,
         out: out
-            .unwrap_or_else(|| rundir::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
+            .unwrap_or_else(|| storage::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
         // Agents of our own show what the network and several processes change, if not several machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         threads: options.threads.map(usize::from),

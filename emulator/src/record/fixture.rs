@@ -2,33 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::manifest::{Manifest, State};
 use crate::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
-    JobRow, Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,
+    JobRow, Measured, Messages, StalenessRow, Summary, TaskCounts,
 };
-
-/// A manifest for these cells.
-pub(crate) fn manifest(cells: &[&str]) -> Manifest {
-    Manifest {
-        schema: SCHEMA,
-        version: "0.1.0".into(),
-        experiment: "paper/fig6".into(),
-        title: "Latin square against Sparrow under interference".into(),
-        source: Some("the paper, section VI, Fig. 6".into()),
-        runtime: "virtual".into(),
-        seed: 12_345,
-        spec: json!({"title": "Latin square", "cluster": {"nodes": 100}}),
-        argv: vec!["volary".into(), "run".into(), "fig6.toml".into()],
-        hosts: None,
-        clock_error_s: None,
-        injections: [].into(),
-        cells: cells.iter().map(|&id| id.to_owned()).collect(),
-        state: State::Running,
-        started: "2024-01-01T00:00:00Z".into(),
-        ended: None,
-    }
-}
 
 /// An injection by two hosts.
 pub(crate) fn injected() -> Injected {

@@ -1,9 +1,9 @@
 //! Which policy to choose, cell by cell and over the whole sweep.
 
-use super::study::{CellGroup, Metric, PolicyRuns, Study};
 use super::table::not_finished;
 use crate::results::Summary;
 use crate::stats::Interval;
+use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
 
 /// A policy counts as close to the best up to this factor.
 pub const CLOSE: f64 = 1.1;
@@ -120,7 +120,8 @@ mod tests {
 
     use super::*;
     use crate::record::cell::CellRecord;
-    use crate::record::fixture::{manifest, measured};
+    use crate::record::fixture::measured;
+    use crate::storage::fixture::manifest;
 
     /// Responses of policies by cell; a cell's entries are (policy, factor on the draws, of which seed on).
     fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {

@@ -1,9 +1,9 @@
 //! What certificates say, in words.
 
-use super::study::CellGroup;
 use crate::fidelity::{Certificate, RealWork};
 use crate::number;
 use crate::results::Summary;
+use crate::storage::study::CellGroup;
 
 /// Under the table of a cell: a line if all its runs are faithful, else one for each that is not, with the
 /// remedy, and one for the rest. Nothing in virtual time.
@@ -81,7 +81,7 @@ mod tests {
     use crate::fidelity::work::{RealCore, Samples};
     use crate::record::cell::CellRecord;
     use crate::record::fixture::measured;
-    use crate::report::study::PolicyRuns;
+    use crate::storage::study::PolicyRuns;
 
     fn group(certificates: &[Option<Certificate>]) -> CellGroup {
         let runs = certificates.iter().zip(["a", "b"]).map(|(certificate, policy)| {

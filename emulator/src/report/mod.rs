@@ -2,7 +2,6 @@
 //!
 //! | module | what it makes |
 //! |---|---|
-//! | [`study`] | the cells of one experiment, from one run directory or several |
 //! | [`table`] | the table at the end of a run, and the JSON lines |
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
@@ -12,11 +11,9 @@
 pub mod choice;
 pub mod fidelity;
 pub mod markdown;
-pub mod study;
 pub mod table;
 
 mod claims;
 mod html;
 
 pub use html::html;
-pub use study::Study;

@@ -3,12 +3,11 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use serde::Serialize;
 
-use super::study::{CellGroup, Metric, PolicyRuns, Study};
 use super::{claims, fidelity};
 use crate::number::{self, plural};
-use crate::results::{ClaimsLine, Summary, cell_name};
+use crate::results::{Summary, cell_name};
+use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
 
 /// Whether verdicts may use colour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -162,36 +161,16 @@ fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// The JSON lines of a study: a summary a line, then the claims if there are any.
-#[must_use]
-pub fn json_lines(study: &Study) -> String {
-    let mut out = String::new();
-    for record in study.records() {
-        push_line(&mut out, &record.summary);
-    }
-    if !study.claims.is_empty() {
-        push_line(&mut out, &ClaimsLine { claims: study.claims.clone() });
-    }
-    out
-}
-
-/// Only maps with keys that are not strings fail to serialize, and the results have none.
-fn push_line<T: Serialize>(out: &mut String, value: &T) {
-    if let Ok(line) = serde_json::to_string(value) {
-        out.push_str(&line);
-        out.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::record::cell::CellRecord;
-    use crate::record::fixture::{manifest, measured};
-    use crate::record::manifest::Failure;
+    use crate::record::fixture::measured;
     use crate::results::{ClaimResult, Verdict};
+    use crate::storage::fixture::manifest;
+    use crate::storage::manifest::Failure;
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -271,18 +250,5 @@ mod tests {
             "{plain}"
         );
         assert!(!plain.contains('\u{1b}') && text(&study, Style::Terminal).contains("\u{1b}[31m✗ fails"));
-    }
-
-    #[test]
-    fn json_lines_parse_one_by_one() {
-        let mut study = study(2);
-        study.claims =
-            vec![ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured: [].into() }];
-        let lines = json_lines(&study);
-        let lines: Vec<&str> = lines.lines().collect();
-        assert_eq!(lines.len(), 5);
-        let first: Summary = serde_json::from_str(lines[0]).unwrap();
-        assert_eq!(first, study.cells[0].policies[0].runs[0].summary);
-        assert_eq!(lines[4], r#"{"claims":[{"says":"s","verdict":"not-tested","measured":{}}]}"#);
     }
 }

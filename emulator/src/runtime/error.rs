@@ -1,10 +1,10 @@
 //! Errors of a whole run, and of one unit of it.
 
 use crate::cluster::HostsError;
-use crate::record::inputs;
 use crate::results::Measured;
-use crate::rundir;
 use crate::spec::SpecError;
+use crate::storage;
+use crate::storage::input_log;
 
 /// Why a run could not begin, or its results not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -17,16 +17,16 @@ pub enum RunError {
     Hosts(#[from] HostsError),
     /// The run directory cannot be taken, so nothing was run.
     #[error(transparent)]
-    Folder(rundir::Error),
+    Folder(storage::Error),
     /// The run directory cannot be read or written any more.
     #[error(transparent)]
-    RunDir(#[from] rundir::Error),
+    RunDir(#[from] storage::Error),
     /// The experiment's files cannot be kept with the log of inputs.
     #[error(transparent)]
     Bundle(SpecError),
     /// The log of inputs cannot be written.
     #[error(transparent)]
-    Inputs(#[from] inputs::Error),
+    Inputs(#[from] input_log::Error),
 }
 
 /// Why a run of one point has no result.

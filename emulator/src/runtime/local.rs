@@ -34,10 +34,10 @@ use crate::burn::{CpuId, free_cpus};
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::{Gauge, Reading};
 use crate::parcel::{Observation, Parcel};
-use crate::record::inputs;
 use crate::results::Measured;
 use crate::shard::{Placement, Shard};
 use crate::spec::{RealSection, RunSection, RuntimeKind};
+use crate::storage::input_log;
 
 /// Reports that wait for the keeper at most; a shard that has more to say waits.
 const REPORTS: usize = 64;
@@ -86,7 +86,7 @@ struct Shared {
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
     /// Where inputs are logged, if they are.
-    log: Option<inputs::Unit>,
+    log: Option<input_log::Unit>,
     /// How far each has come.
     progress: Vec<AtomicU64>,
     trays: Vec<Tray>,
@@ -170,7 +170,7 @@ pub fn measure(
     world: World,
     run: &RunSection,
     threads: usize,
-    log: Option<inputs::Unit>,
+    log: Option<input_log::Unit>,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();

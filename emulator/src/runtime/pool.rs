@@ -15,12 +15,12 @@ use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::guard::guard;
 use crate::number::{plural, seconds};
-use crate::record::hosts::HostRecord;
-use crate::record::inputs::Sink;
-use crate::record::manifest::Failure;
 use crate::results::{Cell, Measured, Summary, cell_name};
-use crate::rundir::{self, RunDir};
 use crate::spec::{Experiment, RuntimeKind, Unit};
+use crate::storage::hosts::HostRecord;
+use crate::storage::input_log::Sink;
+use crate::storage::manifest::Failure;
+use crate::storage::{self, RunDir};
 use crate::workload::Traces;
 
 /// What the threads share.
@@ -40,7 +40,7 @@ struct Pool<'a> {
     /// Runs that have begun, and their jobs.
     begun: Mutex<(u64, u64)>,
     failures: Mutex<Vec<Failure>>,
-    trouble: Mutex<Option<rundir::Error>>,
+    trouble: Mutex<Option<storage::Error>>,
 }
 
 /// Runs the units that the folder lacks and stores each as it finishes; returns those that failed.
@@ -52,7 +52,7 @@ pub(super) fn run(
     controller: Option<&Mutex<Controller>>,
     log: Option<&Sink>,
     watch: &Watch,
-) -> Result<Vec<Failure>, rundir::Error> {
+) -> Result<Vec<Failure>, storage::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
     for unit in units.iter().filter(|unit| !folder.has(&unit.id)) {
         // Cannot fail: the receiver is below.
@@ -102,12 +102,12 @@ impl Pool<'_> {
     }
 
     /// Nothing can be kept any more: everyone stops.
-    fn give_up(&self, error: rundir::Error) {
+    fn give_up(&self, error: storage::Error) {
         *guard(&self.trouble) = Some(error);
         self.watch.stop.store(true, Ordering::Relaxed);
     }
 
-    fn measure(&self, unit: &Unit) -> Result<(), rundir::Error> {
+    fn measure(&self, unit: &Unit) -> Result<(), storage::Error> {
         let name = &self.experiment.name;
         let run = &self.experiment.run;
         let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
@@ -165,7 +165,7 @@ impl Pool<'_> {
         self.kept(self.folder.held(hosts));
     }
 
-    fn kept(&self, noted: Result<(), rundir::Error>) {
+    fn kept(&self, noted: Result<(), storage::Error>) {
         if let Err(error) = noted {
             self.give_up(error);
         }
@@ -182,7 +182,7 @@ impl Pool<'_> {
         work(&mut guard(controller))
     }
 
-    fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), rundir::Error> {
+    fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
         let point = &self.experiment.points[unit.point];
         let failure = Failure {
             id: unit.id.clone(),

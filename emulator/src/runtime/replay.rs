@@ -13,8 +13,8 @@ use volary_actors::machine::{Effect, Input};
 pub use books::Difference;
 pub use run::{Error, Source, run};
 
-use crate::record::inputs::{self, Cursor, Digest, Entry, Found, Header, Log, What};
 use crate::results::{Injected, Summary};
+use crate::storage::input_log::{self, Cursor, Digest, Entry, Found, Header, Log, What};
 use books::Ledger;
 use cast::Cast;
 
@@ -116,7 +116,7 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
     sections: &[Found],
     recorded: Option<&Summary>,
 ) -> Result<Replayed, UnitError> {
-    let refused = |error: inputs::Error| UnitError::Refused(error.to_string());
+    let refused = |error: input_log::Error| UnitError::Refused(error.to_string());
     let Some(Header { cell, policy, seed, shards, .. }) = sections.first().map(|found| found.header.clone())
     else {
         return Err(UnitError::Refused("the log has no section of it".to_owned()));

@@ -12,13 +12,14 @@ use crate::burn::free_cpus;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::number::plural;
-use crate::record::inputs::{self, Sink};
-use crate::record::manifest::{Failure, Manifest, State, utc_now};
-use crate::report::study::Study;
+use crate::report;
 use crate::results::{ClaimResult, SCHEMA, Summary};
-use crate::rundir::{self, RunDir};
 use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, Unit};
 use crate::stats::enough;
+use crate::storage::input_log::{self, Sink};
+use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
+use crate::storage::study::Study;
+use crate::storage::{self, RunDir};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;
@@ -54,7 +55,7 @@ pub struct Outcome {
     /// Units that could not finish.
     pub failures: Vec<Failure>,
     /// How far it came.
-    pub state: State,
+    pub state: RunState,
 }
 
 /// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
@@ -91,7 +92,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
-    let mut measure = || -> Result<(), rundir::Error> {
+    let mut measure = || -> Result<(), storage::Error> {
         let mut todo = units.clone();
         while !todo.is_empty() {
             let (controller, log) = (controller.as_ref(), log.as_ref());
@@ -107,18 +108,18 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     };
     measure().inspect_err(|_| {
         // Most likely the disk is full: what was kept before is closed if it can be.
-        let _ = folder.finish(State::Failed, &[]);
+        let _ = folder.finish(RunState::Failed, &[], report::html);
     })?;
     // The hosts are free, and have no part in the log any more.
     drop(controller);
     let summaries = summaries(&units, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
-        (true, _) => State::Interrupted,
-        (false, true) => State::Finished,
-        (false, false) => State::Failed,
+        (true, _) => RunState::Interrupted,
+        (false, true) => RunState::Finished,
+        (false, false) => RunState::Failed,
     };
-    let study = folder.finish(state, &claims)?;
+    let study = folder.finish(state, &claims, report::html)?;
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
 }
@@ -172,8 +173,8 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
 }
 
 /// The log of inputs, which begins with the experiment it is of.
-fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, inputs::Error> {
-    let path = options.out.join(inputs::FILE);
+fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, input_log::Error> {
+    let path = options.out.join(input_log::FILE);
     if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
 }
 
@@ -192,21 +193,21 @@ fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Ma
         clock_error_s: None,
         injections: BTreeMap::new(),
         cells: units.iter().map(|unit| unit.id.clone()).collect(),
-        state: State::Running,
+        state: RunState::Running,
         started: utc_now(),
         ended: None,
     }
 }
 
-fn summaries(units: &[Unit], folder: &RunDir) -> Result<Vec<Summary>, rundir::Error> {
+fn summaries(units: &[Unit], folder: &RunDir) -> Result<Vec<Summary>, storage::Error> {
     let there = units.iter().filter(|unit| folder.has(&unit.id));
     there.map(|unit| folder.record(&unit.id).map(|record| record.summary)).collect()
 }
 
 /// The next replication of every cell whose policies are not yet known well enough: each against the first
 /// policy of the cell, by the mean response time.
-fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<Unit>, rundir::Error> {
-    let mean = |point: usize, replication: u32| -> Result<f64, rundir::Error> {
+fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<Unit>, storage::Error> {
+    let mean = |point: usize, replication: u32| -> Result<f64, storage::Error> {
         Ok(folder.record(&experiment.unit(point, replication).id)?.summary.response_s.mean)
     };
     let done = |point: usize| units.iter().filter(|unit| unit.point == point).count() as u32;

@@ -10,10 +10,10 @@ use super::error::UnitError;
 use super::watch::Watch;
 use super::world::World;
 use crate::record::fold::Recorder;
-use crate::record::inputs::{self, Section, What};
 use crate::results::Measured;
 use crate::shard::{Observer, Parts, Placement, Shard};
 use crate::spec::{RunSection, RuntimeKind};
+use crate::storage::input_log::{self, Section, What};
 
 /// Events between two looks at the clock on the wall and at the wish to stop.
 const SLICE: u64 = 1 << 14;
@@ -37,7 +37,7 @@ pub fn measure_logged(
     name: &str,
     world: &World,
     run: &RunSection,
-    log: &inputs::Unit,
+    log: &input_log::Unit,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     measure_with(name, world, run, (world.recorder(run), log.section(0, 1)), watch)

@@ -4,7 +4,7 @@ use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 
 use crate::record::fold::Recorder;
-use crate::record::inputs::{Section, What};
+use crate::storage::input_log::{Section, What};
 
 /// Something that was to happen at a certain time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

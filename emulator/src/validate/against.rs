@@ -10,9 +10,9 @@ use super::{BAR, Error, Point, Ran, spread, staleness};
 use crate::compare::{METRICS, Metric};
 use crate::record::cell::CellRecord;
 use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
-use crate::rundir::{load_copies, load_jobs};
 use crate::runtime::RunError;
 use crate::stats::Interval;
+use crate::storage::{load_copies, load_jobs};
 
 /// What is shown, and whether it must stay within the bar.
 const SHOWN: [(&str, bool); 8] = [

@@ -17,10 +17,10 @@ use crate::fidelity::work::STILL;
 use crate::files::{Files, Pack};
 use crate::record::cell::CellRecord;
 use crate::results::{CoreRow, Summary};
-use crate::rundir::load_cores;
 use crate::runtime::world::World;
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
 use crate::spec::{Experiment, RuntimeKind};
+use crate::storage::load_cores;
 
 /// From this part of a stretch on, what a copy got in it says how fast the core was in all of it.
 const TELLING: f64 = 0.25;

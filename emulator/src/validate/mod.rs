@@ -23,12 +23,12 @@ pub use against::{Against, Divergence, Draws, Placement};
 
 use crate::cluster::Fleet;
 use crate::record::cell::CellRecord;
-use crate::record::manifest::State;
-use crate::report::Study;
 use crate::results::Cell;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
 use crate::spec::{Experiment, Repeat, RunSection, RuntimeKind, SpecError};
 use crate::stats::Interval;
+use crate::storage::Study;
+use crate::storage::manifest::RunState;
 
 /// How far a quantile of response time may be from the reference, as a share of it.
 pub const BAR: f64 = 0.05;
@@ -260,7 +260,7 @@ fn options(way: Way, repetition: u32, plan: &Plan) -> RunOptions {
 
 fn finished(way: Way, outcome: Outcome) -> Result<Study, Error> {
     let why = match (outcome.state, outcome.failures.first()) {
-        (State::Finished, None) => return Ok(outcome.study),
+        (RunState::Finished, None) => return Ok(outcome.study),
         (_, Some(failure)) => format!("{}: {}", failure.policy, failure.log),
         (_, None) => "interrupted".to_owned(),
     };

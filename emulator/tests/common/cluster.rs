@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use volary::record::inputs::{self, Log};
+use volary::storage::input_log::{self, Log};
 use volary_actors::base::{Span, Time};
 
 use super::binary::{self, expect, text};
@@ -150,7 +150,7 @@ impl Cluster {
 
     /// How far the log of a shard's inputs goes.
     fn logged_until(&self, out: &str, shard: u16) -> Option<Time> {
-        let mut log = Log::new(fs::File::open(self.path().join(out).join(inputs::FILE)).ok()?).ok()?;
+        let mut log = Log::new(fs::File::open(self.path().join(out).join(input_log::FILE)).ok()?).ok()?;
         let mut cursor = log.found().iter().find(|found| found.header.shard == shard)?.cursor();
         let mut last = None;
         while let Some(entry) = log.next(&mut cursor).ok()? {

@@ -24,7 +24,6 @@ use crate::cluster::placement::homes;
 use crate::cluster::protocol::{AgentMessage, Assignment, FinalReport};
 use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
-use crate::record::inputs::Section;
 use crate::runtime::closing::Tally;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
@@ -35,6 +34,7 @@ use crate::runtime::real::watcher::Watcher;
 use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
 use crate::spec::{Experiment, RealSection};
+use crate::storage::input_log::Section;
 use crate::workload::Traces;
 
 /// Time for the links of a run to stand and for clocks to be read.

@@ -16,11 +16,11 @@ use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
 use crate::fidelity::vitals::ClockError;
 use crate::parcel::{Observation, Parcel};
-use crate::record::inputs::Carried;
 use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::{Inbox, Post};
 use crate::runtime::real::ticks::Ticks;
+use crate::storage::input_log::Carried;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
 pub(crate) const WORDS: usize = 64;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::guard::guard;
-use crate::record::inputs::{self, Relay};
+use crate::storage::input_log::{self, Relay};
 
 /// Bytes after which a log begins anew.
 const FULL: u64 = 1 << 20;
@@ -71,8 +71,8 @@ impl Archive {
     }
 
     /// A unit begins whose inputs are logged, if they are.
-    pub(crate) fn begin(&self, log: Option<&inputs::Unit>, hosts: usize) {
-        let relay = |log: &inputs::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
+    pub(crate) fn begin(&self, log: Option<&input_log::Unit>, hosts: usize) {
+        let relay = |log: &input_log::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
@@ -152,7 +152,7 @@ mod tests {
     use volary_actors::base::Time;
 
     use super::*;
-    use crate::record::inputs::{FILE, Section, Sink, What};
+    use crate::storage::input_log::{FILE, Section, Sink, What};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn what_comes_early_is_kept_and_what_is_too_much_is_not() {
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(guard(&archive.inputs).told.len(), 1, "told of once");
         drop(unit);
         sink.close().unwrap();
-        let mut log = inputs::Log::new(File::open(&path).unwrap()).unwrap();
+        let mut log = input_log::Log::new(File::open(&path).unwrap()).unwrap();
         let mut cursor = log.found()[0].cursor();
         let entries: Vec<_> = std::iter::from_fn(|| log.next(&mut cursor).unwrap()).collect();
         let cores: Vec<_> = entries.iter().map(|entry| entry.what).collect();

@@ -13,12 +13,12 @@ use crate::cluster::check::{FAR, believable, possible};
 use crate::cluster::placement::{cores, doomed, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport, Member};
 use crate::parcel::Observation;
-use crate::record::inputs;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 use crate::spec::RunSection;
+use crate::storage::input_log;
 
 /// From the decision to start until the start, at least, and in round trips: half of one takes the order there, the
 /// rest is for one that is lost and sent again.
@@ -141,7 +141,7 @@ impl HostPool {
         world: &'a World,
         point: usize,
         run: &RunSection,
-        log: Option<&inputs::Unit>,
+        log: Option<&input_log::Unit>,
         watch: &Watch,
     ) -> Result<ControllerCell<'a>, UnitError> {
         if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {

@@ -16,8 +16,6 @@ use crate::cluster::placement::{cores, held};
 use crate::cluster::protocol::Member;
 use crate::fidelity::gauge::Gauge;
 use crate::fidelity::{RealWork, Worked};
-use crate::record::hosts::HostRecord;
-use crate::record::inputs;
 use crate::results::{Injected, Measured};
 use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::cost;
@@ -26,6 +24,8 @@ use crate::runtime::real::keeper::Over;
 use crate::runtime::watch::Watch;
 use crate::runtime::world::World;
 use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
+use crate::storage::hosts::HostRecord;
+use crate::storage::input_log;
 
 /// The machines of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -119,7 +119,7 @@ impl Controller {
         world: &World,
         point: usize,
         run: &RunSection,
-        log: Option<&inputs::Unit>,
+        log: Option<&input_log::Unit>,
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());

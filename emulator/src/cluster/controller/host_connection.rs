@@ -13,8 +13,8 @@ use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::{Connection, Control, End, Transport};
 use crate::cluster::protocol::{AgentMessage, ControllerMessage, MESSAGE_FRAME, Member};
 use crate::codec::LARGEST_FRAME;
-use crate::record::hosts::Lost;
 use crate::runtime::real::ticks::Ticks;
+use crate::storage::hosts::Lost;
 
 /// The line to a host that was taken.
 #[derive(Debug)]

@@ -17,11 +17,11 @@ use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
 use crate::cluster::protocol::{AgentMessage, ControllerMessage, Member};
 use crate::cluster::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
-use crate::record::hosts::Lost;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::watch::Watch;
 use crate::spec::Bundle;
+use crate::storage::hosts::Lost;
 
 /// How long hosts may take to plan and build.
 const BUILDING: Duration = Duration::from_secs(600);

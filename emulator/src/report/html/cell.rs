@@ -11,9 +11,9 @@ use crate::chart::{theme, timeline};
 use crate::cores::CoreSet;
 use crate::number;
 use crate::record::cell::{CellRecord, Sketch};
-use crate::report::study::{CellGroup, PolicyRuns};
 use crate::report::table::{messages_per_task, wasted_share};
 use crate::results::Summary;
+use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// Kinds of messages drawn apart; the rest is one part.
 const KINDS: usize = 7;

@@ -8,8 +8,8 @@ use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
 use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
-use crate::report::study::{CellGroup, Metric, Study};
 use crate::results::{Cell, plain};
+use crate::storage::study::{CellGroup, Metric, Study};
 
 /// What one may choose by.
 const AIMS: [(&str, Metric); 2] =

@@ -6,7 +6,7 @@ use crate::fidelity::Certificate;
 use crate::fidelity::certificate::{Late, Share};
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::report::study::{CellGroup, PolicyRuns};
+use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// A column: heading, what it means, and the entry.
 type Column = (&'static str, &'static str, fn(&Certificate) -> String);

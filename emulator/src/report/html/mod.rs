@@ -19,13 +19,13 @@ mod table;
 
 use serde_json::Value;
 
-use super::study::{CellGroup, Study};
 use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
-use crate::record::hosts::HostRecord;
-use crate::record::manifest::State;
 use crate::results::plain;
+use crate::storage::hosts::HostRecord;
+use crate::storage::manifest::RunState;
+use crate::storage::study::{CellGroup, Study};
 
 /// Blocks in all timelines of a page at most: they are most of its bytes.
 const BLOCKS_OF_PAGE: usize = 12_000;
@@ -135,9 +135,9 @@ fn header(study: &Study) -> String {
     }
     let state = manifest.state;
     let class = match state {
-        State::Finished => "good",
-        State::Running | State::Interrupted => "warn",
-        State::Failed => "bad",
+        RunState::Finished => "good",
+        RunState::Running | RunState::Interrupted => "warn",
+        RunState::Failed => "bad",
     };
     let runs = study.records().count();
     let jobs: u64 = study.records().map(|record| record.summary.jobs.submitted).sum();

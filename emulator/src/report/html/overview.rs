@@ -6,11 +6,11 @@ use crate::chart::line::{Axis, Band, Plot, Series};
 use crate::chart::scale::{Spread, Unit};
 use crate::chart::svg::escape;
 use crate::number::{self, plural};
-use crate::report::study::{CellGroup, Metric, Study};
 use crate::report::table::not_finished;
 use crate::results::{Cell, ClaimResult, Summary, Verdict};
 use crate::results::{cell_name, plain};
 use crate::stats::Interval;
+use crate::storage::study::{CellGroup, Metric, Study};
 
 /// Charts over swept keys at most; more would hide the cells below.
 const SWEEP_CHARTS: usize = 12;

@@ -4,8 +4,8 @@ use super::table::spreads;
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::report::study::CellGroup;
 use crate::results::{Placements, Spread, Stage};
+use crate::storage::study::CellGroup;
 
 /// The section of a cell; empty if no policy notes placements.
 pub(super) fn section(group: &CellGroup) -> String {

@@ -7,8 +7,8 @@ use crate::chart::scale::{Spread as Scale, Unit};
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::{CellRecord, Look};
-use crate::report::study::CellGroup;
 use crate::results::Staleness;
+use crate::storage::study::CellGroup;
 
 /// The section of a cell; empty if no policy keeps caches.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {

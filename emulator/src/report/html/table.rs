@@ -3,10 +3,10 @@
 use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
-use crate::report::study::{CellGroup, PolicyRuns, Study};
 use crate::report::table::{messages_per_task, repairs_per_task, wasted_share};
 use crate::results::{Spread, Summary};
 use crate::stats::Interval;
+use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// A column: heading, what it means, the number, how it reads, and whether the least is marked as best.
 struct Column(&'static str, &'static str, fn(&Summary) -> f64, fn(f64) -> String, bool);

@@ -7,10 +7,11 @@ use crate::fidelity::Certificate;
 use crate::fidelity::fixture as certificates;
 use crate::fidelity::work::{RealCore, RealWork, Samples};
 use crate::record::cell::CellRecord;
-use crate::record::fixture::{manifest, measured};
-use crate::record::hosts::Held;
-use crate::record::manifest::Failure;
+use crate::record::fixture::measured;
 use crate::results::{ClaimResult, Placements, Verdict};
+use crate::storage::fixture::manifest;
+use crate::storage::hosts::Held;
+use crate::storage::manifest::Failure;
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -29,7 +30,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     }
     let ids: Vec<&str> = records.iter().map(|record| record.id.as_str()).collect();
     let mut manifest = manifest(&ids);
-    manifest.state = State::Finished;
+    manifest.state = RunState::Finished;
     manifest.ended = Some("2024-01-01T00:10:00Z".into());
     let claim = |says: &str, verdict, measured: Value| ClaimResult {
         says: says.into(),

@@ -5,8 +5,8 @@ use volary_actors::machine::{Effect, Input, Note};
 
 use crate::fidelity::gauge::Gauge;
 use crate::parcel::{Observation, Seen};
-use crate::record::inputs::{Section, What};
 use crate::shard::{Due, Observer};
+use crate::storage::input_log::{Section, What};
 
 /// Collects what the shard observes until it is sent off.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Effects, Input, Machine};
 
 use super::{Divergence, divergence};
-use crate::record::inputs::{Digest, Digester, Entry, What};
 use crate::runtime::error::UnitError;
 use crate::runtime::world::World;
 use crate::shard::{Parts, Placement};
+use crate::storage::input_log::{Digest, Digester, Entry, What};
 
 /// Every machine that was stepped, with its random stream.
 pub(super) struct Cast<'a> {

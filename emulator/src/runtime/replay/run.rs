@@ -8,21 +8,21 @@ use std::path::{Path, PathBuf};
 
 use super::{Replayed, replay};
 use crate::number::plural;
-use crate::record::hosts::{HostRecord, of_shard};
-use crate::record::inputs::{self, FILE, Found, Log};
-use crate::record::manifest::State;
 use crate::results::{Injected, Summary};
-use crate::rundir;
 use crate::runtime::watch::panic_text;
 use crate::runtime::world::World;
 use crate::spec::{Bundle, Experiment, Point, SpecError};
+use crate::storage;
+use crate::storage::hosts::{HostRecord, of_shard};
+use crate::storage::input_log::{self, FILE, Found, Log};
+use crate::storage::manifest::RunState;
 
 /// Why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The run directory cannot be read.
     #[error(transparent)]
-    RunDir(#[from] rundir::Error),
+    RunDir(#[from] storage::Error),
     /// It has no log.
     #[error("{} has no {FILE}; run again with --set run.record.inputs=true", .0.display())]
     NoLog(PathBuf),
@@ -32,7 +32,7 @@ pub enum Error {
         /// The run directory.
         path: PathBuf,
         /// Why.
-        source: inputs::Error,
+        source: input_log::Error,
     },
     /// There is no such cell in it.
     #[error("{FILE} has no cell {asked}; it has {there}")]
@@ -76,7 +76,7 @@ pub struct Source<R> {
     path: PathBuf,
     log: Log<R>,
     cells: Vec<String>,
-    state: State,
+    state: RunState,
     /// The hosts of the run, if it was on some.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
@@ -91,15 +91,15 @@ pub struct Source<R> {
 /// # Errors
 /// When it is none, or has no log that this version can read.
 pub fn run(path: &Path) -> Result<Source<File>, Error> {
-    let manifest = rundir::load_manifest(path)?;
+    let manifest = storage::load_manifest(path)?;
     let name = path.join(FILE);
     if !name.exists() {
         return Err(Error::NoLog(path.to_owned()));
     }
     let of_log = |source| Error::Log { path: path.to_owned(), source };
-    let file = File::open(&name).map_err(|source| of_log(inputs::Error::Io { doing: "open", source }))?;
+    let file = File::open(&name).map_err(|source| of_log(input_log::Error::Io { doing: "open", source }))?;
     let log = Log::new(file).map_err(of_log)?;
-    let records = rundir::load_records(path, &manifest)?;
+    let records = storage::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
     let (cells, state, injections) = (manifest.cells, manifest.state, manifest.injections);
@@ -128,7 +128,7 @@ impl<R: Read + Seek> Source<R> {
     pub fn ends_early(&self) -> Option<String> {
         let (logged, state) = (self.cells(), self.state);
         let missing = self.cells.iter().filter(|cell| !logged.contains(cell)).count();
-        (state != State::Finished && missing > 0).then(|| {
+        (state != RunState::Finished && missing > 0).then(|| {
             let all = plural(self.cells.len() as u64, "run");
             format!("the record ends early: {state}, and without {missing} of {all}")
         })
@@ -142,7 +142,7 @@ impl<R: Read + Seek> Source<R> {
 
     /// What is wrong with the file, if it is not merely cut.
     #[must_use]
-    pub fn damage(&self) -> Option<inputs::Error> {
+    pub fn damage(&self) -> Option<input_log::Error> {
         self.log.damage()
     }
 

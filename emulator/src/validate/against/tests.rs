@@ -2,11 +2,12 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::fidelity::{RealWork, fixture};
-use crate::record::fixture::{manifest, measured};
-use crate::report::Study;
+use crate::record::fixture::measured;
 use crate::results::Measured;
-use crate::rundir::RunDir;
 use crate::spec::RuntimeKind;
+use crate::storage::RunDir;
+use crate::storage::Study;
+use crate::storage::fixture::manifest;
 use crate::validate::{Validation, Way};
 
 /// Runs of one policy as run directories hold them, each as `change` left it.
@@ -18,7 +19,7 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
         change(&mut measured);
         let dir = RunDir::create(&root, manifest(&[&id])).unwrap();
         dir.store(&id, &measured).unwrap();
-        (root, dir.finish(crate::record::manifest::State::Finished, &[]).unwrap())
+        (root, dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::html).unwrap())
     };
     Ran { way: Way { runtime, real: None }, runs: runs.iter().enumerate().map(run).collect() }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::record::manifest::Manifest;
+use crate::storage::manifest::Manifest;
 
 /// Keys of a resolved experiment that follow from others, or do not matter to results.
 const FOLLOWS: [&str; 5] = ["file", "id", "digest", "warnings", "claims"];
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::fixture::manifest;
+    use crate::storage::fixture::manifest;
 
     #[test]
     fn only_another_experiment_without_a_common_cell_is_refused() {

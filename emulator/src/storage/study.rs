@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::record::cell::CellRecord;
-use crate::record::manifest::{Failure, Manifest};
-use crate::results::{Cell, ClaimResult, Summary, cell_name};
+use crate::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 use crate::stats::Interval;
+use crate::storage::manifest::{Failure, Manifest};
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
@@ -146,5 +147,48 @@ impl CellGroup {
     #[must_use]
     pub fn name(&self) -> String {
         cell_name(&self.cell)
+    }
+}
+
+/// The JSON lines of a study: a summary a line, then the claims if there are any.
+#[must_use]
+pub fn json_lines(study: &Study) -> String {
+    let mut out = String::new();
+    for record in study.records() {
+        push_line(&mut out, &record.summary);
+    }
+    if !study.claims.is_empty() {
+        push_line(&mut out, &ClaimsLine { claims: study.claims.clone() });
+    }
+    out
+}
+
+/// Only maps with keys that are not strings fail to serialize, and the results have none.
+fn push_line<T: Serialize>(out: &mut String, value: &T) {
+    if let Ok(line) = serde_json::to_string(value) {
+        out.push_str(&line);
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::measured;
+    use crate::results::Verdict;
+    use crate::storage::fixture::manifest;
+
+    #[test]
+    fn json_lines_parse_one_by_one() {
+        let record = |seed| CellRecord::new(&format!("a{seed}"), &measured("a", &[], seed, 1.0, 100));
+        let claim = ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured: [].into() };
+        let records = (0..4).map(record).collect();
+        let study = Study::assemble(manifest(&[]), Vec::new(), records, vec![claim], Vec::new());
+        let lines = json_lines(&study);
+        let lines: Vec<&str> = lines.lines().collect();
+        assert_eq!(lines.len(), 5);
+        let first: Summary = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(first, study.cells[0].policies[0].runs[0].summary);
+        assert_eq!(lines[4], r#"{"claims":[{"says":"s","verdict":"not-tested","measured":{}}]}"#);
     }
 }

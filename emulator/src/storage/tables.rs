@@ -1,4 +1,4 @@
-//! Rows as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
+//! TableKind as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
 //! seed.
 //!
 //! Each cell is written to a part of its own, by whichever thread ran it. At the end the parts' column chunks are
@@ -41,7 +41,7 @@ impl Labels {
 
 /// The kinds of rows, each a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rows {
+pub enum TableKind {
     /// Every job.
     Jobs,
     /// Executions of sampled jobs.
@@ -52,7 +52,7 @@ pub enum Rows {
     Cores,
 }
 
-impl Rows {
+impl TableKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Jobs, Self::Tasks, Self::Staleness, Self::Cores];
 
@@ -297,12 +297,12 @@ mod tests {
             }
             let labels = Labels::new(&format!("cell{i}"), &cell.summary);
             let path = folder.path().join(format!("{i}.parquet"));
-            Rows::Jobs.write(File::create(&path).unwrap(), &labels, &cell).unwrap();
+            TableKind::Jobs.write(File::create(&path).unwrap(), &labels, &cell).unwrap();
             parts.push((path, cell));
         }
         let merged = folder.path().join("jobs.parquet");
         let paths: Vec<PathBuf> = parts.iter().map(|part| part.0.clone()).collect();
-        Rows::Jobs.merge(File::create(&merged).unwrap(), &paths).unwrap();
+        TableKind::Jobs.merge(File::create(&merged).unwrap(), &paths).unwrap();
 
         let all = rows(&merged);
         assert_eq!(all.len(), 100);
@@ -327,7 +327,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cell = measured("a", &[], 1, 1.0, 10);
         let path = folder.path().join("tasks.parquet");
-        Rows::Tasks.write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell).unwrap();
+        TableKind::Tasks
+            .write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell)
+            .unwrap();
         let rows = rows(&path);
         assert_eq!(rows.len(), cell.copies.len());
         for (row, copy) in rows.iter().zip(&cell.copies) {
@@ -342,7 +344,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cell = measured("a", &[], 1, 1.0, 10);
         let path = folder.path().join("staleness.parquet");
-        Rows::Staleness.write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell).unwrap();
+        TableKind::Staleness
+            .write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell)
+            .unwrap();
         let rows = rows(&path);
         assert_eq!((rows.len(), cell.staleness.len()), (20, 20));
         for (row, look) in rows.iter().zip(&cell.staleness) {
@@ -359,9 +363,9 @@ mod tests {
         let path = folder.path().join("part.parquet");
         std::fs::write(&path, b"PAR1 not really").unwrap();
         let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        assert!(Rows::Jobs.merge(merged, &[path]).is_err());
+        assert!(TableKind::Jobs.merge(merged, &[path]).is_err());
         let merged = File::create(folder.path().join("all.parquet")).unwrap();
-        let error = Rows::Jobs.merge(merged, &[folder.path().join("gone.parquet")]).unwrap_err();
+        let error = TableKind::Jobs.merge(merged, &[folder.path().join("gone.parquet")]).unwrap_err();
         assert!(error.to_string().contains("gone.parquet"), "{error}");
     }
 }

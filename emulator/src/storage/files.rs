@@ -10,9 +10,20 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::{damaged, io};
-use super::{Error, MANIFEST, REPORT, SUMMARY, TIMELINE};
-use crate::record::manifest::{Manifest, State};
-use crate::record::{inputs, parquet};
+use super::manifest::{Manifest, RunState};
+use super::tables::TableKind;
+use super::{Error, input_log};
+
+/// Name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the summary lines.
+pub const SUMMARY: &str = "summary.jsonl";
+/// Name of the report.
+pub const REPORT: &str = "report.html";
+/// Name of the timeline.
+pub const TIMELINE: &str = "timeline.perfetto-trace";
+pub(super) const CELLS: &str = "cells";
+pub(super) const LOGS: &str = "logs";
 
 /// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
 const ROOM: usize = 64;
@@ -60,8 +71,8 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
     }
-    let rows = parquet::Rows::ALL.map(|kind| format!("{}.parquet", kind.name()));
-    let others = [SUMMARY, REPORT, TIMELINE, inputs::FILE].map(str::to_owned);
+    let rows = TableKind::ALL.map(|kind| format!("{}.parquet", kind.name()));
+    let others = [SUMMARY, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
     match rows.into_iter().chain(others).find(|name| root.join(name).exists()) {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),
@@ -111,7 +122,7 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Err
 pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Error> {
     let path = root.join(MANIFEST);
     let mut text = serde_json::to_string(manifest).map_err(damaged(&path))?;
-    let running = manifest.state == State::Running;
+    let running = manifest.state == RunState::Running;
     text.push_str(&" ".repeat(if running { ROOM } else { 0 }));
     text.push('\n');
     match write(&path, text.as_bytes()) {
@@ -140,4 +151,18 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
         Ok(()) | Err(_) => Ok(()),
     }
+}
+
+pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.json"))
+}
+
+/// Where a cell that could not finish is kept.
+#[must_use]
+pub fn failure_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.failed.json"))
+}
+
+pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.{}.parquet", kind.name()))
 }

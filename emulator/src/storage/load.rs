@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::disk::{is_owned, read};
+use super::Error;
 use super::error::{damaged, io};
-use super::{Error, MANIFEST, SUMMARY, failure_path, load_record, part_path, record_path};
+use super::files::{MANIFEST, SUMMARY, failure_path, is_owned, part_path, read, record_path};
+use super::read_tables as rows;
 use crate::record::cell::CellRecord;
-use crate::record::manifest::{Failure, Manifest};
-use crate::record::parquet::Rows;
-use crate::record::read as rows;
-use crate::report::Study;
 use crate::results::{ClaimResult, ClaimsLine, CopyRow, CoreRow, JobRow, SCHEMA, Summary};
+use crate::storage::Study;
+use crate::storage::manifest::{Failure, Manifest};
+use crate::storage::tables::TableKind;
 
 /// The study of one run directory, finished or not.
 ///
@@ -52,7 +52,7 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
 pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>, Error> {
     let mut seen = BTreeSet::new();
     let ids = manifest.cells.iter().filter(|id| seen.insert(*id));
-    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| load_record(&path)).collect()
+    ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| read(&path)).collect()
 }
 
 /// The summary lines of a run directory; lines that are not summaries (claims) are left out.
@@ -99,7 +99,7 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
 /// # Errors
 /// Its rows are missing or damaged.
 pub fn load_jobs(root: &Path, id: &str) -> Result<Vec<JobRow>, Error> {
-    let path = part_path(root, id, Rows::Jobs);
+    let path = part_path(root, id, TableKind::Jobs);
     rows::jobs(&path).map_err(|source| Error::Unreadable { path, source })
 }
 
@@ -108,7 +108,7 @@ pub fn load_jobs(root: &Path, id: &str) -> Result<Vec<JobRow>, Error> {
 /// # Errors
 /// Its rows are missing or damaged.
 pub fn load_copies(root: &Path, id: &str) -> Result<Vec<CopyRow>, Error> {
-    let path = part_path(root, id, Rows::Tasks);
+    let path = part_path(root, id, TableKind::Tasks);
     rows::copies(&path).map_err(|source| Error::Unreadable { path, source })
 }
 
@@ -117,6 +117,6 @@ pub fn load_copies(root: &Path, id: &str) -> Result<Vec<CopyRow>, Error> {
 /// # Errors
 /// Its rows are missing or damaged.
 pub fn load_cores(root: &Path, id: &str) -> Result<Vec<CoreRow>, Error> {
-    let path = part_path(root, id, Rows::Cores);
+    let path = part_path(root, id, TableKind::Cores);
     rows::cores(&path).map_err(|source| Error::Unreadable { path, source })
 }

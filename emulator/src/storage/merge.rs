@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, hosts, load_claims, load_failures, load_manifest, load_records};
+use super::{Error, load_claims, load_failures, load_manifest, load_records};
 use crate::record::cell::CellRecord;
-use crate::record::manifest::{Manifest, State};
-use crate::report::Study;
 use crate::results::{ClaimResult, Verdict};
+use crate::storage::Study;
+use crate::storage::manifest::{Manifest, RunState};
 
 /// Why several run directories do not make one experiment.
 #[derive(Debug, thiserror::Error)]
@@ -87,17 +87,17 @@ fn alike(
 
 /// The plan of both; from the earlier start to the later end, and no better than the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
-    hosts::unite(manifest, &other);
+    manifest.unite(&other);
     for id in other.cells {
         if !manifest.cells.contains(&id) {
             manifest.cells.push(id);
         }
     }
-    let rank = |state: State| match state {
-        State::Finished => 0,
-        State::Interrupted => 1,
-        State::Running => 2,
-        State::Failed => 3,
+    let rank = |state: RunState| match state {
+        RunState::Finished => 0,
+        RunState::Interrupted => 1,
+        RunState::Running => 2,
+        RunState::Failed => 3,
     };
     if rank(other.state) > rank(manifest.state) {
         manifest.state = other.state;

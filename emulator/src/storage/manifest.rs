@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::hosts::HostRecord;
+use super::hosts::{self, HostRecord};
 use crate::results::{Cell, Injected, Summary};
 
 /// What was run, when, and how it ended.
@@ -43,7 +43,7 @@ pub struct Manifest {
     /// Ids of the cells to run, in the order in which they are shown.
     pub cells: Vec<String>,
     /// How far it came.
-    pub state: State,
+    pub state: RunState,
     /// When it started, UTC, RFC 3339.
     pub started: String,
     /// When it ended.
@@ -53,7 +53,7 @@ pub struct Manifest {
 /// How far a run came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum RunState {
     /// Under way, or ended without notice.
     Running,
     /// Every cell is there.
@@ -64,7 +64,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl RunState {
     /// What it is, now that the process that ran it has gone: a run that was killed, or had no room left, could not
     /// say that it ended.
     #[must_use]
@@ -76,7 +76,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for RunState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Running => "still running",
@@ -84,6 +84,21 @@ impl fmt::Display for State {
             Self::Interrupted => "interrupted",
             Self::Failed => "failed in part",
         })
+    }
+}
+
+impl Manifest {
+    /// Adds what another manifest of the same experiment, an earlier one of the folder or that of another shard, says
+    /// of hosts and of injections.
+    pub(super) fn unite(&mut self, other: &Self) {
+        if let Some(more) = &other.hosts {
+            hosts::add(self.hosts.get_or_insert_default(), more);
+        }
+        for (cell, injections) in &other.injections {
+            self.injections.entry(cell.clone()).or_insert_with(|| injections.clone());
+        }
+        let errors = [self.clock_error_s, other.clock_error_s];
+        self.clock_error_s = errors.into_iter().flatten().reduce(f64::max);
     }
 }
 

@@ -41,8 +41,8 @@ fn folder_name(experiment: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::manifest;
-    use crate::rundir::RunDir;
+    use crate::storage::RunDir;
+    use crate::storage::fixture::manifest;
 
     #[test]
     fn the_latest_run_is_found_and_a_new_one_disturbs_none() {

@@ -1,14 +1,19 @@
 //! Runs that end well, are interrupted, go on, and meet each other.
 
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::json;
 
+use super::files::{append, write_json};
+use super::manifest::{Failure, RunState};
 use super::*;
 use crate::fidelity::{Certificate, RealWork, fixture};
-use crate::record::fixture::{manifest, measured};
-use crate::results::{SCHEMA, Verdict, cell_id};
-use crate::rundir::merge;
+use crate::record::fixture::measured;
+use crate::report::html;
+use crate::results::{ClaimResult, SCHEMA, Verdict, cell_id};
+use crate::storage::fixture::manifest;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries =
@@ -36,7 +41,7 @@ fn a_finished_run_has_every_file() {
         }
     });
     let claim = ClaimResult { says: "s".into(), verdict: Verdict::Holds, measured: [].into() };
-    let study = run.finish(State::Finished, std::slice::from_ref(&claim)).unwrap();
+    let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), html).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
     let expected = [
         ".lock",
@@ -56,7 +61,7 @@ fn a_finished_run_has_every_file() {
     let summaries = load_summaries(&root).unwrap();
     assert_eq!(summaries.iter().map(|s| s.policy.as_str()).collect::<Vec<_>>(), ["second", "first"]);
     let manifest = load_manifest(&root).unwrap();
-    assert_eq!(manifest.state, State::Finished);
+    assert_eq!(manifest.state, RunState::Finished);
     assert!(manifest.ended.is_some());
     assert_eq!(load(&root).unwrap(), study, "the report can be made again");
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
@@ -72,7 +77,7 @@ fn real_cores_have_a_file_where_there_are_some() {
     burnt.summary.fidelity = Some(Certificate { cores: Some(RealWork::default()), ..fixture::faithful() });
     run.store("a", &timed).unwrap();
     run.store("b", &burnt).unwrap();
-    run.finish(State::Finished, &[]).unwrap();
+    run.finish(RunState::Finished, &[], html).unwrap();
     assert!(names(folder.path()).contains(&"cores.parquet".to_owned()));
     assert_eq!(load_cores(folder.path(), "b").unwrap(), burnt.cores);
     assert!(load_cores(folder.path(), "a").is_err());
@@ -86,13 +91,13 @@ fn a_killed_run_goes_on_where_it_was() {
     let run = RunDir::create(root, manifest(&["a", "b", "c"])).unwrap();
     let first = measured("first", &[], 1, 1.0, 50);
     run.store("a", &first).unwrap();
-    assert_eq!(load_manifest(root).unwrap().state, State::Running);
+    assert_eq!(load_manifest(root).unwrap().state, RunState::Running);
     drop(run);
     fs::write(root.join("cells/b.jobs.parquet.partial"), "half").unwrap();
     fs::write(root.join("cells/c.json"), "{\"id\":").unwrap();
     let mut lines = OpenOptions::new().append(true).open(root.join(SUMMARY)).unwrap();
     lines.write_all(b"{\"experiment\":\"pa").unwrap();
-    assert_eq!(load_manifest(root).unwrap().state, State::Interrupted, "nobody runs it any more");
+    assert_eq!(load_manifest(root).unwrap().state, RunState::Interrupted, "nobody runs it any more");
 
     let run = RunDir::open(root, manifest(&["a", "b", "c"])).unwrap();
     assert_eq!(["a", "b", "c"].map(|id| run.has(id)), [true, false, false]);
@@ -100,7 +105,7 @@ fn a_killed_run_goes_on_where_it_was() {
     assert_eq!(run.record("a").unwrap().summary, first.summary, "to the bit");
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 20)).unwrap();
-    let study = run.finish(State::Finished, &[]).unwrap();
+    let study = run.finish(RunState::Finished, &[], html).unwrap();
     assert_eq!((study.missing, jobs(root)), (0, 100));
 }
 
@@ -109,7 +114,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a", "b"])).unwrap();
     run.store("b", &measured("second", &[], 1, 1.0, 30)).unwrap();
-    let study = run.finish(State::Interrupted, &[]).unwrap();
+    let study = run.finish(RunState::Interrupted, &[], html).unwrap();
     assert_eq!((study.missing, jobs(folder.path())), (1, 30));
     assert!(fs::read_to_string(folder.path().join(REPORT)).unwrap().contains("Missing: 1 of 2 runs"));
     // A later plan adds cells and drops some: only the plan's cells are shown.
@@ -117,7 +122,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     let run = RunDir::open(folder.path(), manifest(&["b"])).unwrap();
     run.expect(["c".to_owned(), "b".to_owned()]).unwrap();
     run.store("c", &measured("third", &[], 1, 1.0, 5)).unwrap();
-    let study = run.finish(State::Finished, &[]).unwrap();
+    let study = run.finish(RunState::Finished, &[], html).unwrap();
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
@@ -130,10 +135,10 @@ fn the_end_is_noted_on_a_full_disk() {
     fs::create_dir(&partial).unwrap();
     let many = (0..100).map(|i| format!("a cell that came later, {i}"));
     assert!(run.expect(many).is_err(), "nothing else is written over");
-    run.finish(State::Failed, &[]).unwrap();
+    run.finish(RunState::Failed, &[], html).unwrap();
     drop(run);
     let manifest = load_manifest(folder.path()).unwrap();
-    assert_eq!((manifest.state, manifest.cells.len()), (State::Failed, 1));
+    assert_eq!((manifest.state, manifest.cells.len()), (RunState::Failed, 1));
     assert!(manifest.ended.is_some());
 }
 
@@ -161,7 +166,7 @@ fn failures_keep_their_log_until_they_succeed() {
         Failure { id: "a".into(), policy: "p".into(), cell, seed: 1, log: "it broke".into(), summary: None };
     run.fail(&failure).unwrap();
     assert!(!run.has("a"), "a failed cell is run again");
-    let study = run.finish(State::Failed, &[]).unwrap();
+    let study = run.finish(RunState::Failed, &[], html).unwrap();
     assert_eq!((study.failures.as_slice(), study.missing), ([failure].as_slice(), 0));
     run.store("a", &measured("p", &[], 1, 1.0, 5)).unwrap();
     let manifest = load_manifest(folder.path()).unwrap();
@@ -207,7 +212,7 @@ fn shard(root: &Path, cells: &[(&str, &str, u64)], claims: &[ClaimResult]) {
     for (id, policy, seed) in cells {
         run.store(id, &measured(policy, &[], *seed, 1.0, 10)).unwrap();
     }
-    run.finish(State::Finished, claims).unwrap();
+    run.finish(RunState::Finished, claims, html).unwrap();
 }
 
 #[test]
@@ -224,9 +229,9 @@ fn what_is_no_runs_is_not_written_over() {
 fn whoever_reports_keeps_out_of_a_run_that_is_under_way() {
     let folder = tempfile::tempdir().unwrap();
     let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
-    assert!(matches!(Hold::take(folder.path()), Err(Error::Locked { .. })));
+    assert!(matches!(LockedDir::take(folder.path()), Err(Error::Locked { .. })));
     drop(run);
-    let hold = Hold::take(folder.path()).unwrap();
+    let hold = LockedDir::take(folder.path()).unwrap();
     assert!(matches!(RunDir::open(folder.path(), manifest(&["a"])), Err(Error::Locked { .. })));
     drop(hold);
     RunDir::open(folder.path(), manifest(&["a"])).unwrap();
@@ -246,7 +251,7 @@ fn shards_merge_into_one_study() {
         study.claims.iter().map(|claim| claim.verdict).collect::<Vec<_>>(),
         [Verdict::Fails, Verdict::NotTested]
     );
-    Hold::take(&out).unwrap().write(&study).unwrap();
+    LockedDir::take(&out).unwrap().write(&study, html).unwrap();
     assert_eq!(jobs(&out), 30);
     assert_eq!(fs::read_to_string(out.join(SUMMARY)).unwrap().lines().count(), 4);
 
@@ -257,7 +262,7 @@ fn shards_merge_into_one_study() {
     let d = folder.path().join("d");
     let mut local = manifest(&[]);
     local.runtime = "local".into();
-    RunDir::create(&d, local).unwrap().finish(State::Finished, &[]).unwrap();
+    RunDir::create(&d, local).unwrap().finish(RunState::Finished, &[], html).unwrap();
     let error = merge(&[a, d]).unwrap_err().to_string();
     assert!(error.contains("volary compare") && error.contains("`local`"), "{error}");
     assert!(merge(&[]).is_err());
@@ -290,7 +295,7 @@ fn a_line_that_does_not_fit_leaves_no_half() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(SUMMARY);
     // One block of 512 or 1024 bytes, as the shell counts, and a signal that is not to kill.
-    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact rundir::tests::a_line_that_does_not_fit_leaves_no_half";
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" --exact storage::tests::a_line_that_does_not_fit_leaves_no_half";
     let limited = std::process::Command::new("sh")
         .args(["-c", script])
         .arg(std::env::current_exe().unwrap())

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{CELLS, MANIFEST, MergeError};
-use crate::record::manifest::State;
+use super::MergeError;
+use super::files::{CELLS, MANIFEST};
 use crate::results::SCHEMA;
+use crate::storage::manifest::RunState;
 
 /// Why a run directory could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +29,7 @@ pub enum Error {
         /// Its experiment.
         experiment: String,
         /// How far it came.
-        state: State,
+        state: RunState,
     },
     /// The folder holds a run of something else, so there is nothing to go on with.
     #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]

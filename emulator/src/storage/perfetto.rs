@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, Write};
 
 use prost::Message;
 
-use super::cell::CellRecord;
-use super::parquet::end_name;
+use super::tables::end_name;
+use crate::record::cell::CellRecord;
 use crate::results::cell_name;
 
 /// Size above which the trace is cut: viewers load traces into memory.

@@ -1,4 +1,4 @@
-//! Rows back from Parquet: what [`parquet`](super::parquet) wrote of one cell.
+//! TableKind back from Parquet: what [`parquet`](super::parquet) wrote of one cell.
 
 use std::fs::File;
 use std::path::Path;
@@ -7,7 +7,7 @@ use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::record::{Field, Row};
 
-use super::parquet::end_name;
+use super::tables::end_name;
 use crate::results::{CopyEnd, CopyRow, CoreRow, JobRow};
 
 /// The jobs of a cell, in order of id.
@@ -119,7 +119,7 @@ fn wrong(column: &str) -> ParquetError {
 mod tests {
     use super::*;
     use crate::record::fixture::measured;
-    use crate::record::parquet::{Labels, Rows};
+    use crate::storage::tables::{Labels, TableKind};
 
     #[test]
     fn what_was_written_is_read() {
@@ -127,18 +127,18 @@ mod tests {
         let mut cell = measured("a", &[], 1, 1.0, 50);
         cell.jobs[7].response = f64::NAN;
         let labels = Labels::new("x", &cell.summary);
-        let path = |kind: Rows| folder.path().join(kind.name());
-        for kind in Rows::ALL {
+        let path = |kind: TableKind| folder.path().join(kind.name());
+        for kind in TableKind::ALL {
             kind.write(File::create(path(kind)).unwrap(), &labels, &cell).unwrap();
         }
-        let mut jobs = jobs(&path(Rows::Jobs)).unwrap();
+        let mut jobs = jobs(&path(TableKind::Jobs)).unwrap();
         assert!(jobs[7].response.is_nan());
         jobs[7].response = 1.0;
         cell.jobs[7].response = 1.0;
         assert_eq!(jobs, cell.jobs);
-        assert_eq!(copies(&path(Rows::Tasks)).unwrap(), cell.copies);
-        assert_eq!(cores(&path(Rows::Cores)).unwrap(), cell.cores);
-        let error = copies(&path(Rows::Jobs)).unwrap_err();
+        assert_eq!(copies(&path(TableKind::Tasks)).unwrap(), cell.copies);
+        assert_eq!(cores(&path(TableKind::Cores)).unwrap(), cell.cores);
+        let error = copies(&path(TableKind::Jobs)).unwrap_err();
         assert!(error.to_string().contains("`end`"), "{error}");
         assert!(super::jobs(&folder.path().join("gone")).is_err());
     }

@@ -1,0 +1,66 @@
+//! The run directory: one folder that a run owns, fills cell by cell, and can take up again.
+//!
+//! ```text
+//! manifest.json               what is run, and how far it came
+//! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
+//! cells/<id>.json             one finished cell; its presence says that the cell is complete
+//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet, .cores.parquet): parts of those below
+//! cells/<id>.failed.json      a cell that could not finish, with its log
+//! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
+//!                             written at the end, from the cells
+//! cores.parquet               the same, if copies burnt real cores
+//! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
+//! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
+//!                             before that in <host>.log.1
+//! .lock                       locked while a run owns the folder
+//! ```
+//!
+//! A file appears under a temporary name and is renamed, so whatever is there is whole, with these exceptions:
+//! `summary.jsonl` grows by lines while the run lasts, `inputs.log` is whole up to its last frame, the files in `logs/`
+//! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` where the disk has no room for a
+//! second one. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
+//! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
+//! | `files` | file names, files that appear whole, the folder's lock |
+//! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
+//! | [`tables`] | the Parquet tables |
+//! | [`perfetto`] | `timeline.perfetto-trace` |
+//! | [`input_log`] | `inputs.log`, which `volary replay` reads |
+//! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
+//! | `default_folder` | the folder that is used where none is named |
+//! | `spec_diff` | differences between the experiments of two manifests |
+//! | `error` | [`Error`] |
+
+mod default_folder;
+mod error;
+mod files;
+#[cfg(test)]
+pub(crate) mod fixture;
+pub mod hosts;
+pub mod input_log;
+mod load;
+pub mod manifest;
+mod merge;
+pub mod perfetto;
+pub mod read_tables;
+mod run_dir;
+mod spec_diff;
+pub mod study;
+pub mod tables;
+
+pub use default_folder::{fresh, latest};
+pub use error::Error;
+pub use files::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
+pub use load::{
+    load, load_claims, load_copies, load_cores, load_failures, load_jobs, load_manifest, load_records,
+    load_summaries,
+};
+pub use merge::{MergeError, merge};
+pub use run_dir::{LockedDir, Render, RunDir};
+pub use study::Study;
+
+#[cfg(test)]
+mod tests;

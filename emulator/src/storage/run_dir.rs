@@ -1,0 +1,298 @@
+//! A run directory that is being filled, and one in which the final files are written again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::error::{damaged, io as failed};
+use super::files::{
+    CELLS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, append, check_own, failure_path, lock, part_path, read,
+    record_path, remove, replace, write, write_json, write_manifest,
+};
+use super::hosts::{self, HostRecord};
+use super::manifest::{Failure, Manifest, RunState, utc_now};
+use super::study::{Study, json_lines};
+use super::tables::{Labels, TableKind};
+use super::{Error, load, load_manifest, perfetto, spec_diff};
+use crate::guard::guard;
+use crate::record::cell::CellRecord;
+use crate::results::{ClaimResult, Injected, Measured, Summary};
+
+/// Makes the report page of a study. The page is made by a module that builds on this one.
+pub type Render = fn(&Study) -> String;
+
+/// A run directory that this process owns. May be shared between threads.
+#[derive(Debug)]
+pub struct RunDir {
+    root: PathBuf,
+    /// As it was last written.
+    manifest: Mutex<Manifest>,
+    /// Held open and locked for as long as the run lasts; its writes are the running summary.
+    summary: Mutex<File>,
+    _lock: File,
+}
+
+impl RunDir {
+    /// Takes a folder that holds no run yet; it is made if it does not exist.
+    ///
+    /// # Errors
+    /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Locked`], or the folder cannot be written.
+    pub fn create(root: &Path, manifest: Manifest) -> Result<Self, Error> {
+        check_own(root)?;
+        let lock = lock(root)?;
+        if root.join(MANIFEST).exists() {
+            let old: Manifest = read(&root.join(MANIFEST))?;
+            // The lock is ours, so whoever ran in it has gone.
+            let state = old.state.without_its_process();
+            return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
+        }
+        Self::take(root, manifest, lock)
+    }
+
+    /// Takes a folder to go on with what it holds, or [`create`](Self::create)s it.
+    ///
+    /// Cells that finished are kept whatever the manifest says: their ids are hashes of what they depend on.
+    ///
+    /// # Errors
+    /// [`Error::Another`], [`Error::Foreign`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or
+    /// written.
+    pub fn open(root: &Path, mut manifest: Manifest) -> Result<Self, Error> {
+        check_own(root)?;
+        let lock = lock(root)?;
+        if root.join(MANIFEST).exists() {
+            let old = load_manifest(root)?;
+            if let Some(differs) = spec_diff::another(&old, &manifest) {
+                return Err(Error::Another { path: root.to_owned(), differs });
+            }
+            manifest.unite(&old);
+            manifest.started = old.started;
+        }
+        Self::take(root, manifest, lock)
+    }
+
+    fn take(root: &Path, mut manifest: Manifest, lock: File) -> Result<Self, Error> {
+        let cells = root.join(CELLS);
+        fs::create_dir_all(&cells).map_err(failed("create", &cells))?;
+        manifest.state = RunState::Running;
+        manifest.ended = None;
+        write_manifest(root, &manifest)?;
+        let lines = lines(&manifest.cells, |id| summary_of(&record_path(root, id)))?;
+        let path = root.join(SUMMARY);
+        write(&path, lines.as_bytes())?;
+        let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
+        let (manifest, summary) = (Mutex::new(manifest), Mutex::new(summary));
+        Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether the cell is there, finished and readable.
+    #[must_use]
+    pub fn has(&self, id: &str) -> bool {
+        let path = record_path(&self.root, id);
+        path.exists() && read::<CellRecord>(&path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
+    }
+
+    /// The record of a cell that is there.
+    ///
+    /// # Errors
+    /// It is missing or damaged.
+    pub fn record(&self, id: &str) -> Result<CellRecord, Error> {
+        read(&record_path(&self.root, id))
+    }
+
+    /// Adds cells to those to run, as a stopping rule asks for more replications.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn expect<I: IntoIterator<Item = String>>(&self, ids: I) -> Result<(), Error> {
+        self.note(|manifest| {
+            for id in ids {
+                if !manifest.cells.contains(&id) {
+                    manifest.cells.push(id);
+                }
+            }
+        })
+    }
+
+    /// Changes the manifest, if it can be written.
+    fn note(&self, change: impl FnOnce(&mut Manifest)) -> Result<(), Error> {
+        let mut kept = guard(&self.manifest);
+        let mut manifest = kept.clone();
+        change(&mut manifest);
+        write_manifest(&self.root, &manifest)?;
+        *kept = manifest;
+        Ok(())
+    }
+
+    /// Keeps a finished cell. What it had left behind when it failed before is removed.
+    ///
+    /// # Errors
+    /// The folder cannot be written; the cell then counts as missing.
+    pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
+        let labels = Labels::new(id, &measured.summary);
+        for kind in TableKind::ALL.into_iter().filter(|kind| kind.concerns(measured)) {
+            let path = part_path(&self.root, id, kind);
+            replace(&path, |file| kind.write(file, &labels, measured))
+                .map_err(failed("create", &path))?
+                .map_err(|source| Error::Rows { path, source })?;
+        }
+        self.clock_error(&measured.summary)?;
+        let record = CellRecord::new(id, measured);
+        write_json(&record_path(&self.root, id), &record)?;
+        remove(&failure_path(&self.root, id))?;
+        let mut line = serde_json::to_string(&record.summary).map_err(damaged(&self.root.join(SUMMARY)))?;
+        line.push('\n');
+        let path = self.root.join(SUMMARY);
+        append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))
+    }
+
+    /// Keeps the log of a cell that could not finish.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn fail(&self, failure: &Failure) -> Result<(), Error> {
+        failure.summary.as_ref().map_or(Ok(()), |summary| self.clock_error(summary))?;
+        write_json(&failure_path(&self.root, &failure.id), failure)
+    }
+
+    /// Closes the manifest and makes the final files from all cells that are there, the report by `render`.
+    ///
+    /// A run that ends early is closed as well: every file is then made of what had finished.
+    ///
+    /// # Errors
+    /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
+    pub fn finish(&self, state: RunState, claims: &[ClaimResult], render: Render) -> Result<Study, Error> {
+        self.note(|manifest| {
+            manifest.state = state;
+            manifest.ended = Some(utc_now());
+        })?;
+        let mut study = load(&self.root)?;
+        study.claims = claims.to_vec();
+        write_final_files(&self.root, &study, render)?;
+        Ok(study)
+    }
+
+    /// Has the logs of hosts kept in the folder's `logs/`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_logs(&self, keep_in: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
+        let logs = self.root.join(LOGS);
+        keep_in(&logs).map_err(failed("write", &logs))
+    }
+
+    /// Notes which hosts hold what in a cell, and which of them were lost in it so far.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn held(&self, hosts: &[HostRecord]) -> Result<(), Error> {
+        self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
+    }
+
+    /// Notes what was injected into a cell, instead of what was when it was tried before.
+    ///
+    /// # Errors
+    /// The manifest cannot be written.
+    pub fn injected(&self, cell: &str, injections: Vec<Injected>) -> Result<(), Error> {
+        if injections.is_empty() && !self.is_injected(cell) {
+            return Ok(());
+        }
+        self.note(|manifest| {
+            manifest.injections.insert(cell.to_owned(), injections);
+            manifest.injections.retain(|_, of| !of.is_empty());
+        })
+    }
+
+    /// Whether something was injected into a cell.
+    #[must_use]
+    pub fn is_injected(&self, cell: &str) -> bool {
+        guard(&self.manifest).injections.contains_key(cell)
+    }
+
+    /// Notes how wrong clocks can have been in a cell that was run on hosts.
+    pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
+        let on_hosts = guard(&self.manifest).hosts.is_some();
+        let Some(certificate) = summary.fidelity.as_ref().filter(|_| on_hosts) else { return Ok(()) };
+        let bounds = certificate.hosts.iter().map(|host| host.clock.bound_s);
+        self.note(|manifest| {
+            manifest.clock_error_s = bounds.chain(manifest.clock_error_s).reduce(f64::max);
+        })
+    }
+}
+
+/// A folder that no run can take while this value lives.
+#[derive(Debug)]
+pub struct LockedDir {
+    root: PathBuf,
+    _lock: File,
+}
+
+impl LockedDir {
+    /// Takes the folder, making it if needed: before what is to be written again is read there.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], or the folder cannot be written.
+    pub fn take(root: &Path) -> Result<Self, Error> {
+        Ok(Self { root: root.to_owned(), _lock: lock(root)? })
+    }
+
+    /// The folder.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes the files that are made from cells: rows, timeline, summary and report.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or a part is damaged.
+    pub fn write(&self, study: &Study, render: Render) -> Result<(), Error> {
+        write_final_files(&self.root, study, render)
+    }
+}
+
+/// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.
+fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
+    for kind in TableKind::ALL {
+        let parts = study.records().filter_map(|record| {
+            study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
+        });
+        let parts: Vec<PathBuf> = parts.collect();
+        let path = root.join(format!("{}.parquet", kind.name()));
+        if kind == TableKind::Cores && parts.is_empty() {
+            remove(&path)?;
+            continue;
+        }
+        replace(&path, |file| kind.merge(file, &parts))
+            .map_err(failed("create", &path))?
+            .map_err(|source| Error::Rows { path, source })?;
+    }
+    let path = root.join(TIMELINE);
+    replace(&path, |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES))
+        .map_err(failed("create", &path))?
+        .map_err(failed("write", &path))?;
+    write(&root.join(SUMMARY), json_lines(study).as_bytes())?;
+    write(&root.join(REPORT), render(study).as_bytes())
+}
+
+/// The summary of a cell as a line, if the cell is there; a damaged one is left to be run again.
+fn summary_of(path: &Path) -> Option<Summary> {
+    path.exists()
+        .then(|| read::<CellRecord>(path).inspect_err(|error| tracing::warn!("{error}")).ok())?
+        .map(|r| r.summary)
+}
+
+fn lines(ids: &[String], summary: impl Fn(&str) -> Option<Summary>) -> Result<String, Error> {
+    let mut text = String::new();
+    for summary in ids.iter().filter_map(|id| summary(id)) {
+        text.push_str(&serde_json::to_string(&summary).map_err(damaged(Path::new(SUMMARY)))?);
+        text.push('\n');
+    }
+    Ok(text)
+}
