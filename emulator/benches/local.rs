@@ -26,7 +26,6 @@ use volary::runtime::real::drive::{Inbox, Post, drive};
 use volary::runtime::real::ticks::Ticks;
 use volary::runtime::real::tray::Tray;
 use volary::runtime::real::watcher::Watcher;
-use volary::runtime::world::World;
 use volary::runtime::{Watch, local};
 use volary::shard::{Parts, Placement, Shard};
 use volary::spec::error::Text;
@@ -36,6 +35,7 @@ use volary_actors::base::{Class, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine};
 use volary_actors::message::Probe;
+use volary_engine::world::World;
 use volary_netem::{Fabric, Faults, Links};
 
 /// Rounds of which the median counts.
@@ -412,7 +412,8 @@ fn child(nodes: u32) {
     experiment.run.record.jobs = false;
     let before = peak_rss_bytes();
     let clock = Instant::now();
-    let world = World::of(&experiment, 0, 1, &experiment.traces()).unwrap_or_else(|error| panic!("{error}"));
+    let world = World::build(&experiment.points[0], 1, &experiment.traces())
+        .unwrap_or_else(|error| panic!("{error}"));
     let measured = local::measure("bench", world, &experiment.run, 2, None, &Watch::default());
     let wall = clock.elapsed().as_secs_f64();
     let measured = measured.unwrap_or_else(|error| panic!("{error}"));

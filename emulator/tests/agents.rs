@@ -21,7 +21,7 @@ use volary::cluster::protocol::{
 use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
 use volary::parcel::Parcel;
 use volary::runtime::real::ticks::Ticks;
-use volary::spec::{Experiment, Overrides};
+use volary::spec::{Experiment, Overrides, id_under};
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
@@ -100,7 +100,7 @@ impl Stage {
             run,
             point: 0,
             seed,
-            id: point.id_under(seed, &self.experiment.run),
+            id: id_under(point, seed, &self.experiment.run),
             members: hosts.iter().map(member).collect(),
             me: hosts.iter().position(|(name, _)| *name == "h1").unwrap() as u16,
         }

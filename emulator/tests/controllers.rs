@@ -20,12 +20,12 @@ use volary::cluster::net::{Connection, Control, Options, Transport};
 use volary::cluster::protocol::{AgentMessage, ControllerMessage, FinalReport, InjectionNotice};
 use volary::codec::LARGEST_FRAME;
 use volary::fidelity::gauge::Reading;
-use volary::fidelity::vitals::HostVitals;
 use volary::parcel::{Observation, Seen};
-use volary::runtime::closing::Tally;
+use volary::results::HostVitals;
 use volary::spec::{Experiment, Overrides};
 use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
+use volary_engine::finalize::Counters;
 
 /// Two units that end when their time has come.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
@@ -138,7 +138,7 @@ impl Agent {
 
     async fn end(&mut self) {
         let account = FinalReport {
-            tally: Tally::default(),
+            tally: Counters::default(),
             reading: Reading::default(),
             vitals: HostVitals::default(),
             datagrams: Vec::new(),

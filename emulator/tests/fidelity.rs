@@ -7,8 +7,8 @@ mod common;
 
 use common::binary::{expect, volary};
 use volary::fidelity::Certificate;
-use volary::fidelity::certificate::{Departure, Late, Share};
 use volary::results::Measured;
+use volary::results::{Departure, Late, Share};
 use volary::runtime::{Watch, local};
 use volary::spec::Experiment;
 use volary::stats::dkw;

@@ -13,12 +13,12 @@ use std::rc::Rc;
 use common::binary::{expect, lines};
 use volary::burn::free_cpus;
 use volary::cores::{Cores, Pauses};
-use volary::fidelity::work::{RealWork, Worked};
 use volary::results::{JobRow, Measured};
-use volary::runtime::world::World;
+use volary::results::{RealWork, Worked};
 use volary::shard::{Hands, Parts, Placement, Shard};
 use volary::spec::Experiment;
 use volary_actors::base::{Span, Time};
+use volary_engine::world::World;
 
 /// Cores that do in time what `Cores` says, pauses left to the shard.
 struct Exact {
@@ -80,7 +80,7 @@ fn by_hand(experiment: &Experiment, point: usize, world: &World) -> (Vec<JobRow>
     let exact = Exact { cores, now: Time::ZERO, running: Vec::new(), halts: 0 };
     let shared = Shared(Rc::new(RefCell::new(exact)));
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE).unwrap() };
-    let mut shard = Shard::new(parts, world.recorder(&experiment.run));
+    let mut shard = Shard::new(parts, world.recorder(experiment.run.recording()));
     shard.employ(Box::new(shared.clone()));
     shard.start();
     while !shard.observer.all_finished() {

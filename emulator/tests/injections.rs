@@ -4,14 +4,11 @@
 
 mod common;
 
-use std::path::Path;
-
 use volary::cores::{CoreSet, Injection, Interference, Profile};
-use volary::files::{Files, Pack};
-use volary::record::fold::{Books, Recorder};
-use volary::runtime::world::World;
 use volary::shard::{Placement, Shard};
 use volary_actors::base::Time;
+use volary_engine::metrics::{Books, Recorder};
+use volary_engine::world::World;
 
 const SEED: u64 = 7;
 
@@ -53,8 +50,7 @@ const BURSTS: &str =
     r#"markov = { slot = "40ms", p_on = 0.4, p_off = 0.3, slowdown = { uniform = { low = 2, high = 30 } } }"#;
 
 fn profile() -> Profile {
-    let files = Files::of_pack(Pack::default());
-    toml::from_str::<Interference>(BURSTS).unwrap().load(&files, Path::new("")).unwrap()
+    toml::from_str::<Interference>(BURSTS).unwrap().resolve().unwrap()
 }
 
 /// What is done to a run: when, and what.
@@ -63,7 +59,7 @@ type Deed = (Time, fn(&mut Shard<'_, Recorder<'_>>, Time));
 /// Runs a world to its end, with what is done to it on the way.
 fn run(world: &World, deeds: &[Deed]) -> Books {
     let experiment = common::parse(&file("random = {}", ""));
-    let books = world.recorder(&experiment.run);
+    let books = world.recorder(experiment.run.recording());
     let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), books);
     shard.expect_injections();
     shard.start();
@@ -140,7 +136,7 @@ fn what_would_never_end_ends_when_the_injection_does() {
     fn stall(from: Time, until: Time) -> Injection {
         let text = r#"renewal = { gap = "0s", burst = "1000000h", slowdown = 1e12 }"#;
         let profile = toml::from_str::<Interference>(text).unwrap();
-        let profile = profile.load(&Files::of_pack(Pack::default()), Path::new("")).unwrap();
+        let profile = profile.resolve().unwrap();
         Injection { profile, seed: SEED, cores: CoreSet::below(12), from, until }
     }
     for policy in POLICIES {

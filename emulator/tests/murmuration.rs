@@ -5,7 +5,6 @@
 
 mod common;
 
-use volary::record::fold::Recorder;
 use volary::results::Measured;
 use volary::runtime::virtual_time::measure;
 use volary::runtime::{Watch, local};
@@ -13,6 +12,7 @@ use volary::shard::{Observer, Parts, Placement, Shard};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
+use volary_engine::metrics::Recorder;
 
 fn text(
     schedulers: u32,
@@ -133,7 +133,7 @@ fn nothing_but_news_separates_caches_from_the_truth() {
         let experiment = common::parse(&file);
         let world = common::worlds(&experiment).next().unwrap();
         for shared in [true, false] {
-            let books = world.recorder(&experiment.run);
+            let books = world.recorder(experiment.run.recording());
             let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
             let parts = Parts { shared, ..world.parts(Placement::ALONE).unwrap() };
             let mut shard = Shard::new(parts, audit);
@@ -176,7 +176,7 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
             let together = measure("together", &world, &experiment.run, &Watch::default()).unwrap();
             assert_eq!(together.summary.jobs.finished, 300);
             let parts = Parts { shared: false, ..world.parts(Placement::ALONE).unwrap() };
-            let mut shard = Shard::new(parts, world.recorder(&experiment.run));
+            let mut shard = Shard::new(parts, world.recorder(experiment.run.recording()));
             shard.start();
             while !shard.observer.all_finished() && shard.advance() {}
             let (now, events) = (shard.now(), shard.events());
@@ -206,7 +206,8 @@ fn policies_without_caches_have_no_staleness() {
 fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     let experiment = common::parse(file);
     let world = common::worlds(&experiment).next().unwrap();
-    let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(&experiment.run));
+    let mut shard =
+        Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(experiment.run.recording()));
     shard.start();
     while !shard.observer.all_finished() {
         assert!(shard.advance(), "{file}");

@@ -4,14 +4,14 @@
 
 mod common;
 
-use volary::record::fold::Recorder;
 use volary::results::JobRow;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::runtime::world::World;
 use volary::shard::{Observer, Placement, Shard};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
+use volary_engine::metrics::Recorder;
+use volary_engine::world::World;
 
 const FILE: &str = r#"
 title = "sharding"
@@ -101,7 +101,7 @@ fn several_shards_do_what_one_does() {
         let alone = measure("sharding", &world, &experiment.run, &Watch::default()).unwrap();
         assert_eq!(alone.summary.jobs.finished, 150, "{policy}");
         for shards in [1, 2, 5] {
-            let (rows, crossed) = lockstep(&world, shards, world.recorder(&experiment.run));
+            let (rows, crossed) = lockstep(&world, shards, world.recorder(experiment.run.recording()));
             assert_eq!(rows, alone.jobs, "{policy} on {shards} shards");
             assert_eq!(crossed > 0, shards > 1, "{policy} on {shards} shards: {crossed} parcels crossed");
         }

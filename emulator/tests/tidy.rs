@@ -21,7 +21,7 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 
 fn all_sources() -> Vec<PathBuf> {
     let mut out = Vec::new();
-    for part in ["actors/src", "netem/src", "emulator/src"] {
+    for part in ["actors/src", "netem/src", "emulator/engine/src", "emulator/src"] {
         sources(&root().join(part), &mut out);
     }
     out.sort();
@@ -71,19 +71,21 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "emulator/src/queue",
-        &["crate::cores", "crate::record", "crate::runtime", "crate::shard", "crate::spec"],
+        "emulator/engine/src/queue",
+        &["crate::cores", "crate::metrics", "crate::scenario", "crate::shard", "crate::world"],
     ),
-    ("emulator/src/prefetch.rs", &["crate::"]),
+    ("emulator/engine/src/prefetch.rs", &["crate::"]),
+    (
+        "emulator/engine/src/results",
+        &["crate::metrics", "crate::scenario", "crate::shard", "crate::workload", "crate::world"],
+    ),
+    ("emulator/engine/src/cores", &["crate::metrics", "crate::scenario", "crate::shard", "crate::world"]),
+    ("emulator/engine/src/workload", &["crate::metrics", "crate::scenario", "crate::shard", "crate::world"]),
+    ("emulator/engine/src/scenario", &["crate::metrics", "crate::shard", "crate::world"]),
+    ("emulator/engine/src/shard", &["crate::scenario", "crate::world"]),
     ("emulator/src/files.rs", &["crate::"]),
     ("emulator/src/stats.rs", &["crate::"]),
     ("emulator/src/number.rs", &["crate::"]),
-    (
-        "emulator/src/results.rs",
-        &["crate::record", "crate::runtime", "crate::shard", "crate::spec", "crate::cli", "crate::report"],
-    ),
-    ("emulator/src/fidelity/certificate.rs", &["crate::"]),
-    ("emulator/src/fidelity/vitals.rs", &["crate::"]),
     (
         "emulator/src/fidelity",
         &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],
@@ -100,7 +102,6 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
             "crate::report",
         ],
     ),
-    ("emulator/src/cores", &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"]),
     (
         "emulator/src/workload",
         &["crate::shard", "crate::runtime", "crate::spec", "crate::cli", "crate::report"],

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::runtime::world::World;
 use volary::spec::{Experiment, Overrides};
+use volary_engine::world::World;
 
 use super::workload;
 

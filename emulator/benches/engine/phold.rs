@@ -10,7 +10,6 @@ use std::hint::black_box;
 
 use volary::cores::{CoreTable, Cores, Pauses};
 use volary::queue::Key;
-use volary::record::fold::{Limits, Recorder};
 use volary::runtime::cost::thread_cpu_s;
 use volary::shard::{Parts, Placement, Shard};
 use volary::spec::Point;
@@ -19,6 +18,7 @@ use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine, Timer};
 use volary_actors::message::Probe;
+use volary_engine::metrics::{Recorder, Recording};
 use volary_netem::{Fabric, Faults, Links};
 
 use super::{medians, plan, workload};
@@ -88,7 +88,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         placement: Placement::ALONE,
     };
     let no_time = Span::ZERO;
-    let limits = Limits {
+    let limits = Recording {
         copies: 0,
         one_in: Some(0),
         timeline_cores: 0,

@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use volary::results::Engine;
-use volary::runtime::Watch;
 use volary::runtime::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
-use volary::runtime::world::World;
+use volary::runtime::{UnitError, Watch};
+use volary_engine::world::World;
 
 use super::{plan, workload};
 
@@ -53,6 +53,7 @@ pub(super) fn is_child() -> bool {
     let before = peak_rss_bytes();
     let clock = Instant::now();
     let measured = World::new(point, 1, workload)
+        .map_err(UnitError::from)
         .and_then(|world| measure("size", &world, &experiment.run, &Watch::default()))
         .unwrap_or_else(|error| panic!("{error}"));
     let Engine { events, cpu_s, .. } = measured.summary.engine;

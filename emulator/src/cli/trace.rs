@@ -9,7 +9,7 @@ use volary_actors::base::Span;
 use super::{print, print_json};
 use crate::files::Files;
 use crate::number::plural;
-use crate::workload::{Reference, Trace, Traces};
+use crate::workload::{self, Reference, Trace, Traces, describe};
 
 /// Look at workload traces, or convert them.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ enum Command {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
         Command::Describe { file, reference, cutoff, jobs, json } => {
-            let description = read(file, *jobs)?.describe(*reference, *cutoff);
+            let description = describe(&read(file, *jobs)?, *reference, *cutoff);
             if *json {
                 print_json(&description)?;
             } else {
@@ -64,7 +64,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             for note in trace.notes() {
                 tracing::warn!("{note}");
             }
-            trace.write(to)?;
+            workload::write(&trace, to)?;
             let (jobs, tasks) = (trace.jobs().len() as u64, trace.tasks());
             print(&format!("{}, {}: {}", plural(jobs, "job"), plural(tasks, "task"), to.display()))?;
         }
@@ -79,5 +79,5 @@ fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {
         file.display()
     );
     let found = Traces::beside(&Files::of_disk(), Path::new("")).find(file)?;
-    Ok(Trace::read(&found, jobs)?)
+    Ok(workload::read(&found, jobs)?)
 }

@@ -9,7 +9,7 @@ use volary_actors::message::KINDS;
 use super::protocol::FinalReport;
 use crate::cores::CoreSet;
 use crate::parcel::{Observation, Parcel, Seen};
-use crate::runtime::world::World;
+use volary_engine::world::World;
 
 /// How far ahead of ours the clock of another host can be, in emulated time: none of a run is further.
 pub(crate) const FAR: Span = Span::from_secs(30 * 86_400);
@@ -81,10 +81,9 @@ mod tests {
     use super::*;
     use crate::cluster::protocol::Datagrams;
     use crate::fidelity::gauge::Reading;
-    use crate::fidelity::work::RealCore;
     use crate::fidelity::{HostVitals, Worked};
-    use crate::results::CoreRow;
-    use crate::runtime::closing::Tally;
+    use crate::results::{CoreRow, RealCore};
+    use volary_engine::finalize::Counters;
 
     /// What a core did in the second of the run.
     const ROW: CoreRow = CoreRow { core: 3, start: 0.5, end: 0.6, asked: 1.0, had: 0.1, done: 0.1 };
@@ -96,7 +95,7 @@ mod tests {
     #[test]
     fn an_account_that_cannot_be_is_not_believed() {
         let honest = || FinalReport {
-            tally: Tally { by_kind: vec![3; KINDS.len()], recovery: 2, ..Tally::default() },
+            tally: Counters { by_kind: vec![3; KINDS.len()], recovery: 2, ..Counters::default() },
             reading: Reading::default(),
             vitals: HostVitals { wall_s: 1.0, ..HostVitals::default() },
             datagrams: vec![Datagrams { sent: 5, dropped: 5, missing: 9 }; 2],

@@ -4,8 +4,8 @@ use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::Member;
 use crate::runtime::real::place::place;
-use crate::runtime::world::World;
 use crate::storage::hosts::{Held, HostRecord, ranges};
+use volary_engine::world::World;
 
 /// Which host each endpoint lives on. Controller and agents come to the same.
 pub(crate) fn homes(world: &World, members: &[Member]) -> Vec<u16> {

@@ -14,10 +14,10 @@ use crate::cluster::net::refusals::Refusals;
 use crate::cores::CoreSet;
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
-use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Observation;
-use crate::runtime::closing::Tally;
+use crate::results::HostVitals;
 use crate::spec::Bundle;
+use volary_engine::finalize::Counters;
 
 /// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
 const RECENT: usize = 3;
@@ -196,7 +196,7 @@ pub struct InjectionNotice {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
     /// What its shard counted.
-    pub tally: Tally,
+    pub tally: Counters,
     /// How late it was.
     pub reading: Reading,
     /// The host and its clock during the run; what became of its datagrams takes the others' accounts as well.
@@ -275,9 +275,9 @@ fn first_words(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::codec;
-    use crate::fidelity::vitals::PathLoss;
-    use crate::fidelity::work::MOST_STRETCHES;
     use crate::results::CoreRow;
+    use crate::results::MOST_STRETCHES;
+    use crate::results::PathLoss;
 
     #[test]
     fn refusals_are_cut_between_words() {
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!([&peer, &why, &state.doing, &state.turned_away.recent[0]], [line; 4]);
         let lost_to = vec![PathLoss { to: bad(), ..PathLoss::default() }];
         let vitals = HostVitals { name: bad(), lost_to, ..HostVitals::default() };
-        let (tally, reading, datagrams) = (Tally::default(), Reading::default(), Vec::new());
+        let (tally, reading, datagrams) = (Counters::default(), Reading::default(), Vec::new());
         let account = FinalReport { tally, reading, vitals, datagrams, cores: None };
         let AgentMessage::FinalReport(account) = heard(AgentMessage::FinalReport(Box::new(account))) else {
             panic!()

@@ -3,11 +3,11 @@
 use volary_actors::base::{Law, Span};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
-use super::certificate::Certificate;
 use super::gauge::Gauge;
 use super::measure::Evidence;
-use super::vitals::{HostVitals, TimerProbe};
-use super::work::RealWork;
+use volary_engine::results::Certificate;
+use volary_engine::results::RealWork;
+use volary_engine::results::{HostVitals, TimerProbe};
 
 /// Everything that evidence borrows.
 pub(crate) struct Run {

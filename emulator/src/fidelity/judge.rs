@@ -19,9 +19,10 @@
 //! A share counts as above its threshold when its 95 % interval is, and a mean of slowdowns as well: a short run with
 //! one late delivery is not called degraded for it. Of a single stretch of a core a quarter may be chance.
 
-use super::certificate::{Certificate, Compared, Departure, Late, Reason, Standing};
-use super::vitals::HostVitals;
-use super::work::{RealWork, STILL, Samples};
+use volary_engine::results::{
+    Certificate, Compared, Departure, HostVitals, Late, RealWork, Reason, STILL, Samples, Standing,
+};
+
 use crate::number;
 use crate::stats::{t_975, wilson};
 
@@ -70,12 +71,23 @@ enum Remedy {
     Words(&'static str),
 }
 
-impl Certificate {
-    /// Finds the reasons and pronounces the verdict, where links that lose anything lose so much at least.
-    pub(super) fn judge(&mut self, least_loss: f64) {
+/// Finds the reasons and pronounces the verdict, where links that lose anything lose so much at least.
+pub(super) fn judge(certificate: &mut Certificate, least_loss: f64) {
+    certificate.reasons = Judge { certificate }.reasons(least_loss);
+    certificate.verdict =
+        if certificate.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
+}
+
+/// The reasons against a certificate.
+struct Judge<'a> {
+    certificate: &'a Certificate,
+}
+
+impl Judge<'_> {
+    fn reasons(&self, least_loss: f64) -> Vec<Reason> {
         let run = self.of_lateness().chain(self.of_delays()).chain(self.of_cores());
-        let run = run.chain(self.cores.iter().flat_map(|real| self.of_real_cores(real)));
-        let hosts = self.hosts.iter().flat_map(|host| {
+        let run = run.chain(self.certificate.cores.iter().flat_map(|real| self.of_real_cores(real)));
+        let hosts = self.certificate.hosts.iter().flat_map(|host| {
             let name = |reason: Reason| Reason {
                 says: format!("{}: {}", host.name, reason.says),
                 host: Some(host.name.clone()),
@@ -83,8 +95,7 @@ impl Certificate {
             };
             self.of_host(host, least_loss).map(name)
         });
-        self.reasons = run.chain(hosts).collect();
-        self.verdict = if self.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
+        run.chain(hosts).collect()
     }
 
     fn reason(&self, what: Departure, numbers: (f64, f64), says: String, remedy: Remedy) -> Reason {
@@ -92,7 +103,7 @@ impl Certificate {
         let (speed, remedy) = match remedy {
             Remedy::Words(words) => (None, words.to_owned()),
             Remedy::Slower(part) => {
-                let speed = two_digits(self.speed * part.clamp(SLOWEST, LEAST_STEP));
+                let speed = two_digits(self.certificate.speed * part.clamp(SLOWEST, LEAST_STEP));
                 (Some(speed), format!("--set run.speed={speed} or less, or more hosts"))
             }
         };
@@ -100,11 +111,16 @@ impl Certificate {
     }
 
     fn of_lateness(&self) -> impl Iterator<Item = Reason> {
-        let of_copy = TASK_PART * self.median_copy_s;
+        let of_copy = TASK_PART * self.certificate.median_copy_s;
         let kinds = [
-            (Departure::LateDeliveries, "deliveries", self.lateness.deliveries, self.late_beyond_s),
-            (Departure::LateTimers, "timers", self.lateness.timers, of_copy),
-            (Departure::LateWork, "ends of copies", self.lateness.work, of_copy),
+            (
+                Departure::LateDeliveries,
+                "deliveries",
+                self.certificate.lateness.deliveries,
+                self.certificate.late_beyond_s,
+            ),
+            (Departure::LateTimers, "timers", self.certificate.lateness.timers, of_copy),
+            (Departure::LateWork, "ends of copies", self.certificate.lateness.work, of_copy),
         ];
         let found = kinds.map(|(what, name, late, beyond)| self.late(what, name, late, beyond));
         found.into_iter().flatten()
@@ -123,7 +139,7 @@ impl Certificate {
     }
 
     fn of_delays(&self) -> impl Iterator<Item = Reason> {
-        let delay = &self.network.delay;
+        let delay = &self.certificate.network.delay;
         let means = Compared { asked: delay.asked.mean_s, achieved: delay.achieved.mean_s };
         let excess = means.excess();
         let longer = (excess > MEAN_DELAY).then(|| {
@@ -144,12 +160,12 @@ impl Certificate {
     }
 
     fn of_cores(&self) -> impl Iterator<Item = Reason> {
-        let excess = self.core_s.excess();
-        let most = if self.cores.is_some() { REAL_CORE_TIME } else { CORE_TIME };
+        let excess = self.certificate.core_s.excess();
+        let most = if self.certificate.cores.is_some() { REAL_CORE_TIME } else { CORE_TIME };
         let slow = (excess > most).then(|| {
             let says =
                 format!("copies keep their cores {} longer than they were to", number::percent(excess));
-            let remedy = match self.cores {
+            let remedy = match self.certificate.cores {
                 None => Remedy::Slower(most / excess),
                 // A slower run gets as little of a CPU that others use.
                 Some(_) => Remedy::Words(OTHERS),
@@ -203,7 +219,7 @@ impl Certificate {
 
     fn busy(&self, host: &HostVitals) -> Option<Reason> {
         let busy = host.busy();
-        (self.cores.is_none() && host.wall_s >= TICKS_S && busy > BUSY).then(|| {
+        (self.certificate.cores.is_none() && host.wall_s >= TICKS_S && busy > BUSY).then(|| {
             let own = number::percent(host.cpu_share);
             let says = format!("processors are {} busy, {own} with this run", number::percent(busy));
             let mostly = host.cpu_share > 0.5 * busy;
@@ -236,7 +252,7 @@ impl Certificate {
     }
 
     fn clock(&self, host: &HostVitals) -> Option<Reason> {
-        let (bound, most) = (host.clock.bound_s * self.speed, self.late_beyond_s);
+        let (bound, most) = (host.clock.bound_s * self.certificate.speed, self.certificate.late_beyond_s);
         (most > 0.0 && bound > most).then(|| {
             let says = format!("its clock is known to {} only", number::seconds(bound));
             self.reason(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound))

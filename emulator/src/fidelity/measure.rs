@@ -1,15 +1,18 @@
 //! A certificate from what was measured.
 
 use volary_actors::base::{Class, Span};
+use volary_engine::finalize::{Counters, RealTime};
+use volary_engine::metrics::Books;
+use volary_engine::results::{
+    Certificate, ClassFidelity, Compared, DelaySummary, Delays, HostVitals, Late, Lateness, NetworkFidelity,
+    RealWork, Share, Worked,
+};
+use volary_engine::world::World;
 use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 
-use super::certificate::{
-    Certificate, ClassFidelity, Compared, DelaySummary, Delays, Late, Lateness, NetworkFidelity, Share,
-};
 use super::gauge::{Gauge, Spread};
-use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART};
-use super::vitals::HostVitals;
-use super::work::RealWork;
+use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART, judge};
+use crate::number;
 
 /// Delays whose middle half lies within this part of their median count as constant.
 const CONSTANT: f64 = 0.2;
@@ -76,7 +79,7 @@ impl Evidence<'_> {
             cores: self.cores,
             ..Certificate::default()
         };
-        certificate.judge(least_loss);
+        judge(&mut certificate, least_loss);
         certificate
     }
 
@@ -138,6 +141,44 @@ impl Evidence<'_> {
         let first = losses.next().unwrap_or_else(|| self.network.loss.of(of));
         losses.all(|loss| loss == first).then_some(first)
     }
+}
+
+/// What a real run of `world` measured of itself, with its certificate.
+#[must_use]
+pub fn real_time(
+    world: &World,
+    speed: f64,
+    counters: &Counters,
+    gauge: &Gauge,
+    hosts: Vec<HostVitals>,
+    cores: Option<Worked>,
+    books: &Books,
+) -> RealTime {
+    let evidence = Evidence {
+        speed,
+        gauge,
+        stats: &counters.network,
+        network: &world.point().resolved.network,
+        classes: world.machines().links.classes(),
+        median_copy_s: books.median_copy(),
+        busy_s: books.copies.busy_s,
+        hosts,
+        cores: cores.as_ref().map(|cores| cores.work.clone()),
+    };
+    let certificate = evidence.certificate();
+    let notes = cores.iter().filter_map(cut).collect();
+    RealTime { certificate, cores: cores.map_or_else(Vec::new, |cores| cores.stretches), notes }
+}
+
+/// Where the record of real cores ends, if it ends early.
+fn cut(worked: &Worked) -> Option<String> {
+    let last = worked.stretches.iter().map(|stretch| stretch.end).fold(0.0, f64::max);
+    worked.cut.then(|| {
+        format!(
+            "cores.parquet has the first stretches of each core only, until {} at most",
+            number::seconds(last)
+        )
+    })
 }
 
 /// Whether the distance of a law from another says how different they are: any lateness puts a constant, or a

@@ -2,16 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{CopyEnd, CopyRow, Measured, StalenessRow, Summary};
+use crate::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
 
 /// Points kept of a distribution at most.
 pub const SKETCH_POINTS: usize = 2_000;
 
 /// Executions of the timeline kept at most; what is longer is cut at the end and says so.
 pub const TIMELINE_ROWS: usize = 10_000;
-
-/// Degraded intervals kept at most.
-pub const BURST_ROWS: usize = 10_000;
 
 /// One cell, policy and seed as it lies in `cells/<id>.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -49,9 +46,9 @@ impl CellRecord {
         timeline.sort_by(|a, b| a.0.start.total_cmp(&b.0.start));
         let mut bursts = measured.bursts.clone();
         bursts.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let cut = timeline.len() > TIMELINE_ROWS || bursts.len() > BURST_ROWS;
+        let cut = timeline.len() > TIMELINE_ROWS || bursts.len() > MOST_BURSTS;
         timeline.truncate(TIMELINE_ROWS);
-        bursts.truncate(BURST_ROWS);
+        bursts.truncate(MOST_BURSTS);
         timeline.sort_by(|a, b| (a.0.core).cmp(&b.0.core).then(a.0.start.total_cmp(&b.0.start)));
         bursts.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         Self {

@@ -78,9 +78,9 @@ fn real_cores(certificates: &[&Certificate]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fidelity::fixture;
-    use crate::fidelity::work::{RealCore, Samples};
     use crate::record::cell::CellRecord;
     use crate::record::fixture::measured;
+    use crate::results::{RealCore, Samples};
     use crate::storage::study::PolicyRuns;
 
     fn group(certificates: &[Option<Certificate>]) -> CellGroup {

@@ -5,6 +5,7 @@ use crate::results::Measured;
 use crate::spec::SpecError;
 use crate::storage;
 use crate::storage::input_log;
+use volary_engine::world::EngineError;
 
 /// Why a run could not begin, or its results not be kept.
 #[derive(Debug, thiserror::Error)]
@@ -46,4 +47,13 @@ pub enum UnitError {
         /// What had been measured by then.
         measured: Box<Measured>,
     },
+}
+
+impl From<EngineError> for UnitError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Interrupted => Self::Interrupted,
+            EngineError::Refused(why) => Self::Refused(why),
+        }
+    }
 }

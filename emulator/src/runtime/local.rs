@@ -16,7 +16,6 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::oneshot;
 use volary_actors::base::{Class, Time};
 
-use super::closing::{Closing, Real, Tally};
 use super::cost;
 use super::error::UnitError;
 use super::real::clock::Clock;
@@ -29,15 +28,17 @@ use super::real::tray::Tray;
 use super::real::vitals::Vitals;
 use super::real::watcher::Watcher;
 use super::watch::Watch;
-use super::world::World;
 use crate::burn::{CpuId, free_cpus};
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::{Gauge, Reading};
+use crate::fidelity::measure::real_time;
 use crate::parcel::{Observation, Parcel};
 use crate::results::Measured;
 use crate::shard::{Placement, Shard};
-use crate::spec::{RealSection, RunSection, RuntimeKind};
+use crate::spec::{RealSection, RunSection};
 use crate::storage::input_log;
+use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::world::World;
 
 /// Reports that wait for the keeper at most; a shard that has more to say waits.
 const REPORTS: usize = 64;
@@ -73,7 +74,7 @@ impl Handler<Knock> for Mailbox {
 /// What shards tell the keeper.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
-    End { shard: u16, tally: Box<Tally>, reading: Box<Reading>, cores: Option<Box<Worked>> },
+    End { shard: u16, tally: Box<Counters>, reading: Box<Reading>, cores: Option<Box<Worked>> },
     Broken(String),
 }
 
@@ -190,7 +191,8 @@ pub fn measure(
         trays: (0..shards).map(|_| Tray::default()).collect(),
         world,
     });
-    let mut keeper = Keeper::new(shared.world.recorder(run), shards as usize, run.until, heals_at);
+    let mut keeper =
+        Keeper::new(shared.world.recorder(run.recording()), shards as usize, run.until, heals_at);
     let (send, receive) = bounded(REPORTS);
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
@@ -204,19 +206,21 @@ pub fn measure(
         return Err(UnitError::Interrupted);
     }
     let (books, now) = keeper.close();
-    let closing = Closing {
+    let finished = FinishedRun {
         experiment: name,
         world: &shared.world,
-        run,
-        runtime: RuntimeKind::Local,
-        tally: &tally,
-        cpu_s: cost::process_cpu_s() - cpu,
-        wall_s: clock.elapsed().as_secs_f64(),
-        peak_rss_bytes: cost::peak_rss_bytes(),
-        real: Some(Real { gauge: &gauge, hosts: vec![vitals], cores }),
+        recording: run.recording(),
+        runtime: "local",
+        counters: &tally,
+        real: Some(real_time(&shared.world, run.speed, &tally, &gauge, vec![vitals], cores, &books)),
         injected: None,
     };
-    closing.measured(books, now)
+    let mut measured = finished.measured(books, now);
+    let engine = &mut measured.summary.engine;
+    engine.cpu_s = cost::process_cpu_s() - cpu;
+    engine.wall_s = clock.elapsed().as_secs_f64();
+    engine.peak_rss_bytes = cost::peak_rss_bytes();
+    Ok(measured)
 }
 
 /// Threads of a run; stopped and joined when it is over, however it ends.
@@ -320,7 +324,7 @@ async fn inhabit(
         Ok(()) => {
             let reading = Box::new(shard.observer.gauge.reading());
             let cores = shard.dismiss().map(Box::new);
-            Report::End { shard: me, tally: Box::new(Tally::of(&shard)), reading, cores }
+            Report::End { shard: me, tally: Box::new(Counters::of(&shard)), reading, cores }
         }
         Err(error) => Report::Broken(format!("shard {me}: {error}")),
     };
@@ -330,7 +334,7 @@ async fn inhabit(
 /// A run that has ended.
 struct Ended {
     over: Over,
-    tally: Tally,
+    tally: Counters,
     gauge: Gauge,
     cores: Option<Worked>,
 }
@@ -344,7 +348,7 @@ fn attend(
     shards: u16,
     watch: &Watch,
 ) -> Result<Ended, UnitError> {
-    let (tally, gauge) = (Tally::default(), Gauge::default());
+    let (tally, gauge) = (Counters::default(), Gauge::default());
     let mut ended = Ended { over: Over::Interrupted, tally, gauge, cores: None };
     let (mut over, mut left) = (None, shards);
     while left > 0 {

@@ -10,7 +10,6 @@ use volary_actors::catalog::Catalog;
 
 use super::error::UnitError;
 use super::watch::{Watch, panic_text};
-use super::world::World;
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::guard::guard;
@@ -22,6 +21,7 @@ use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
 use crate::workload::Traces;
+use volary_engine::world::World;
 
 /// What the threads share.
 struct Pool<'a> {
@@ -110,7 +110,9 @@ impl Pool<'_> {
     fn measure(&self, unit: &Unit) -> Result<(), storage::Error> {
         let name = &self.experiment.name;
         let run = &self.experiment.run;
-        let measured = World::of(self.experiment, unit.point, unit.seed, &self.traces).and_then(|world| {
+        let point = &self.experiment.points[unit.point];
+        let world = World::build(point, unit.seed, &self.traces).map_err(UnitError::from);
+        let measured = world.and_then(|world| {
             let point = world.point();
             self.begin(&point.label, &point.cell, unit.seed, u64::from(world.workload().jobs()));
             let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));

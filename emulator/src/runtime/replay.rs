@@ -19,8 +19,8 @@ use books::Ledger;
 use cast::Cast;
 
 use super::error::UnitError;
-use super::world::World;
 use crate::spec::RunSection;
+use volary_engine::world::World;
 
 /// What a replay found.
 #[derive(Clone, PartialEq, Debug, Serialize)]

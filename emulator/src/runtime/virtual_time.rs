@@ -1,22 +1,17 @@
-//! Virtual time: the clock jumps from event to event, as fast as the processor goes.
+//! One run in virtual time, and what it cost.
 
 use std::time::Instant;
 
-use volary_actors::base::{Span, Time};
+use volary_engine::virtual_time::{Progress, measure_with};
+use volary_engine::world::World;
 
-use super::closing::{Closing, Tally};
 use super::cost;
 use super::error::UnitError;
 use super::watch::Watch;
-use super::world::World;
-use crate::record::fold::Recorder;
 use crate::results::Measured;
-use crate::shard::{Observer, Parts, Placement, Shard};
-use crate::spec::{RunSection, RuntimeKind};
-use crate::storage::input_log::{self, Section, What};
-
-/// Events between two looks at the clock on the wall and at the wish to stop.
-const SLICE: u64 = 1 << 14;
+use crate::shard::Observer;
+use crate::spec::RunSection;
+use crate::storage::input_log;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
@@ -26,10 +21,10 @@ const SLICE: u64 = 1 << 14;
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, books that do not close.
 pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, UnitError> {
-    measure_with(name, world, run, world.recorder(run), watch)
+    measure_observed(name, world, run, (), watch)
 }
 
-/// As [`measure`], and logs what every actor is told.
+/// As [`measure`], and logs every input of every actor.
 ///
 /// # Errors
 /// As [`measure`].
@@ -40,95 +35,31 @@ pub fn measure_logged(
     log: &input_log::Unit,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
-    measure_with(name, world, run, (world.recorder(run), log.section(0, 1)), watch)
+    measure_observed(name, world, run, log.section(0, 1), watch)
 }
 
-/// An observer that keeps the books.
-trait Keeps<'a>: Observer {
-    fn books(&self) -> &Recorder<'a>;
-    /// The run ended at `now`.
-    fn end(self, now: Time) -> Recorder<'a>;
-}
-
-impl<'a> Keeps<'a> for Recorder<'a> {
-    fn books(&self) -> &Self {
-        self
-    }
-    fn end(self, _: Time) -> Self {
-        self
-    }
-}
-
-impl<'a> Keeps<'a> for (Recorder<'a>, Section) {
-    fn books(&self) -> &Recorder<'a> {
-        &self.0
-    }
-    fn end(mut self, now: Time) -> Recorder<'a> {
-        self.1.put(now, What::End);
-        self.0
-    }
-}
-
-fn measure_with<'a, O: Keeps<'a>>(
+fn measure_observed(
     name: &str,
-    world: &'a World,
+    world: &World,
     run: &RunSection,
-    observer: O,
+    observer: impl Observer,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
-    let clock = Instant::now();
-    let cpu = cost::thread_cpu_s();
-    let parts = Parts { shared: true, ..world.parts(Placement::ALONE)? };
-    let mut shard = Shard::new(parts, observer);
-    let cut = drive(&mut shard, run.until, watch)?;
-    let (now, tally) = (cut.unwrap_or_else(|| shard.now()), Tally::of(&shard));
-    let recorder = shard.observer.end(now);
-    let books = if cut.is_some() { recorder.cut(now) } else { recorder.close(now) };
-    let closing = Closing {
-        injected: None,
-        experiment: name,
-        world,
-        run,
-        runtime: RuntimeKind::Virtual,
-        tally: &tally,
-        cpu_s: cost::thread_cpu_s() - cpu,
-        wall_s: clock.elapsed().as_secs_f64(),
-        peak_rss_bytes: cost::peak_rss_bytes(),
-        real: None,
-    };
-    closing.measured(books, now)
+    let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
+    let mut measured = measure_with(name, world, &run.config(), observer, watch)?;
+    let engine = &mut measured.summary.engine;
+    engine.cpu_s = cost::thread_cpu_s() - cpu;
+    engine.wall_s = clock.elapsed().as_secs_f64();
+    engine.peak_rss_bytes = cost::peak_rss_bytes();
+    Ok(measured)
 }
 
-/// Steps until every job has ended, or nothing more can happen, or until the run was to end: then says when.
-fn drive<'a, O: Keeps<'a>>(
-    shard: &mut Shard<'a, O>,
-    until: Option<Span>,
-    watch: &Watch,
-) -> Result<Option<Time>, UnitError> {
-    // Looking at the next event costs a little: only where something depends on it.
-    let over = |shard: &Shard<'_, O>| {
-        until.is_some_and(|span| shard.next().is_none_or(|due| due > Time::ZERO + span))
-    };
-    let mut told = 0;
-    shard.start();
-    loop {
-        for _ in 0..SLICE {
-            let cut = over(shard);
-            if shard.observer.books().all_finished() || cut || !shard.advance() {
-                watch.bar.inc(shard.observer.books().finished_jobs() - told);
-                return Ok(until.filter(|_| cut).map(|span| Time::ZERO + span));
-            }
-        }
-        let finished = shard.observer.books().finished_jobs();
-        watch.bar.inc(finished - told);
-        told = finished;
-        if watch.stopped() {
-            return Err(UnitError::Interrupted);
-        }
-        let idle = shard.now().since(shard.observer.books().last_progress());
-        let healed = shard.now() > shard.fabric().faults().heals_at();
-        if idle > World::STALLED && !shard.observer.books().is_active() && healed {
-            return Ok(None);
-        }
+impl Progress for Watch {
+    fn finished(&self, jobs: u64) {
+        self.bar.inc(jobs);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped()
     }
 }

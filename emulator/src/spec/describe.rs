@@ -10,7 +10,9 @@ use volary_actors::base::{Law, Span};
 use volary_actors::catalog::Catalog;
 
 use self::written::{line, network};
-use super::plan::{Experiment, Resolved, Shard};
+use volary_engine::scenario::Resolved;
+
+use super::plan::{Experiment, Shard};
 use crate::number::{self, plural};
 use crate::results::Cell;
 use crate::results::cell_name;

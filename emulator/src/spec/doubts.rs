@@ -3,10 +3,10 @@
 use volary_actors::base::Span;
 
 use super::file::RunSection;
-use super::plan::Resolved;
-use super::policy::PolicyEntry;
 use crate::number;
 use crate::workload::WorkloadSpec;
+use volary_engine::scenario::PolicyEntry;
+use volary_engine::scenario::Resolved;
 
 /// So many times the mean of tasks is longer than most stragglers.
 const LONG: f64 = 10.0;

@@ -3,9 +3,11 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use volary_actors::policies::PolicySpec;
+use volary_engine::scenario::KeyError;
+
 use super::document::Document;
 use super::error::{SpecError, Text, listed, nearest};
-use super::policy;
 use crate::cores::ProfileError;
 use crate::workload::WorkloadError;
 
@@ -43,7 +45,7 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
         let key = document.key_at(&span);
         if span == (0..0) && name == "policy" {
             let error = document.error(&span, "the file lacks `policy`");
-            return error.help(policy::NONE_IS_NAMED).help(policy::known());
+            return error.help(NO_POLICY).help(known_policies());
         }
         let place = if span == (0..0) { "the file".to_owned() } else { format!("`{key}`") };
         return document
@@ -61,7 +63,7 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
             .help("keep one");
     }
     if message.starts_with("no policy is named") {
-        return document.error(&span, message.trim_end()).help(policy::known());
+        return document.error(&span, message.trim_end()).help(known_policies());
     }
     let (what, expected) = split(message);
     let key = document.key_at(&span);
@@ -117,10 +119,25 @@ fn remedy(message: &str, expected: &str) -> Option<String> {
     None
 }
 
+/// What to do about an experiment without a policy.
+pub(super) const NO_POLICY: &str = "add [[policy]] and below it for example sparrow = { probe_ratio = 2 }";
+
+/// The names of all policies.
+pub(super) fn known_policies() -> String {
+    let names: Vec<&str> = PolicySpec::cards().iter().map(|card| card.name).collect();
+    format!("policies: {}; `volary policies NAME` explains one", names.join(", "))
+}
+
 /// An error at a key written as `network.fault[0].crash.who`.
 pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> SpecError {
     let parts: Vec<&str> = key.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect();
     document.error_at(&parts, message)
+}
+
+/// What the engine refuses at a key.
+pub(super) fn key(document: &Document, error: &KeyError) -> SpecError {
+    let path: Vec<&str> = error.key.iter().map(String::as_str).collect();
+    document.error_at(&path, error.message.as_str()).help(error.help.as_str())
 }
 
 /// What the network or a topology refuses.

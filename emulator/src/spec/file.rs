@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use volary_actors::base::{Law, Span};
-use volary_netem::{Network, Size};
+use volary_actors::base::Span;
+use volary_engine::metrics::Recording;
+use volary_engine::scenario::{ClusterSection, PolicyEntry};
+use volary_engine::virtual_time::RunConfig;
+use volary_netem::Network;
 
-pub use super::policy::PolicyEntry;
 pub use super::real::{Kernel, RealSection};
 pub use super::repeat::Repeat;
 use crate::cores::Interference;
@@ -67,54 +68,6 @@ const fn first_seed() -> u64 {
 
 const fn five_percent() -> f64 {
     0.05
-}
-
-/// `[cluster]`: equal nodes, a few kinds of them, or a topology file that says what exists.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClusterSection {
-    /// How many nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<u32>,
-    /// Cores of each node, which is how many tasks it runs at once; 1 if absent, or as many as `cpu` and
-    /// `memory` allow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cores: Option<u32>,
-    /// How many schedulers, each with its client; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedulers: Option<u32>,
-    /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topology: Option<PathBuf>,
-    /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Law<f64>>,
-    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<f64>,
-    /// Memory of each node that tasks can reserve. Needs `service.memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Size>,
-    /// Kinds of nodes where they differ; they replace `nodes`, `cores`, `cpu` and `memory`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kind: Vec<NodeKind>,
-}
-
-/// `[[cluster.kind]]`: nodes that are alike.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NodeKind {
-    /// How many nodes.
-    pub nodes: u32,
-    /// As `cluster.cores`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cores: Option<u32>,
-    /// As `cluster.cpu`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<f64>,
-    /// As `cluster.memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Size>,
 }
 
 /// `[[claim]]`: a statement and the comparisons that test it.
@@ -181,6 +134,19 @@ impl Default for RunSection {
 }
 
 impl RunSection {
+    /// How a run is bounded and recorded.
+    #[must_use]
+    pub fn config(&self) -> RunConfig {
+        RunConfig { until: self.until, recording: self.recording() }
+    }
+
+    /// How much is kept beyond the summary.
+    #[must_use]
+    pub fn recording(&self) -> Recording {
+        let Record { tasks_one_in, timeline, timeline_cores, staleness, .. } = self.record;
+        Recording { one_in: tasks_one_in, timeline, timeline_cores, staleness, ..Recording::default() }
+    }
+
     /// How copies burn real cores, if they do in this runtime.
     #[must_use]
     pub fn burning(&self) -> Option<RealSection> {

@@ -7,51 +7,47 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::file::{RunSection, RuntimeKind};
-use super::plan::{Point, Resolved};
 use crate::files::Files;
 use crate::results::SCHEMA;
 use crate::results::cell_id;
+use volary_engine::scenario::{Point, Resolved};
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
 pub const ENGINE: u32 = 3;
 
-impl Point {
-    /// The id of this point under a seed: equal for equal results, whatever the machine or the experiment's
-    /// name, and different when a key, a file's content or the engine changes.
-    #[must_use]
-    pub fn id_under(&self, seed: u64, run: &RunSection) -> String {
-        let mut depends = json!({
-            "schema": SCHEMA,
-            "engine": ENGINE,
-            "cell": self.cell,
-            "label": self.label,
-            "policy": self.policy,
-            "world": self.resolved.digest,
-            "runtime": run.runtime,
-            "speed": (run.runtime != RuntimeKind::Virtual).then_some(run.speed),
-            "until": run.until,
-            "seed": seed,
-        });
-        if let Some(real) = run.burning() {
-            depends["real"] = json!(real);
-        }
-        cell_id(&depends)
+/// The id of a point under a seed: equal for equal results, whatever the machine or the experiment's name, and
+/// different when a key, a file's content or the engine changes.
+#[must_use]
+pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
+    let mut depends = json!({
+        "schema": SCHEMA,
+        "engine": ENGINE,
+        "cell": point.cell,
+        "label": point.label,
+        "policy": point.policy,
+        "world": point.resolved.digest,
+        "runtime": run.runtime,
+        "speed": (run.runtime != RuntimeKind::Virtual).then_some(run.speed),
+        "until": run.until,
+        "seed": seed,
+    });
+    if let Some(real) = run.burning() {
+        depends["real"] = json!(real);
     }
+    cell_id(&depends)
 }
 
-impl Resolved {
-    /// Hash of the world that the policies meet; `trace` is that of the trace's content.
-    pub(super) fn digest_with(&self, trace: Option<&str>) -> String {
-        let table = self.interference.as_ref().map(|profile| &profile.table);
-        cell_id(&json!({
-            "cluster": self.cluster,
-            "workload": content_only(serde_json::to_value(&self.workload).unwrap_or_default()),
-            "trace": trace,
-            "service": self.service,
-            "network": self.network,
-            "interference": table,
-        }))
-    }
+/// Hash of the world that the policies meet; `trace` is that of the trace's content.
+pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
+    let table = world.interference.as_ref().map(|profile| &profile.table);
+    cell_id(&json!({
+        "cluster": world.cluster,
+        "workload": content_only(serde_json::to_value(&world.workload).unwrap_or_default()),
+        "trace": trace,
+        "service": world.service,
+        "network": world.network,
+        "interference": table,
+    }))
 }
 
 /// A trace counts by its content: the name under which it was found doesn't matter.

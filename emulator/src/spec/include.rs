@@ -63,7 +63,9 @@ pub fn open_profile(path: &Path) -> Result<Profile, SpecError> {
     Kind::Profile.expect(&document)?;
     let table: Interference = document.to()?;
     let folder = document.folder(&(0..0));
-    table.load(&files, &folder).map_err(|error| explain::interference(&document, &[], &error))
+    table
+        .load(&folder, |path| files.whole(path))
+        .map_err(|error| explain::interference(&document, &[], &error))
 }
 
 /// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.

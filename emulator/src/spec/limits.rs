@@ -5,8 +5,8 @@ use volary_actors::base::Span;
 use super::document::Document;
 use super::error::SpecError;
 use super::file::{File, Repeat};
-use super::plan::Resolved;
 use crate::workload::WorkloadSpec;
+use volary_engine::scenario::Resolved;
 
 /// How long emulated time can count, s.
 const EVER: f64 = u64::MAX as f64 * 1e-9;

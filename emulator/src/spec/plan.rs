@@ -3,20 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use volary_actors::policies::PolicySpec;
-use volary_netem::Network;
+use volary_engine::scenario::Point;
 
 use super::claims::{self, Claim};
-use super::cluster::Cluster;
 use super::file::{Repeat, RunSection, RuntimeKind};
-use crate::cores::Profile;
+use super::identity::id_under;
 use crate::files::Files;
 use crate::results::{Cell, ClaimResult, Summary};
-use crate::workload::{Service, Traces, WorkloadSpec};
+use crate::workload::Traces;
 
 /// Replications that `repeat = "auto"` starts with: the fewest that say something about their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
@@ -54,50 +51,6 @@ pub struct Experiment {
     /// Every file that was read for it.
     #[serde(skip)]
     pub(super) files: Files,
-}
-
-/// One cell of the sweep under one policy.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Point {
-    /// Values of the swept keys.
-    pub cell: Cell,
-    /// The policy and its parameters.
-    pub policy: PolicySpec,
-    /// Its label in results and claims.
-    pub label: String,
-    /// Everything else it depends on; shared by the policies of a cell.
-    #[serde(serialize_with = "shared")]
-    pub resolved: Arc<Resolved>,
-    /// Hash of what the result depends on, 16 hex digits, under the experiment's seed.
-    pub id: String,
-}
-
-fn shared<S: Serializer>(resolved: &Arc<Resolved>, serializer: S) -> Result<S::Ok, S::Error> {
-    resolved.as_ref().serialize(serializer)
-}
-
-/// What the policies of a cell share: the world they meet.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Resolved {
-    /// The machines.
-    pub cluster: Cluster,
-    /// Which jobs arrive.
-    pub workload: WorkloadSpec,
-    /// Where the trace was found; absent when there is none or a generator stands in.
-    pub trace: Option<PathBuf>,
-    /// How much work they need.
-    pub service: Service,
-    /// What happens to messages.
-    pub network: Network,
-    /// What slows cores down.
-    #[serde(serialize_with = "as_table")]
-    pub interference: Option<Profile>,
-    /// Hash of all this, with the content of the trace instead of its path.
-    pub digest: String,
-}
-
-fn as_table<S: Serializer>(profile: &Option<Profile>, serializer: S) -> Result<S::Ok, S::Error> {
-    profile.as_ref().map(|profile| &profile.table).serialize(serializer)
 }
 
 /// What the command line changes about an experiment file.
@@ -176,7 +129,7 @@ impl Experiment {
     #[must_use]
     pub fn unit(&self, point: usize, replication: u32) -> Unit {
         let seed = self.seed.wrapping_add(u64::from(replication));
-        Unit { point, replication, seed, id: self.points[point].id_under(seed, &self.run) }
+        Unit { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
     }
 
     /// The units of the first [`Self::replications`], in the order of points, replications fastest; of a

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
+use volary_engine::scenario::{Point, PolicyEntry, Resolved};
 use volary_netem::{Fabric, Faults};
 
 use super::claims::{Check, Claim};
-use super::cluster::Cluster;
 use super::document::{Document, read_text};
 use super::doubts;
 use super::error::{SpecError, Text, listed, nearest};
-use super::file::{File, PolicyEntry};
-use super::identity::Contents;
+use super::file::File;
+use super::identity::{Contents, digest, id_under};
 use super::kind::Kind;
 use super::limits::{check_lasting, check_numbers, check_runs};
-use super::plan::{Experiment, Overrides, Point, Resolved};
+use super::plan::{Experiment, Overrides};
 use super::supported::runtime_supported;
-use super::{clients, explain, include, policy, sweep};
+use super::{clients, cluster, explain, include, sweep};
 use crate::files::Files;
 use crate::results::Cell;
 use crate::results::{cell_name, same};
@@ -151,17 +151,17 @@ impl<'a> Planner<'a> {
                 resolved: Arc::clone(&resolved),
                 id: String::new(),
             };
-            point.id = point.id_under(file.seed, &file.run);
+            point.id = id_under(&point, file.seed, &file.run);
             self.points.push(point);
         }
         Ok(file)
     }
 
     fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
-        let cluster = Cluster::new(&self.files, document, &file.cluster, &file.service, file.seed)?;
+        let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
-        let interference = table.map(|table| table.load(&self.files, &folder)).transpose();
+        let interference = table.map(|table| table.load(&folder, |path| self.files.whole(path))).transpose();
         let interference =
             interference.map_err(|error| explain::interference(document, &["interference"], &error))?;
         let mut resolved = Resolved {
@@ -179,7 +179,7 @@ impl<'a> Planner<'a> {
             })?),
             None => None,
         };
-        resolved.digest = resolved.digest_with(content);
+        resolved.digest = digest(&resolved, content);
         self.check_world(document, file, &resolved)?;
         self.checked = Some(resolved.clone());
         Ok(resolved)
@@ -200,7 +200,7 @@ impl<'a> Planner<'a> {
         let last = self.checked.as_ref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
-            let refused = |error| Cluster::refused(&self.files, document, &file.cluster, &error);
+            let refused = |error| cluster::refused(&self.files, document, &file.cluster, &error);
             world.network.check().map_err(refused)?;
             let machines = world.cluster.machines(0, file.seed);
             let endpoints = machines.layout.endpoints();
@@ -279,8 +279,8 @@ fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<Stri
     if entries.is_empty() {
         return Err(document
             .error_at(&["policy"], "the experiment has no policy")
-            .help(policy::NONE_IS_NAMED)
-            .help(policy::known()));
+            .help(explain::NO_POLICY)
+            .help(explain::known_policies()));
     }
     let mut labels: Vec<String> = Vec::new();
     for (i, entry) in entries.iter().enumerate() {

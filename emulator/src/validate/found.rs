@@ -13,14 +13,13 @@ use volary_actors::base::{Span, Time};
 use super::{Error, Way};
 use crate::cores::config::{Trace, TraceRow};
 use crate::cores::{Burst, Interference};
-use crate::fidelity::work::STILL;
-use crate::files::{Files, Pack};
 use crate::record::cell::CellRecord;
+use crate::results::STILL;
 use crate::results::{CoreRow, Summary};
-use crate::runtime::world::World;
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
 use crate::spec::{Experiment, RuntimeKind};
 use crate::storage::load_cores;
+use volary_engine::world::World;
 
 /// From this part of a stretch on, what a copy got in it says how fast the core was in all of it.
 const TELLING: f64 = 0.25;
@@ -44,7 +43,8 @@ pub(super) fn as_found(
     }
     let rows = load_cores(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
     let seed = experiment.units(None)[point].seed;
-    let measured = World::of(experiment, point, seed, &experiment.traces()).and_then(|world| {
+    let world = World::build(&experiment.points[point], seed, &experiment.traces());
+    let measured = world.map_err(UnitError::from).and_then(|world| {
         let world = found(world, &rows)?;
         virtual_time::measure(&experiment.name, &world, &experiment.run, watch)
     });
@@ -80,7 +80,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
     trace.iter_mut().for_each(|row| row.slowdown = (row.slowdown / fastest).max(1.0));
     let trace = Trace { file: None, rows: trace };
     let profile = Interference { trace: Some(trace), ..Interference::default() }
-        .load(&Files::of_pack(Pack::default()), Path::new(""))
+        .resolve()
         .map_err(|error| UnitError::Refused(error.to_string()))?;
     Ok(world.with_cores(profile, fastest))
 }
@@ -231,7 +231,7 @@ mod tests {
         "#;
         let text = Text { name: "t.toml".into(), text: text.into(), folder: None };
         let experiment = Experiment::plan(Path::new("t.toml"), text, &Overrides::default()).unwrap();
-        let world = || World::of(&experiment, 0, 5, &experiment.traces()).unwrap();
+        let world = || World::build(&experiment.points[0], 5, &experiment.traces()).unwrap();
         let run = |world: &World| {
             virtual_time::measure("t", world, &experiment.run, &Watch::default()).unwrap().summary.response_s
         };

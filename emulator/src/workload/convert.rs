@@ -5,71 +5,66 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use volary_actors::base::JobId;
-
-use super::error::WorkloadError;
-use super::trace::Trace;
+use volary_engine::workload::{Trace, WorkloadError};
 
 /// Compression levels: the defaults of the tools, which favour reasonable speed.
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-impl Trace {
-    /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. A file of that name is
-    /// replaced once everything is written.
-    ///
-    /// # Errors
-    /// When the name ends otherwise, or the file cannot be written.
-    pub fn write(&self, to: &Path) -> Result<(), WorkloadError> {
-        let packing = Packing::of(to)?;
-        let part = part_name(to);
-        let written = File::create(&part).and_then(|file| self.write_packed(BufWriter::new(file), packing));
-        let moved = written.and_then(|()| std::fs::rename(&part, to));
-        moved.map_err(|source| {
-            // Best effort: the error that is reported is the one that matters.
-            let _ = std::fs::remove_file(&part);
-            WorkloadError::Io { file: to.to_owned(), source }
-        })
-    }
+/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. A file of that name is
+/// replaced once everything is written.
+///
+/// # Errors
+/// When the name ends otherwise, or the file cannot be written.
+pub fn write(trace: &Trace, to: &Path) -> Result<(), WorkloadError> {
+    let packing = Packing::of(to)?;
+    let part = part_name(to);
+    let written = File::create(&part).and_then(|file| write_packed(trace, BufWriter::new(file), packing));
+    let moved = written.and_then(|()| std::fs::rename(&part, to));
+    moved.map_err(|source| {
+        // Best effort: the error that is reported is the one that matters.
+        let _ = std::fs::remove_file(&part);
+        WorkloadError::Io { file: to.to_owned(), source }
+    })
+}
 
-    fn write_packed(&self, mut out: impl Write, packing: Packing) -> io::Result<()> {
-        match packing {
-            Packing::Plain => self.write_lines(&mut out)?,
-            Packing::Xz => {
-                let mut encoder = liblzma::write::XzEncoder::new(&mut out, XZ_LEVEL);
-                self.write_lines(&mut encoder)?;
-                encoder.finish()?;
-            }
-            Packing::Zst => {
-                let mut encoder = zstd::stream::write::Encoder::new(&mut out, ZSTD_LEVEL)?;
-                self.write_lines(&mut encoder)?;
-                encoder.finish()?;
-            }
-            Packing::Gz => {
-                let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
-                self.write_lines(&mut encoder)?;
-                encoder.finish()?;
-            }
+fn write_packed(trace: &Trace, mut out: impl Write, packing: Packing) -> io::Result<()> {
+    match packing {
+        Packing::Plain => write_lines(trace, &mut out)?,
+        Packing::Xz => {
+            let mut encoder = liblzma::write::XzEncoder::new(&mut out, XZ_LEVEL);
+            write_lines(trace, &mut encoder)?;
+            encoder.finish()?;
         }
-        out.flush()
+        Packing::Zst => {
+            let mut encoder = zstd::stream::write::Encoder::new(&mut out, ZSTD_LEVEL)?;
+            write_lines(trace, &mut encoder)?;
+            encoder.finish()?;
+        }
+        Packing::Gz => {
+            let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
+            write_lines(trace, &mut encoder)?;
+            encoder.finish()?;
+        }
     }
+    out.flush()
+}
 
-    /// Writes one line a job. Arrivals and means are exact to the nanosecond up to 13 days (one may be lost beyond),
-    /// durations are what is kept of them;
-    /// reading the lines again gives the same jobs.
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write_lines(&self, out: &mut impl Write) -> io::Result<()> {
-        for (index, job) in self.jobs().iter().enumerate() {
-            write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
-            match self.durations(JobId(index as u32)) {
-                Some(durations) => durations.iter().try_for_each(|duration| write!(out, " {duration}"))?,
-                None => (0..job.tasks).try_for_each(|_| write!(out, " {}", Seconds(job.mean.0)))?,
-            }
-            writeln!(out)?;
+/// Writes one line a job. Arrivals and means are exact to the nanosecond up to 13 days (one may be lost beyond),
+/// durations are what is kept of them; reading the lines again gives the same jobs.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_lines(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    for (index, job) in trace.jobs().iter().enumerate() {
+        write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
+        match trace.durations(JobId(index as u32)) {
+            Some(durations) => durations.iter().try_for_each(|duration| write!(out, " {duration}"))?,
+            None => (0..job.tasks).try_for_each(|_| write!(out, " {}", Seconds(job.mean.0)))?,
         }
-        Ok(())
+        writeln!(out)?;
     }
+    Ok(())
 }
 
 /// How a file is compressed.
@@ -122,8 +117,9 @@ mod tests {
 
     use proptest::prelude::*;
     use volary_actors::base::{Span, Time};
+    use volary_engine::workload::Format;
 
-    use super::super::trace::Format;
+    use super::super::read;
     use super::*;
 
     fn jobs(trace: &Trace) -> Vec<(Time, Span, Vec<u64>)> {
@@ -148,7 +144,7 @@ mod tests {
             }
             let trace = trace.finish();
             let mut text = Vec::new();
-            trace.write_lines(&mut text).unwrap();
+            write_lines(&trace, &mut text).unwrap();
             let again = Trace::parse(Path::new("a.tr"), Cursor::new(text), None).unwrap();
             prop_assert_eq!(jobs(&again), jobs(&trace));
         }
@@ -162,8 +158,8 @@ mod tests {
         for name in ["b.tr", "b.tr.xz", "b.tr.zst", "b.tr.gz"] {
             let to = folder.path().join(name);
             std::fs::write(&to, "old").unwrap();
-            trace.write(&to).unwrap();
-            assert_eq!(jobs(&Trace::read(&to, None).unwrap()), jobs(&trace), "{name}");
+            write(&trace, &to).unwrap();
+            assert_eq!(jobs(&read(&to, None).unwrap()), jobs(&trace), "{name}");
         }
         assert_eq!(std::fs::read_to_string(folder.path().join("b.tr")).unwrap(), text);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "something was left behind");
@@ -174,17 +170,17 @@ mod tests {
         let mut trace = Trace::new(Path::new("a.swf"), Format::Swf);
         trace.push_rigid(Time(0), Span::from_secs(7), 3, None);
         let mut text = Vec::new();
-        trace.write_lines(&mut text).unwrap();
+        write_lines(&trace, &mut text).unwrap();
         assert_eq!(text, b"0 3 7 7 7 7\n");
     }
 
     #[test]
     fn other_names_and_folders_that_do_not_exist_are_refused() {
         let trace = Trace::parse(Path::new("a.tr"), Cursor::new("1 1 1 1"), None).unwrap();
-        let error = trace.write(Path::new("b.swf")).unwrap_err().to_string();
+        let error = write(&trace, Path::new("b.swf")).unwrap_err().to_string();
         assert!(error.contains("b.swf") && error.contains(".tr.zst"), "{error}");
         let folder = tempfile::tempdir().unwrap();
-        let error = trace.write(&folder.path().join("no/b.tr")).unwrap_err().to_string();
+        let error = write(&trace, &folder.path().join("no/b.tr")).unwrap_err().to_string();
         assert!(error.contains("no/b.tr"), "{error}");
     }
 }

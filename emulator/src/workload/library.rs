@@ -1,11 +1,12 @@
 //! Where traces are looked for, and those already parsed: each file is parsed once and shared by all cells.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::error::WorkloadError;
-use super::trace::Trace;
+use volary_engine::workload::{Trace, TraceSource, WorkloadError};
+
 use crate::files::Files;
 use crate::guard::guard;
 
@@ -54,12 +55,10 @@ impl Traces {
             .cloned()
             .ok_or_else(|| WorkloadError::Missing { file: file.to_owned(), looked })
     }
+}
 
-    /// The first `jobs` jobs of `file` (all if `None`), parsed now or before.
-    ///
-    /// # Errors
-    /// When the file is not found, cannot be read or is malformed.
-    pub fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+impl TraceSource for Traces {
+    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
         let key = Key { file: self.find(file)?, jobs };
         // Held while parsing, so that cells that start together do not all parse the same file.
         let mut parsed = guard(&self.parsed);
@@ -70,5 +69,45 @@ impl Traces {
         let trace = Arc::new(Trace::parse(&key.file, self.files.stream(&key.file).map_err(io)?, jobs)?);
         parsed.insert(key, Arc::clone(&trace));
         Ok(trace)
+    }
+}
+
+/// Reads the first `jobs` jobs of a file, all if `None`.
+///
+/// # Errors
+/// When the file cannot be read, is damaged, malformed or empty.
+pub fn read(file: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
+    let input = File::open(file).map_err(|source| WorkloadError::Io { file: file.to_owned(), source })?;
+    Trace::parse(file, input, jobs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_file(name: &str, text: &str) -> (tempfile::TempDir, Traces) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let traces = Traces::new(vec![PathBuf::from("/nonexistent"), folder.path().to_owned()]);
+        (folder, traces)
+    }
+
+    #[test]
+    fn a_trace_is_parsed_once() {
+        let (folder, traces) = with_file("a.tr", "10 1 2 2\n11 1 2 2\n");
+        let first = traces.open("a.tr".as_ref(), None).unwrap();
+        std::fs::write(folder.path().join("a.tr"), "garbage").unwrap();
+        assert!(Arc::ptr_eq(&first, &traces.open("a.tr".as_ref(), None).unwrap()));
+        assert!(traces.open("a.tr".as_ref(), Some(1)).is_err());
+    }
+
+    #[test]
+    fn a_missing_trace_says_where_it_looked() {
+        let (folder, traces) = with_file("a.tr", "");
+        let text = traces.open("b.tr.xz".as_ref(), None).unwrap_err().to_string();
+        let beside = folder.path().join("b.tr.xz").display().to_string();
+        for part in ["/nonexistent/b.tr.xz", &beside, "VOLARY_TRACES", "fallback", "published"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 }

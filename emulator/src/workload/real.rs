@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
 
-use super::describe::Reference;
 use super::*;
 use crate::files::Files;
 
@@ -18,7 +17,7 @@ fn traces() -> Traces {
 /// The description of a trace, or nothing if it is not here.
 fn describe(file: &str) -> Option<Description> {
     match traces().open(file.as_ref(), None) {
-        Ok(trace) => Some(trace.describe(None, None)),
+        Ok(trace) => Some(super::describe(&trace, None, None)),
         Err(WorkloadError::Missing { .. }) => {
             eprintln!("skipped: {file} is not here");
             None
@@ -56,13 +55,11 @@ fn the_yahoo_generator_spreads_tasks_as_the_trace_does() {
     let Some(real) = describe("yahoo/YH1_sub.tr.xz").and_then(|d| d.within_job) else { return };
     let spec =
         Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
-    let like =
-        Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &Traces::new(Vec::new()))
-            .unwrap();
+    let like = Workload::build(&WorkloadSpec::YahooLike(spec), &Service::default(), 8, 1, &NoTraces).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("like.tr");
     std::fs::write(&file, lines(&like)).unwrap();
-    let like = Trace::read(&file, None).unwrap().describe(None, None).within_job.unwrap();
+    let like = super::describe(&read(&file, None).unwrap(), None, None).within_job.unwrap();
     close("sd / sqrt(mean)", like.std_over_root_mean.p50, real.std_over_root_mean.p50, 0.02);
     close("CoV p50", like.cov.p50, real.cov.p50, 0.06);
     close("CoV p90", like.cov.p90, real.cov.p90, 0.06);
@@ -125,11 +122,11 @@ fn alibaba_and_swf_read_whole() {
 #[test]
 fn a_real_trace_survives_conversion() {
     let Ok(file) = traces().find("alibaba2018/alibaba_10k_HEAD.tr.xz".as_ref()) else { return };
-    let trace = Trace::read(&file, None).unwrap();
+    let trace = read(&file, None).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("a.tr.zst");
-    trace.write(&to).unwrap();
-    let again = Trace::read(&to, None).unwrap();
+    write(&trace, &to).unwrap();
+    let again = read(&to, None).unwrap();
     assert_eq!(again.jobs(), trace.jobs());
     assert!((0..10_000).map(JobId).all(|job| again.durations(job) == trace.durations(job)));
 }

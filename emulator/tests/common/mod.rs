@@ -11,10 +11,10 @@ use std::path::Path;
 use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::runtime::world::World;
 use volary::spec::error::Text;
 use volary::spec::{Experiment, Overrides};
 use volary::workload::{Traces, Workload};
+use volary_engine::world::World;
 
 /// Parses an experiment; panics with the rendered error.
 pub fn parse(text: &str) -> Experiment {

@@ -22,20 +22,20 @@ use crate::cluster::net::link::LinkEvent;
 use crate::cluster::net::{Arrival, Connection, Link};
 use crate::cluster::placement::homes;
 use crate::cluster::protocol::{AgentMessage, Assignment, FinalReport};
-use crate::fidelity::vitals::HostVitals;
 use crate::parcel::Parcel;
-use crate::runtime::closing::Tally;
+use crate::results::HostVitals;
 use crate::runtime::real::clock::Clock;
 use crate::runtime::real::drive::drive;
 use crate::runtime::real::labour::{Team, assign};
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::real::vitals::Vitals;
 use crate::runtime::real::watcher::Watcher;
-use crate::runtime::world::World;
 use crate::shard::{Placement, Shard};
-use crate::spec::{Experiment, RealSection};
+use crate::spec::{Experiment, RealSection, id_under};
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
+use volary_engine::finalize::Counters;
+use volary_engine::world::World;
 
 /// Time for the links of a run to stand and for clocks to be read.
 const SETUP: Duration = Duration::from_secs(20);
@@ -210,7 +210,7 @@ impl AgentCell<'_> {
         self.context.sound()?;
         tracing::info!("over after {:.3} s: {} events", vitals.elapsed_s(), shard.events());
         Ok(Box::new(FinalReport {
-            tally: Tally::of(&shard),
+            tally: Counters::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
                 parcels_late: shard.observer.gauge.arrivals.len(),
@@ -282,14 +282,14 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
         return Err("the assignment names a point or a host that does not exist".to_owned());
     }
-    let id = experiment.points[point].id_under(seed, &experiment.run);
+    let id = id_under(&experiment.points[point], seed, &experiment.run);
     if id != task.id {
         return Err(format!(
             "this host has {id} for what the controller calls {}: other versions of volary?",
             task.id
         ));
     }
-    let build = move || World::of(&experiment, point, seed, &traces);
+    let build = move || World::build(&experiment.points[point], seed, traces.as_ref());
     let built = spawn_blocking(build).await;
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }

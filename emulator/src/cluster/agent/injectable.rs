@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,10 +14,9 @@ use super::context::CellContext;
 use crate::cluster::inject::words::{Aimed, Dose, Running};
 use crate::cluster::protocol::{AgentMessage, InjectionNotice};
 use crate::cores::{CoreSet, Injection, Interference, Profile};
-use crate::files::{Files, Pack};
 use crate::runtime::real::change::Change;
 use crate::runtime::real::clock::Clock;
-use crate::runtime::world::World;
+use volary_engine::world::World;
 
 /// Injections that a unit takes at most: each is looked at whenever a copy begins, and those of some profiles remember
 /// something of every core.
@@ -168,8 +166,7 @@ impl InjectableCell {
 /// Reads a profile that needs no file, and can be followed while a run goes on.
 pub(crate) fn profile(text: &str) -> Result<Profile, String> {
     let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
-    let profile =
-        table.load(&Files::of_pack(Pack::default()), Path::new("")).map_err(|error| error.to_string())?;
+    let profile = table.resolve().map_err(|error| error.to_string())?;
     let stretches = profile.stretches_of_work();
     if stretches > MOST_STRETCHES {
         return Err(format!(

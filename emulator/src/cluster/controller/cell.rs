@@ -16,9 +16,9 @@ use crate::parcel::Observation;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::watch::Watch;
-use crate::runtime::world::World;
-use crate::spec::RunSection;
+use crate::spec::{RunSection, id_under};
 use crate::storage::input_log;
+use volary_engine::world::World;
 
 /// From the decision to start until the start, at least, and in round trips: half of one takes the order there, the
 /// rest is for one that is lost and sent again.
@@ -152,7 +152,7 @@ impl HostPool {
         let heals_at = world.faults().heals_at();
         let doomed = doomed(world, &self.members);
         self.run += 1;
-        self.cell = world.point().id_under(world.seed(), run);
+        self.cell = id_under(world.point(), world.seed(), run);
         for (me, host) in self.hosts.iter().enumerate() {
             let assignment = Assignment {
                 run: self.run,
@@ -174,7 +174,7 @@ impl HostPool {
         self.archive.begin(log, self.hosts.len());
         let mut cell = ControllerCell {
             world,
-            keeper: Keeper::new(world.recorder(run), self.hosts.len(), run.until, heals_at),
+            keeper: Keeper::new(world.recorder(run.recording()), self.hosts.len(), run.until, heals_at),
             over: Over::Interrupted,
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,

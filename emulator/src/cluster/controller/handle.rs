@@ -15,17 +15,18 @@ use crate::cluster::net::Hosts;
 use crate::cluster::placement::{cores, held};
 use crate::cluster::protocol::Member;
 use crate::fidelity::gauge::Gauge;
+use crate::fidelity::measure::real_time;
 use crate::fidelity::{RealWork, Worked};
 use crate::results::{Injected, Measured};
-use crate::runtime::closing::{Closing, Real, Tally};
 use crate::runtime::cost;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::Over;
 use crate::runtime::watch::Watch;
-use crate::runtime::world::World;
-use crate::spec::{Experiment, RealSection, RunSection, RuntimeKind};
+use crate::spec::{Experiment, RealSection, RunSection};
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
+use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::world::World;
 
 /// The machines of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -128,7 +129,7 @@ impl Controller {
         let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
-        let (mut tally, mut gauge) = (Tally::default(), Gauge::default());
+        let (mut tally, mut gauge) = (Counters::default(), Gauge::default());
         let mut work = None;
         for (member, account) in self.members().iter().zip(&accounts) {
             let Some(account) = account else { continue };
@@ -150,22 +151,23 @@ impl Controller {
         if over == Over::Interrupted {
             return Err(UnitError::Interrupted);
         }
-        let closing = Closing {
+        let hosts_cpu_s = hosts.iter().map(|host| host.cpu_s).sum::<f64>();
+        let peak_rss_bytes =
+            hosts.iter().map(|host| host.peak_rss_bytes).fold(cost::peak_rss_bytes(), u64::max);
+        let finished = FinishedRun {
             experiment: name,
             world,
-            run,
-            runtime: RuntimeKind::Hosts,
-            tally: &tally,
-            cpu_s: cost::process_cpu_s() - cpu + hosts.iter().map(|host| host.cpu_s).sum::<f64>(),
-            wall_s: clock.elapsed().as_secs_f64(),
-            peak_rss_bytes: hosts
-                .iter()
-                .map(|host| host.peak_rss_bytes)
-                .fold(cost::peak_rss_bytes(), u64::max),
-            real: Some(Real { gauge: &gauge, hosts, cores: work }),
+            recording: run.recording(),
+            runtime: "hosts",
+            counters: &tally,
+            real: Some(real_time(world, run.speed, &tally, &gauge, hosts, work, &books)),
             injected: Some(&disturbed),
         };
-        let mut measured = closing.measured(books, now)?;
+        let mut measured = finished.measured(books, now);
+        let engine = &mut measured.summary.engine;
+        engine.cpu_s = cost::process_cpu_s() - cpu + hosts_cpu_s;
+        engine.wall_s = clock.elapsed().as_secs_f64();
+        engine.peak_rss_bytes = peak_rss_bytes;
         measured.notes.extend(lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name)));
         match broken {
             Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),

@@ -6,8 +6,8 @@ use crate::cluster::agent::injectable::{MOST, profile};
 use crate::cluster::protocol::{InjectionNotice, Member};
 use crate::cores::{CoreSet, Injection};
 use crate::results::{Applied, Injected};
-use crate::runtime::closing::Disturbed;
-use crate::runtime::world::World;
+use volary_engine::finalize::InjectionRecord;
+use volary_engine::world::World;
 
 /// Injections that hosts have told of, in the order in which they did.
 #[derive(Default)]
@@ -62,9 +62,9 @@ impl Injections {
     }
 
     /// All of it, for the record.
-    pub(crate) fn disturbed(&self, world: &World, members: &[Member]) -> Disturbed {
+    pub(crate) fn disturbed(&self, world: &World, members: &[Member]) -> InjectionRecord {
         let injections = self.0.iter().map(|entry| entry.injection.clone()).collect();
-        Disturbed { results: self.results(world, members), injections }
+        InjectionRecord { results: self.results(world, members), injections }
     }
 
     /// Whether one that its host told of later ruled some of its cores for a part of its time.

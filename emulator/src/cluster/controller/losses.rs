@@ -6,7 +6,7 @@
 use crate::cluster::net::LinkStats;
 use crate::cluster::protocol::{Datagrams, FinalReport, Member};
 use crate::fidelity::HostVitals;
-use crate::fidelity::vitals::PathLoss;
+use crate::results::PathLoss;
 
 impl Datagrams {
     /// What a link counted.
@@ -53,12 +53,12 @@ fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
 mod tests {
     use super::*;
     use crate::fidelity::gauge::Gauge;
-    use crate::runtime::closing::Tally;
+    use volary_engine::finalize::Counters;
 
     fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
         let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
         Some(Box::new(FinalReport {
-            tally: Tally::default(),
+            tally: Counters::default(),
             reading: Gauge::default().reading(),
             vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
             datagrams: datagrams.iter().map(of).collect(),

@@ -3,9 +3,9 @@
 use super::table::row_start;
 use crate::chart::svg::escape;
 use crate::fidelity::Certificate;
-use crate::fidelity::certificate::{Late, Share};
 use crate::number;
 use crate::record::cell::CellRecord;
+use crate::results::{Late, Share};
 use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// A column: heading, what it means, and the entry.

@@ -6,9 +6,8 @@ use volary_actors::base::{Span, Time};
 
 use super::merge::Merge;
 use crate::parcel::{Observation, Seen};
-use crate::record::fold::{Books, Recorder};
 use crate::runtime::watch::Watch;
-use crate::runtime::world::World;
+use volary_engine::metrics::{Books, Recorder};
 
 /// Why a run is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -130,10 +129,10 @@ impl<'a> Keeper<'a> {
             // Nobody is left who could report.
             return Some(Over::Stalled);
         }
-        let quiet = !self.recorder.is_active() && complete > self.heals_at;
-        if quiet && complete.since(self.recorder.last_progress()) > World::STALLED {
+        if self.recorder.is_stalled(complete, self.heals_at) {
             return Some(Over::Stalled);
         }
+        let quiet = !self.recorder.is_active() && complete > self.heals_at;
         if quiet && self.busy.elapsed() > PATIENCE && !self.warned {
             self.warned = true;
             tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", PATIENCE.as_secs());

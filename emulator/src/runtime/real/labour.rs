@@ -17,9 +17,9 @@ use super::bell::Bell;
 use super::clock::Clock;
 use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot, SlotReading};
 use crate::cores::{Burst, CoreTable, Cores};
-use crate::fidelity::work::{MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::number::{self, plural};
 use crate::results::CoreRow;
+use crate::results::{MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::shard::Hands;
 use crate::spec::real::RealSection;
 

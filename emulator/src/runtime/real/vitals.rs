@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::alarm::Alarm;
 use crate::fidelity::gauge::Spread;
-use crate::fidelity::vitals::{HostVitals, TimerProbe};
+use crate::results::{HostVitals, TimerProbe};
 use crate::runtime::cost;
 use volary_actors::base::Span;
 

@@ -6,12 +6,12 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Effect;
 
 use crate::parcel::{Observation, Seen};
-use crate::record::fold::{Books, Recorder};
 use crate::results::Summary;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::Keeper;
-use crate::runtime::world::World;
 use crate::spec::{RunSection, RuntimeKind};
+use volary_engine::metrics::{Books, Recorder};
+use volary_engine::world::World;
 
 /// Keeps books as the run did: in virtual time as things happened, in real time from the reports of shards.
 pub(super) enum Ledger<'a> {
@@ -21,7 +21,7 @@ pub(super) enum Ledger<'a> {
 
 impl<'a> Ledger<'a> {
     pub(super) fn new(world: &'a World, run: &RunSection, shards: u16) -> Result<Self, UnitError> {
-        let recorder = world.recorder(run);
+        let recorder = world.recorder(run.recording());
         Ok(match run.runtime {
             RuntimeKind::Virtual => {
                 let until = run.until.map(|span| Time::ZERO + span);

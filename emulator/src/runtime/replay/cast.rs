@@ -6,9 +6,9 @@ use volary_actors::machine::{Effect, Effects, Input, Machine};
 
 use super::{Divergence, divergence};
 use crate::runtime::error::UnitError;
-use crate::runtime::world::World;
 use crate::shard::{Parts, Placement};
 use crate::storage::input_log::{Digest, Digester, Entry, What};
+use volary_engine::world::World;
 
 /// Every machine that was stepped, with its random stream.
 pub(super) struct Cast<'a> {

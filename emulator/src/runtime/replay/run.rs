@@ -10,12 +10,12 @@ use super::{Replayed, replay};
 use crate::number::plural;
 use crate::results::{Injected, Summary};
 use crate::runtime::watch::panic_text;
-use crate::runtime::world::World;
-use crate::spec::{Bundle, Experiment, Point, SpecError};
+use crate::spec::{Bundle, Experiment, Point, SpecError, id_under};
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, FILE, Found, Log};
 use crate::storage::manifest::RunState;
+use volary_engine::world::World;
 
 /// Why a run could not be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -165,10 +165,10 @@ impl<R: Read + Seek> Source<R> {
         }
         let experiment = self.plan(sections[0].experiment)?;
         let seed = header.seed;
-        let of_cell = |point: &Point| point.id_under(seed, &experiment.run) == cell;
+        let of_cell = |point: &Point| id_under(point, seed, &experiment.run) == cell;
         let Some(point) = experiment.points.iter().position(of_cell) else { return Err(other()) };
         let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
-        let world = World::of(&experiment, point, seed, &experiment.traces())
+        let world = World::build(&experiment.points[point], seed, &experiment.traces())
             .map_err(|error| refused(error.to_string()))?;
         let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
         let (run, log) = (experiment.run.clone(), &mut self.log);

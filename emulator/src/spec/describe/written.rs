@@ -6,7 +6,7 @@ use toml::ser::ValueSerializer;
 use volary_netem::Network;
 use volary_netem::topology::TopologyFile;
 
-use crate::spec::plan::Resolved;
+use volary_engine::scenario::Resolved;
 
 /// Characters of a line beyond which it is cut.
 const LONGEST: usize = 300;

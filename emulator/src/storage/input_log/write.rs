@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde::Serialize;
 use volary_actors::base::{ActorId, Span, Time};
-use volary_actors::machine::{Effect, Input};
+use volary_actors::machine::{Effect, Input, Note};
+use volary_engine::shard::Observer;
 
 use super::check::{Digester, checksum, vocabulary};
 use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, NUMBER, What, failed};
@@ -286,5 +287,33 @@ impl Drop for Section {
         if !self.is_empty() {
             self.flush();
         }
+    }
+}
+
+impl Observer for Section {
+    #[inline]
+    fn note(&mut self, _now: Time, _who: ActorId, _note: Note) {}
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.put(now, What::Crashed(core));
+    }
+
+    /// The log has everything in order.
+    #[inline]
+    fn watches(&self, _scheduler: u32) -> bool {
+        true
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        self.step(now, who, *input, effects);
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        self.put(now, What::Restarted { who, epoch });
+    }
+
+    fn ended(&mut self, now: Time) {
+        self.put(now, What::End);
     }
 }

@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 
-use super::super::trace::Trace;
+use volary_engine::workload::Trace;
+
 use super::quantiles::Quantiles;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
@@ -143,7 +144,8 @@ mod tests {
 
     use volary_actors::base::{Address, Purpose, Span, Time};
 
-    use super::super::super::trace::Format;
+    use volary_engine::workload::Format;
+
     use super::*;
 
     fn arriving(times: impl IntoIterator<Item = f64>) -> Trace {

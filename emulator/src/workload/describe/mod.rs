@@ -14,11 +14,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use volary_actors::base::{JobId, Span};
+use volary_engine::workload::{Format, Trace, TraceJob};
 
 pub use self::arrivals::{Arrivals, Hour};
 pub use self::published::{Comparison, Reference};
 pub use self::quantiles::Quantiles;
-use super::trace::{Format, Trace};
 
 /// Jobs of fewer tasks say too little about the spread within a job.
 const ENOUGH_TASKS: u32 = 15;
@@ -107,92 +107,88 @@ pub struct Classes {
     pub long_work: f64,
 }
 
-impl Trace {
-    /// Measures the trace. It is compared with `reference`, or else with the published trace that it resembles;
-    /// jobs are split in classes at `cutoff`, or else at the boundary published for that trace.
-    #[must_use]
-    pub fn describe(&self, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
-        let each = Measured::of(self);
-        let works: Vec<f64> = each.iter().map(|job| job.work).collect();
-        let arrivals = Arrivals::of(self);
-        let work_s: f64 = works.iter().sum();
-        let mut description = Description {
-            file: self.file().to_owned(),
-            jobs: self.jobs().len(),
-            tasks: self.tasks(),
-            work_s,
-            offered_cores: if arrivals.span_s > 0.0 { work_s / arrivals.span_s } else { 0.0 },
-            fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
-            mean_s: Quantiles::of(self.jobs().iter().map(|job| job.mean.as_secs_f64())),
-            duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
-            task_s: self.task_durations(),
-            job_work_s: Quantiles::of(works),
-            single_task: share(each.iter(), |job| job.tasks == 1.0),
-            under_12min: share(each.iter(), |job| job.longest < 720.0),
-            under_2h: share(each.iter(), |job| job.longest < 7200.0),
-            arrivals,
-            within_job: within_job(&each),
-            users: self.users(&each),
-            classes: None,
-            reference: None,
-            comparison: Vec::new(),
-            notes: self.notes().to_vec(),
-        };
-        // Rigid parallel jobs are none of those traces, however near their averages.
-        let recognised =
-            (self.format() != Format::Swf).then(|| Reference::resembling(&description)).flatten();
-        description.reference = reference.or(recognised);
-        let cutoff = cutoff.or_else(|| description.reference.and_then(Reference::cutoff));
-        description.classes = cutoff.map(|cutoff| self.classes(cutoff, &each));
-        description.comparison =
-            description.reference.map_or_else(Vec::new, |known| known.compare(&description));
-        description
-    }
+/// Measures a trace. It is compared with `reference`, or else with the published trace that it resembles;
+/// jobs are split in classes at `cutoff`, or else at the boundary published for that trace.
+#[must_use]
+pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
+    let each = Measured::of(trace);
+    let works: Vec<f64> = each.iter().map(|job| job.work).collect();
+    let arrivals = Arrivals::of(trace);
+    let work_s: f64 = works.iter().sum();
+    let mut description = Description {
+        file: trace.file().to_owned(),
+        jobs: trace.jobs().len(),
+        tasks: trace.tasks(),
+        work_s,
+        offered_cores: if arrivals.span_s > 0.0 { work_s / arrivals.span_s } else { 0.0 },
+        fan_out: Quantiles::of(each.iter().map(|job| job.tasks)),
+        mean_s: Quantiles::of(trace.jobs().iter().map(|job| job.mean.as_secs_f64())),
+        duration_s: Quantiles::of(each.iter().map(|job| job.longest)),
+        task_s: task_durations(trace),
+        job_work_s: Quantiles::of(works),
+        single_task: share(each.iter(), |job| job.tasks == 1.0),
+        under_12min: share(each.iter(), |job| job.longest < 720.0),
+        under_2h: share(each.iter(), |job| job.longest < 7200.0),
+        arrivals,
+        within_job: within_job(&each),
+        users: users(trace, &each),
+        classes: None,
+        reference: None,
+        comparison: Vec::new(),
+        notes: trace.notes().to_vec(),
+    };
+    // Rigid parallel jobs are none of those traces, however near their averages.
+    let recognised = (trace.format() != Format::Swf).then(|| Reference::resembling(&description)).flatten();
+    description.reference = reference.or(recognised);
+    let cutoff = cutoff.or_else(|| description.reference.and_then(Reference::cutoff));
+    description.classes = cutoff.map(|cutoff| classes(trace, cutoff, &each));
+    description.comparison = description.reference.map_or_else(Vec::new, |known| known.compare(&description));
+    description
+}
 
-    fn task_durations(&self) -> Quantiles {
-        let of = |index: usize| {
-            let job = self.jobs()[index];
-            let own = self.durations(JobId(index as u32));
-            let rigid = own.is_none().then_some((job.mean.as_secs_f64(), job.tasks));
-            own.unwrap_or_default().iter().map(|&x| (f64::from(x), 1)).chain(rigid)
-        };
-        Quantiles::weighted((0..self.jobs().len()).flat_map(of))
-    }
+fn task_durations(trace: &Trace) -> Quantiles {
+    let of = |index: usize| {
+        let job = trace.jobs()[index];
+        let own = trace.durations(JobId(index as u32));
+        let rigid = own.is_none().then_some((job.mean.as_secs_f64(), job.tasks));
+        own.unwrap_or_default().iter().map(|&x| (f64::from(x), 1)).chain(rigid)
+    };
+    Quantiles::weighted((0..trace.jobs().len()).flat_map(of))
+}
 
-    fn classes(&self, cutoff: Span, each: &[Measured]) -> Classes {
-        let part = |what: &dyn Fn(&Measured) -> f64| {
-            let all: f64 = each.iter().map(what).sum();
-            let long = self.jobs().iter().zip(each).filter(|(job, _)| job.mean >= cutoff);
-            let long: f64 = long.map(|(_, measured)| what(measured)).sum();
-            if all > 0.0 { long / all } else { 0.0 }
-        };
-        Classes {
-            cutoff,
-            long_jobs: part(&|_| 1.0),
-            long_tasks: part(&|job| job.tasks),
-            long_work: part(&|job| job.work),
+fn classes(trace: &Trace, cutoff: Span, each: &[Measured]) -> Classes {
+    let part = |what: &dyn Fn(&Measured) -> f64| {
+        let all: f64 = each.iter().map(what).sum();
+        let long = trace.jobs().iter().zip(each).filter(|(job, _)| job.mean >= cutoff);
+        let long: f64 = long.map(|(_, measured)| what(measured)).sum();
+        if all > 0.0 { long / all } else { 0.0 }
+    };
+    Classes {
+        cutoff,
+        long_jobs: part(&|_| 1.0),
+        long_tasks: part(&|job| job.tasks),
+        long_work: part(&|job| job.work),
+    }
+}
+
+fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
+    let mut jobs_of: BTreeMap<u32, Vec<&Measured>> = BTreeMap::new();
+    for (job, measured) in trace.jobs().iter().zip(each) {
+        if let Some(user) = job.user {
+            jobs_of.entry(user.get()).or_default().push(measured);
         }
     }
-
-    fn users(&self, each: &[Measured]) -> Option<Users> {
-        let mut jobs_of: BTreeMap<u32, Vec<&Measured>> = BTreeMap::new();
-        for (job, measured) in self.jobs().iter().zip(each) {
-            if let Some(user) = job.user {
-                jobs_of.entry(user.get()).or_default().push(measured);
-            }
-        }
-        jobs_of.retain(|_, jobs| jobs.len() > 1);
-        let cov = |what: fn(&Measured) -> f64| -> Vec<f64> {
-            jobs_of.values().map(|jobs| Quantiles::of(jobs.iter().map(|job| what(job))).cov()).collect()
-        };
-        let (fan_outs, durations) = (cov(|job| job.tasks), cov(|job| job.longest));
-        (!jobs_of.is_empty()).then(|| Users {
-            users: jobs_of.len(),
-            highly_variable: share(durations.iter(), |&&cov| cov > 1.0),
-            fan_out_cov: Quantiles::of(fan_outs),
-            duration_cov: Quantiles::of(durations),
-        })
-    }
+    jobs_of.retain(|_, jobs| jobs.len() > 1);
+    let cov = |what: fn(&Measured) -> f64| -> Vec<f64> {
+        jobs_of.values().map(|jobs| Quantiles::of(jobs.iter().map(|job| what(job))).cov()).collect()
+    };
+    let (fan_outs, durations) = (cov(|job| job.tasks), cov(|job| job.longest));
+    (!jobs_of.is_empty()).then(|| Users {
+        users: jobs_of.len(),
+        highly_variable: share(durations.iter(), |&&cov| cov > 1.0),
+        fan_out_cov: Quantiles::of(fan_outs),
+        duration_cov: Quantiles::of(durations),
+    })
 }
 
 /// What is measured of one job.
@@ -208,7 +204,7 @@ struct Measured {
 
 impl Measured {
     fn of(trace: &Trace) -> Vec<Self> {
-        let one = |(index, job): (usize, &super::trace::TraceJob)| {
+        let one = |(index, job): (usize, &TraceJob)| {
             let tasks = f64::from(job.tasks);
             let Some(durations) = trace.durations(JobId(index as u32)) else {
                 let mean = job.mean.as_secs_f64();

@@ -5,7 +5,7 @@ use std::path::Path;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
 
-use super::super::{Like, Service, Traces, Workload, WorkloadSpec};
+use super::super::{Like, NoTraces, Service, Workload, WorkloadSpec};
 use super::*;
 
 fn parse(name: &str, text: &str) -> Trace {
@@ -14,7 +14,7 @@ fn parse(name: &str, text: &str) -> Trace {
 
 #[test]
 fn a_small_trace_is_described_exactly() {
-    let d = parse("a.tr", "10 2 3 2 4\n11 1 1000 1000\n14 1 1 1\n24 1 8000 8000\n").describe(None, None);
+    let d = describe(&parse("a.tr", "10 2 3 2 4\n11 1 1000 1000\n14 1 1 1\n24 1 8000 8000\n"), None, None);
     assert_eq!((d.jobs, d.tasks, d.work_s), (4, 5, 9007.0));
     assert_eq!((d.arrivals.span_s, d.offered_cores), (14.0, 9007.0 / 14.0));
     assert_eq!((d.single_task, d.under_12min, d.under_2h), (0.75, 0.5, 0.75));
@@ -23,14 +23,14 @@ fn a_small_trace_is_described_exactly() {
     assert_eq!((d.arrivals.gap_s.p50, d.arrivals.gap_s.mean), (3.0, 14.0 / 3.0));
     assert_eq!((d.within_job, d.users, d.classes, d.reference), (None, None, None, None));
     let classes =
-        parse("a.tr", "1 3 1 1 1 1\n2 1 9 9\n").describe(None, Some(Span::from_secs(9))).classes.unwrap();
+        describe(&parse("a.tr", "1 3 1 1 1 1\n2 1 9 9\n"), None, Some(Span::from_secs(9))).classes.unwrap();
     assert_eq!((classes.long_jobs, classes.long_tasks, classes.long_work), (0.5, 0.25, 0.75));
 }
 
 #[test]
 fn spread_within_jobs_and_users_is_measured() {
     let fifteen: Vec<&str> = ["1", "3"].into_iter().cycle().take(16).collect();
-    let d = parse("a.tr", &format!("1 16 2 {}\n2 1 5 5\n", fifteen.join(" "))).describe(None, None);
+    let d = describe(&parse("a.tr", &format!("1 16 2 {}\n2 1 5 5\n", fifteen.join(" "))), None, None);
     let within = d.within_job.unwrap();
     assert_eq!((within.jobs, within.cov.p50), (1, 0.5));
     assert!((within.std_over_root_mean.p50 - 1.0 / 2f64.sqrt()).abs() < 1e-12);
@@ -39,7 +39,7 @@ fn spread_within_jobs_and_users_is_measured() {
         format!("1 0 -1 {run} {processors} -1 -1 -1 -1 -1 1 {user} 1 -1 -1 -1 -1 -1\n")
     };
     let text = [row(1, 10, 4), row(1, 30, 4), row(2, 5, 1), row(3, 1, 1), row(3, 1, 3)].concat();
-    let users = parse("a.swf", &text).describe(None, None).users.unwrap();
+    let users = describe(&parse("a.swf", &text), None, None).users.unwrap();
     assert_eq!(users.users, 2);
     assert!((users.duration_cov.max - 0.5).abs() < 1e-9 && (users.fan_out_cov.max - 0.5).abs() < 1e-9);
     assert_eq!(users.highly_variable, 0.0);
@@ -47,14 +47,14 @@ fn spread_within_jobs_and_users_is_measured() {
 
 #[test]
 fn a_described_trace_can_be_empty_of_gaps() {
-    let d = parse("a.tr", "5 1 1 1\n").describe(Some(Reference::Google), None);
+    let d = describe(&parse("a.tr", "5 1 1 1\n"), Some(Reference::Google), None);
     assert_eq!((d.offered_cores, d.arrivals.ks_p, d.arrivals.gap_s), (0.0, 1.0, Quantiles::default()));
     assert!(d.to_string().contains("compared with the Google trace"));
 }
 
 /// What a generator makes, as a trace.
 fn generated(spec: &WorkloadSpec) -> Trace {
-    let workload = Workload::build(spec, &Service::default(), 77, 1, &Traces::new(Vec::new())).unwrap();
+    let workload = Workload::build(spec, &Service::default(), 77, 1, &NoTraces).unwrap();
     let mut trace = Trace::new(Path::new("generated.tr"), Format::Tr);
     for job in (0..workload.jobs()).map(JobId) {
         let durations: Vec<f32> = (0..workload.tasks(job))
@@ -70,7 +70,7 @@ fn generated(spec: &WorkloadSpec) -> Trace {
 fn generators_are_taken_for_the_traces_they_are_like() {
     let like =
         Like { jobs: Some(24_262), speedup: 1.0, interarrival: None, cutoff: None, deadline_slack: None };
-    let yahoo = generated(&WorkloadSpec::YahooLike(like.clone())).describe(None, None);
+    let yahoo = describe(&generated(&WorkloadSpec::YahooLike(like.clone())), None, None);
     assert_eq!(yahoo.reference, Some(Reference::Yahoo));
     for row in &yahoo.comparison {
         let ratio = row.measured / row.published;
@@ -83,7 +83,7 @@ fn generators_are_taken_for_the_traces_they_are_like() {
     assert!(yahoo.arrivals.ks_p < 1e-12 && (yahoo.arrivals.gap_s.mean - 7.482).abs() < 0.01);
 
     let cloudera =
-        generated(&WorkloadSpec::ClouderaLike(Like { jobs: Some(10_000), ..like })).describe(None, None);
+        describe(&generated(&WorkloadSpec::ClouderaLike(Like { jobs: Some(10_000), ..like })), None, None);
     assert_eq!(cloudera.reference, Some(Reference::Cloudera));
     assert!(cloudera.to_string().contains("Pigeon, Table 1"));
 }

@@ -1,0 +1,372 @@
+//! Interference that somebody injects into a run: while it lasts, another profile rules some of the cores.
+//!
+//! What a core did before is kept as it was, so a copy that began earlier is worked out anew from its start, and the
+//! result is as exact as if the injection had been known from the beginning.
+
+use volary_actors::base::{Span, Time};
+
+use super::course::{Burst, Course};
+use super::process::Cursor;
+use super::set::CoreSet;
+use super::table::CoreTable;
+use super::work::{Leg, Pace};
+use super::{Cores, IDLE, Profile};
+
+/// Another profile for some cores and a time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Injection {
+    /// What rules them. Its times are the run's: slot k is the one that it would be if the experiment named the
+    /// profile, whenever the injection begins.
+    pub profile: Profile,
+    /// The seed of its draws.
+    pub seed: u64,
+    /// Which cores.
+    pub cores: CoreSet,
+    /// From when.
+    pub from: Time,
+    /// Until when; [`Time::MAX`] if that is not known yet.
+    pub until: Time,
+}
+
+/// What an injection did to the cores that it ruled.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Effect {
+    /// Share of the time in which they were degraded.
+    pub degraded: f64,
+    /// Work that they could do, as a share of what they could have done healthy.
+    pub throughput: f64,
+}
+
+/// Slots, or gaps and bursts, that are looked at to tell an effect at most.
+const MOST_STRETCHES: f64 = 1e7;
+
+impl Injection {
+    /// What it does to the cores of a table from its begin to its end, if nothing else is injected meanwhile; `None`
+    /// if it has no time, or so many slots that counting them takes too long.
+    #[must_use]
+    pub fn effect(&self, table: &CoreTable) -> Option<Effect> {
+        let length = self.until.since(self.from).as_secs_f64();
+        let time = length * self.cores.count() as f64;
+        if time <= 0.0 || time / self.profile.stretch_s() > MOST_STRETCHES {
+            return None;
+        }
+        let course = Course::new(&self.profile, self.seed);
+        let units = self.cores.iter().filter_map(|core| course.unit(table, core));
+        let (mut degraded, mut lost) = (0.0, 0.0);
+        for burst in units.flat_map(|unit| course.bursts(unit, Cursor::NOWHERE, self.from, self.until)) {
+            let length = burst.length().as_secs_f64();
+            degraded += length;
+            lost += length * (1.0 - 1.0 / burst.slowdown);
+        }
+        Some(Effect { degraded: degraded / time, throughput: 1.0 - lost / time })
+    }
+}
+
+/// An injection among the cores of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Injected {
+    course: Course,
+    cores: CoreSet,
+    from: u64,
+    until: u64,
+    /// Where the process of a core stood when its copy started; empty when that is found without.
+    cursors: Vec<Cursor>,
+}
+
+impl Injected {
+    /// Whether it can ever rule a core after `at`.
+    fn concerns(&self, core: u32, at: u64) -> bool {
+        at < self.until && self.from < self.until && self.cores.contains(core)
+    }
+
+    fn known(&self, core: u32) -> Cursor {
+        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
+    }
+
+    /// Works on `leg` until `limit`, which is not after its end.
+    pub(super) fn work(&self, table: &CoreTable, core: u32, pace: Pace, leg: &mut Leg, limit: u64) {
+        match self.course.unit(table, core) {
+            None => leg.work(pace.healthy, limit),
+            Some(unit) => {
+                let mut cursor = self.course.locate(unit, leg.at, self.known(core));
+                self.course.work(unit, &mut cursor, pace, leg, limit);
+            }
+        }
+    }
+}
+
+impl Cores {
+    /// Has another profile rule some cores. Of several that do, the latest counts. It must not begin before anything
+    /// that has happened; copies that run are to be [timed anew](Self::retime). Returns its number, for
+    /// [`lift`](Self::lift).
+    pub fn inject(&mut self, injection: &Injection) -> usize {
+        let Injection { profile, seed, cores, from, until } = injection;
+        let course = Course::new(profile, *seed);
+        let remembered = if course.remembers() { self.table.cores() as usize } else { 0 };
+        self.plain = false;
+        self.injections.push(Injected {
+            course,
+            cores: cores.clone(),
+            from: from.0,
+            until: until.0,
+            cursors: vec![Cursor::NOWHERE; remembered],
+        });
+        self.injections.len() - 1
+    }
+
+    /// Ends an injection at `at`, unless it is over by then. Copies that run are to be [timed anew](Self::retime).
+    pub fn lift(&mut self, number: usize, at: Time) {
+        let until = &mut self.injections[number].until;
+        *until = at.0.min(*until);
+    }
+
+    /// Works out anew when the copy on a core will be finished. Returns it if it is another time than before;
+    /// [`Time::MAX`] as [`start`](Self::start) says it.
+    pub fn retime(&mut self, core: u32) -> Option<Time> {
+        let run = self.runs[core as usize];
+        if run.since == IDLE {
+            return None;
+        }
+        let begin = self.begin(core, run.since);
+        let cursor = self.remembered(core, Time(begin));
+        let due = self.work(core, cursor, Leg::new(begin, Span(run.work)), u64::MAX).at;
+        self.runs[core as usize].due = due;
+        (due != run.due).then_some(Time(due))
+    }
+
+    /// The bursts that degrade `core` in [from, to), cut to it, in order of time. Pauses are not bursts.
+    pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
+        let mut at = from.0;
+        let reigns = std::iter::from_fn(move || {
+            let (injected, end) = (at < to.0).then(|| self.reign(core, at))?;
+            let start = std::mem::replace(&mut at, end.min(to.0));
+            let (course, known) = self.ruled(core, injected);
+            Some((course, known, Time(start), Time(at)))
+        });
+        let bursts = reigns.filter_map(move |(course, known, from, to)| {
+            let course = course?;
+            Some(course.bursts(course.unit(&self.table, core)?, known, from, to))
+        });
+        joined(bursts.flatten())
+    }
+
+    /// Who rules a core at `at`, if not the experiment's own profile, and until when that stays so.
+    pub(super) fn reign(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
+        let mut end = u64::MAX;
+        for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
+            if injected.from <= at {
+                return (Some(injected), end.min(injected.until));
+            }
+            end = end.min(injected.from);
+        }
+        (None, end)
+    }
+
+    /// Notes where the processes of injections stand for `core` at `now`, for queries to come.
+    pub(super) fn remember_injected(&mut self, core: u32, now: Time) {
+        for injected in self.injections.iter_mut().filter(|injected| injected.concerns(core, now.0)) {
+            if let Some(unit) = injected.course.unit(&self.table, core)
+                && let Some(noted) = injected.cursors.get_mut(core as usize)
+            {
+                *noted = injected.course.locate(unit, now.0.max(injected.from), *noted);
+            }
+        }
+    }
+
+    /// The slowdown of a core at `at`: σ ≥ 1, or 1.
+    pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
+        let (course, known) = self.ruled(core, self.reign(core, at).0);
+        course.map_or(1.0, |course| {
+            course.unit(&self.table, core).map_or(1.0, |unit| course.slowdown(unit, at, known))
+        })
+    }
+
+    /// What a core goes through while an injection rules, or none does, and where that was last seen to stand.
+    fn ruled<'a>(&'a self, core: u32, injected: Option<&'a Injected>) -> (Option<&'a Course>, Cursor) {
+        match injected {
+            Some(injected) => (Some(&injected.course), injected.known(core)),
+            None => (self.course.as_ref(), self.known(core)),
+        }
+    }
+}
+
+/// Bursts with neighbours of equal slowdown as one: an injection may begin or end within one.
+fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
+    let mut bursts = bursts.peekable();
+    std::iter::from_fn(move || {
+        let mut burst = bursts.next()?;
+        while let Some(next) =
+            bursts.next_if(|next| next.start == burst.end && next.slowdown == burst.slowdown)
+        {
+            burst.end = next.end;
+        }
+        Some(burst)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cores::{CoreTable, Interference, Pause, Pauses};
+
+    const PROFILES: [&str; 6] = [
+        r#"bernoulli = { slot = "100ms", probability = 0.3, slowdown = 3.0 }"#,
+        r#"bernoulli = { slot = "7ms", probability = 0.5, slowdown = { uniform = { low = 1.0, high = 9.0 } } }"#,
+        r#"markov = { slot = "50ms", p_on = 0.1, p_off = 0.3, slowdown = 4.0 }"#,
+        r#"renewal = { gap = { exponential = { mean = "1s" } }, burst = { pareto = { scale = "100ms", shape = 1.5 } }, slowdown = 2.5 }"#,
+        r#"scripted = { slot = "300ms", rows = [[1,0],[1,1,0]], slowdown = 5.0, repeat = true }"#,
+        "scope = \"node\"\nmarkov = { slot = \"50ms\", p_on = 1.0, p_off = 0.5, slowdown = { lognormal = { median = 2.0, sigma = 1.0 } } }",
+    ];
+
+    fn load(text: &str) -> Profile {
+        toml::from_str::<Interference>(text).unwrap().resolve().unwrap()
+    }
+
+    fn within(text: &str, from: Time, until: Time) -> Profile {
+        let mut profile = load(text);
+        (profile.from, profile.until) = (from, until);
+        profile
+    }
+
+    fn cores(profile: Option<&Profile>, speed: f64, paused: bool) -> Cores {
+        let pause = |node, from, until| Pause { node, from: Time(from), until: Time(until) };
+        let pauses = [pause(0, 300_000_000, 700_000_000), pause(1, 2_500_000_000, 4_000_000_000)];
+        let pauses = Pauses::new(pauses.into_iter().filter(|_| paused));
+        Cores::new(profile, CoreTable::equal(2, 2).with_speeds(vec![speed; 4]), pauses, 3)
+    }
+
+    fn all(text: &str, seed: u64, from: Time, until: Time) -> Injection {
+        Injection { profile: load(text), seed, cores: CoreSet::below(4), from, until }
+    }
+
+    /// What became of a copy: when it was finished, and what was left of it on the way.
+    fn followed(cores: &mut Cores, core: u32, due: Time, looks: &[u64]) -> (Time, Vec<Span>) {
+        let left = looks.iter().map(|&at| cores.left(core, Time(at))).collect();
+        cores.finished(core, due);
+        (due, left)
+    }
+
+    fn times() -> impl Strategy<Value = (u64, u64, u64, u64)> {
+        (0u64..4_000_000_000, 0u64..3_000_000_000, 0u64..5_000_000_000, 1u64..3_000_000_000)
+    }
+
+    proptest! {
+        /// One that equals what the experiment could have said gives the same finishes, to the nanosecond, whether the
+        /// copy began before it, in it or after it, and whether its end was known or came as a surprise.
+        #[test]
+        fn an_injection_is_as_good_as_foreseen(
+            which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
+            (start, work, from, length) in times(), lifted in any::<bool>(), core in 0u32..4,
+        ) {
+            let (text, from, until) = (PROFILES[which], Time(from), Time(from + length));
+            let mut foreseen = cores(Some(&within(text, from, until)), speed, paused);
+            let mut injected = cores(None, speed, paused);
+            let looks = [start + 1, from.0, from.0 + length / 2, until.0 + 7];
+            let looks: Vec<_> = looks.into_iter().filter(|&at| at >= start).collect();
+            let expected = foreseen.start(core, Time(start), Span(work));
+            let injection = all(text, 3, from, if lifted { Time::MAX } else { until });
+            // In the order in which things happen.
+            let mut due = None;
+            if start < from.0 {
+                due = Some(injected.start(core, Time(start), Span(work)));
+            }
+            let number = injected.inject(&injection);
+            if due.is_some_and(|due| due > from) {
+                due = injected.retime(core).or(due);
+            } else if due.is_none() && start < until.0 {
+                due = Some(injected.start(core, Time(start), Span(work)));
+            }
+            if lifted {
+                injected.lift(number, until);
+                if due.is_some_and(|due| due > until) {
+                    due = injected.retime(core).or(due);
+                }
+            }
+            let due = due.unwrap_or_else(|| injected.start(core, Time(start), Span(work)));
+            prop_assert_eq!(due, expected);
+            prop_assert_eq!(followed(&mut injected, core, due, &looks), followed(&mut foreseen, core, due, &looks));
+            prop_assert_eq!(injected.total_work(), foreseen.total_work());
+            let bursts = |cores: &Cores| cores.bursts(core, Time::ZERO, Time(9_000_000_000)).collect::<Vec<_>>();
+            prop_assert_eq!(bursts(&injected), bursts(&foreseen));
+            prop_assert_eq!(injected.rate(core, from), foreseen.rate(core, from));
+        }
+
+        /// Dividing time by injections of what rules anyway changes nothing: no work is lost at their edges.
+        #[test]
+        fn edges_lose_nothing(
+            which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
+            start in 0u64..2_000_000_000, work in 0u64..3_000_000_000, core in 0u32..4,
+            mut edges in prop::collection::vec(0u64..6_000_000_000, 2..12),
+        ) {
+            let profile = load(PROFILES[which]);
+            let (mut whole, mut cut) = (cores(Some(&profile), speed, paused), cores(Some(&profile), speed, paused));
+            let due = whole.start(core, Time(start), Span(work));
+            prop_assert_eq!(cut.start(core, Time(start), Span(work)), due);
+            edges.sort_unstable();
+            for (i, pair) in edges.windows(2).enumerate() {
+                let (from, until) = (Time(pair[0].max(start)), Time(pair[1].max(start)));
+                let number = cut.inject(&all(PROFILES[which], 3, from, if i % 2 == 0 { until } else { Time::MAX }));
+                prop_assert_eq!(cut.retime(core), None);
+                cut.lift(number, until);
+                prop_assert_eq!(cut.retime(core), None);
+            }
+            let looks: Vec<_> = edges.into_iter().filter(|&at| at >= start).collect();
+            prop_assert_eq!(followed(&mut cut, core, due, &looks), followed(&mut whole, core, due, &looks));
+            let bursts = |cores: &Cores| cores.bursts(core, Time::ZERO, Time(9_000_000_000)).collect::<Vec<_>>();
+            prop_assert_eq!(bursts(&cut), bursts(&whole));
+        }
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn at(s: f64) -> Time {
+        Time((s * 1e9) as u64)
+    }
+
+    /// Always slowed down by so much.
+    fn by(slowdown: f64, cores: &str, from: Time, until: Time) -> Injection {
+        let profile =
+            load(&format!("bernoulli = {{ slot = \"1s\", probability = 1.0, slowdown = {slowdown:?} }}"));
+        Injection { profile, seed: 1, cores: cores.parse().unwrap(), from, until }
+    }
+
+    #[test]
+    fn copies_are_timed_anew_where_it_aims_and_nowhere_else() {
+        let mut cores = cores(None, 1.0, false);
+        for core in 0..3 {
+            assert_eq!(cores.start(core, Time::ZERO, Span(3 * SECOND)), at(3.0));
+        }
+        let four = cores.inject(&by(4.0, "0,2", at(1.0), Time::MAX));
+        let due: Vec<_> = (0..4).map(|core| cores.retime(core)).collect();
+        assert_eq!(due, [Some(at(9.0)), None, Some(at(9.0)), None], "core 3 is idle");
+        cores.lift(four, at(5.0));
+        assert_eq!(
+            [cores.retime(0), cores.retime(0)],
+            [Some(at(6.0)), None],
+            "two thirds done, and only once"
+        );
+        assert_eq!(cores.left(2, at(5.0)), Span(SECOND));
+    }
+
+    /// The latest rules; where it ends, those before it do again.
+    #[test]
+    fn of_several_the_latest_counts() {
+        let base = load(r#"bernoulli = { slot = "1s", probability = 1.0, slowdown = 8.0 }"#);
+        let mut cores = cores(Some(&base), 1.0, false);
+        cores.inject(&by(2.0, "0-3", at(1.0), at(9.0)));
+        cores.inject(&by(4.0, "0", at(3.0), at(5.0)));
+        let never = cores.inject(&by(100.0, "0", at(6.0), Time::MAX));
+        cores.lift(never, at(2.0));
+        let found: Vec<_> = cores.bursts(0, Time::ZERO, at(10.0)).collect();
+        let expected = [(0.0, 1.0, 8.0), (1.0, 3.0, 2.0), (3.0, 5.0, 4.0), (5.0, 9.0, 2.0), (9.0, 10.0, 8.0)];
+        let burst = |(start, end, slowdown)| Burst { start: at(start), end: at(end), slowdown };
+        assert_eq!(found, expected.map(burst));
+        assert_eq!(
+            [0.5, 2.0, 4.0, 7.0, 9.5].map(|s| cores.rate(0, at(s)).recip()),
+            [8.0, 2.0, 4.0, 2.0, 8.0]
+        );
+        assert_eq!(cores.start(0, Time::ZERO, Span(4 * SECOND + SECOND / 8 - SECOND / 2)), at(9.0));
+    }
+}

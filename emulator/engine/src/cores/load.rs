@@ -1,0 +1,256 @@
+//! From an `[interference]` table to a profile that needs no further file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use volary_actors::base::{Span, Time};
+
+use super::config::{Bernoulli, Interference, Markov, Renewal, SHORTEST, Scope, Scripted, Trace, TraceRow};
+use crate::is_unread;
+
+/// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A trace without a burst.
+    #[error("{}: {message}", path.display())]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+        /// What to do.
+        message: String,
+    },
+    /// A line of a trace is wrong.
+    #[error("{}:{line}: {message}", path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong and what to write instead.
+        message: String,
+    },
+    /// Keys that contradict each other.
+    #[error("{0}")]
+    Keys(String),
+}
+
+/// One checked interference process, with everything read that it refers to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Profile {
+    /// The same as a table, with no file left in it.
+    pub table: Interference,
+    pub(super) process: Process,
+    pub(super) scope: Scope,
+    /// Units are healthy outside [from, until).
+    pub(super) from: Time,
+    pub(super) until: Time,
+    pub(super) affected: f64,
+}
+
+/// How x_i(t) comes about.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Process {
+    Bernoulli(Bernoulli),
+    Markov(Markov),
+    Renewal(Renewal),
+    Scripted(Scripted),
+    /// Sorted by (unit, start), without overlaps.
+    Trace(Vec<TraceRow>),
+}
+
+impl Interference {
+    /// How long interference lasts at least, or in the mean where lengths are drawn; nothing where a trace says.
+    #[must_use]
+    pub fn slot(&self) -> Option<Span> {
+        let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
+        let markov = self.markov.as_ref().map(|process| process.slot);
+        let renewal = self.renewal.as_ref().map(|process| Span::from_secs_f64(process.burst.mean()));
+        let scripted = self.scripted.as_ref().map(|process| process.slot);
+        bernoulli.or(markov).or(renewal).or(scripted)
+    }
+
+    /// Checks this table and reads its trace, relative to `folder`, with `read`. A profile and the values of empirical laws
+    /// are part of the experiment's text by then.
+    ///
+    /// # Errors
+    /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
+    /// each other.
+    pub fn load(
+        mut self,
+        folder: &Path,
+        read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
+    ) -> Result<Profile, ProfileError> {
+        let keys = |message: &str| Err(ProfileError::Keys(message.into()));
+        if self.profile.is_some() {
+            return keys(match self.processes() {
+                0 => "a profile cannot name another profile; write its process here",
+                _ => "give either `profile` or a process, not both; keep one",
+            });
+        }
+        if self.processes() != 1 {
+            return keys(
+                "not exactly one process is named; keep one of `bernoulli`, `markov`, `renewal`, `scripted`, `trace`, \
+                 or name a `profile`",
+            );
+        }
+        if self.has_unread_laws() {
+            return keys("the file of an empirical law was not read; give its `values`");
+        }
+        if let Some(trace) = &mut self.trace {
+            load_trace(trace, folder, read)?;
+        }
+        let process = match &self {
+            Self { bernoulli: Some(p), .. } => Process::Bernoulli(p.clone()),
+            Self { markov: Some(p), .. } => Process::Markov(p.clone()),
+            Self { renewal: Some(p), .. } => Process::Renewal(p.clone()),
+            Self { scripted: Some(p), .. } => Process::Scripted(p.clone()),
+            Self { trace: Some(p), .. } => Process::Trace(p.rows.clone()),
+            Self { .. } => return keys("no process is named"),
+        };
+        if let Process::Renewal(renewal) = &process
+            && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
+        {
+            return Err(ProfileError::Keys(format!(
+                "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
+            )));
+        }
+        if let Process::Scripted(scripted) = &process
+            && scripted.rows.iter().all(Vec::is_empty)
+        {
+            return keys("scripted lists no slot; write rows such as [[0, 1, 1]], or leave interference out");
+        }
+        let (from, until) = (self.from.unwrap_or(Span::ZERO), self.until.unwrap_or(Span::MAX));
+        if from >= until {
+            let why = format!("`from` ({from}) is not earlier than `until` ({until}); move one of them");
+            return Err(ProfileError::Keys(why));
+        }
+        Ok(Profile {
+            process,
+            scope: self.scope.unwrap_or_default(),
+            from: Time(from.0),
+            until: Time(until.0),
+            affected: self.affected.unwrap_or(1.0),
+            table: self,
+        })
+    }
+
+    /// As [`load`](Self::load), of a table that refers to no file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn resolve(self) -> Result<Profile, ProfileError> {
+        self.load(Path::new(""), |_| Err(io::ErrorKind::NotFound.into()))
+    }
+
+    fn processes(&self) -> usize {
+        [
+            self.bernoulli.is_some(),
+            self.markov.is_some(),
+            self.renewal.is_some(),
+            self.scripted.is_some(),
+            self.trace.is_some(),
+        ]
+        .into_iter()
+        .filter(|&named| named)
+        .count()
+    }
+
+    fn has_unread_laws(&self) -> bool {
+        let slowdowns = [
+            self.bernoulli.as_ref().map(|p| &p.slowdown),
+            self.markov.as_ref().map(|p| &p.slowdown),
+            self.renewal.as_ref().map(|p| &p.slowdown),
+            self.scripted.as_ref().map(|p| &p.slowdown),
+        ];
+        let lengths = self.renewal.iter().flat_map(|p| [&p.gap, &p.burst]);
+        slowdowns.into_iter().flatten().any(is_unread) || lengths.into_iter().any(is_unread)
+    }
+}
+
+/// Reads the trace's file into its rows, sorts them, and refuses overlaps.
+fn load_trace(
+    trace: &mut Trace,
+    folder: &Path,
+    read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
+) -> Result<(), ProfileError> {
+    if trace.rows.is_empty() == trace.file.is_none() {
+        return Err(ProfileError::Keys("trace needs one of `file` and `rows`; give one".into()));
+    }
+    let Some(file) = trace.file.take() else {
+        let rows = trace.rows.iter().enumerate().map(|(i, &row)| (i, row)).collect();
+        trace.rows = sorted(rows).map_err(|(i, why)| ProfileError::Keys(format!("trace row {i}: {why}")))?;
+        return Ok(());
+    };
+    let path = folder.join(file);
+    let wrong = |(line, message)| ProfileError::Line { path: path.clone(), line, message };
+    let unreadable = |source| ProfileError::Read { path: path.clone(), source };
+    let bytes = read(&path).map_err(unreadable)?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
+    let mut rows = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let content = line.split('#').next().unwrap_or_default().trim();
+        if !content.is_empty() {
+            rows.push((i + 1, parse_row(content).map_err(|message| wrong((i + 1, message)))?));
+        }
+    }
+    if rows.is_empty() {
+        return Err(ProfileError::Empty { path, message: "lists no burst; leave interference out".into() });
+    }
+    trace.rows = sorted(rows).map_err(wrong)?;
+    Ok(())
+}
+
+/// Rows with their places, in order of unit and time; the place and reason of one that cannot be used.
+fn sorted(mut rows: Vec<(usize, TraceRow)>) -> Result<Vec<TraceRow>, (usize, String)> {
+    for &(place, row) in &rows {
+        if row.start >= row.end {
+            return Err((
+                place,
+                format!("the burst ends at {}, not after its start at {}", row.end, row.start),
+            ));
+        }
+        if !(row.slowdown.is_finite() && row.slowdown >= 1.0) {
+            let why = format!("slowdown {} is below 1 and would speed the core up", row.slowdown);
+            return Err((place, why));
+        }
+    }
+    rows.sort_by_key(|(_, row)| (row.unit, row.start));
+    for pair in rows.windows(2) {
+        let [(first, before), (second, after)] = [pair[0], pair[1]];
+        if before.unit == after.unit && after.start < before.end {
+            let why = format!("the burst starts before that of {first} has ended, and is of the same unit");
+            return Err((second, why));
+        }
+    }
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+/// One line `unit start_s end_s slowdown`.
+fn parse_row(content: &str) -> Result<TraceRow, String> {
+    let fields: Vec<&str> =
+        content.split(|c: char| c == ',' || c.is_whitespace()).filter(|f| !f.is_empty()).collect();
+    let &[unit, start, end, slowdown] = fields.as_slice() else {
+        return Err(format!("expected `unit start_s end_s slowdown`, found {} fields", fields.len()));
+    };
+    let number = |name: &str, text: &str| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|x| x.is_finite() && *x >= 0.0)
+            .ok_or_else(|| format!("{name} `{text}` is not a number of at least zero"))
+    };
+    Ok(TraceRow {
+        unit: unit.parse().map_err(|_| format!("unit `{unit}` is not a number counted from zero"))?,
+        start: Span::from_secs_f64(number("start_s", start)?),
+        end: Span::from_secs_f64(number("end_s", end)?),
+        slowdown: number("slowdown", slowdown)?,
+    })
+}

@@ -1,0 +1,410 @@
+//! Finish times against hand-made numbers, against a slow integration, and against each other.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use volary_actors::base::{Span, Time};
+
+use super::config::TraceRow;
+use super::*;
+
+/// A profile from the text of its file.
+fn profile(text: &str) -> Profile {
+    toml::from_str::<Interference>(text).unwrap().resolve().unwrap()
+}
+
+fn cores(text: &str, count: u32) -> Cores {
+    Cores::new(Some(&profile(text)), CoreTable::equal(count, 1), Pauses::default(), 7)
+}
+
+fn seconds(s: f64) -> Span {
+    Span::from_secs_f64(s)
+}
+
+fn at(s: f64) -> Time {
+    Time(seconds(s).0)
+}
+
+const TABLE_1: &str = r#"scripted = { slot = "1s", rows = [[0,1,1,1],[0,0,1,0],[0,1,0,0]], slowdown = 2.0 }"#;
+
+const ALL: [&str; 9] = [
+    r#"bernoulli = { slot = "100ms", probability = 0.3, slowdown = 3.0 }"#,
+    r#"bernoulli = { slot = "7ms", probability = 0.5, slowdown = { uniform = { low = 1.0, high = 9.0 } } }"#,
+    r#"markov = { slot = "50ms", p_on = 0.1, p_off = 0.3, slowdown = 4.0 }"#,
+    r#"markov = { slot = "50ms", p_on = 1.0, p_off = 0.5, slowdown = { lognormal = { median = 2.0, sigma = 1.0 } } }"#,
+    r#"renewal = { gap = { exponential = { mean = "1s" } }, burst = { pareto = { scale = "100ms", shape = 1.5 } }, slowdown = 2.5 }"#,
+    r#"renewal = { gap = { empirical = { values = ["0s", "30ms"] } }, burst = "20ms", slowdown = 2.0 }"#,
+    TABLE_1,
+    r#"scripted = { slot = "300ms", rows = [[1,0],[1,1,0]], slowdown = 5.0, repeat = true }"#,
+    "trace.rows = [{ unit = 0, start = \"1s\", end = \"2s\", slowdown = 3.0 }, { unit = 1, start = \"100ms\", end = \"1h\", slowdown = 1.5 }]",
+];
+
+#[test]
+fn table_1_takes_the_time_worked_out_by_hand() {
+    let mut cores = cores(TABLE_1, 4);
+    for (core, two, three) in [(0, 3.0, 4.5), (1, 2.0, 3.5), (2, 2.5, 3.5), (3, 2.0, 3.0)] {
+        for (work, due) in [(2.0, two), (3.0, three)] {
+            assert_eq!(cores.start(core, Time::ZERO, seconds(work)), at(due), "work {work} on core {core}");
+            cores.finished(core, at(due));
+        }
+    }
+    assert_eq!(cores.start(0, at(0.5), seconds(0.75)), at(1.5), "half in slot 0, a quarter in slot 1");
+    assert_eq!(cores.left(0, at(1.25)), seconds(0.125));
+    let bursts: Vec<_> = cores.bursts(0, Time::ZERO, Time::MAX).collect();
+    assert_eq!(bursts, [Burst { start: at(1.0), end: at(4.0), slowdown: 2.0 }]);
+    assert_eq!((cores.rate(0, at(0.9)), cores.rate(0, at(1.0)), cores.rate(0, at(4.0))), (1.0, 0.5, 1.0));
+}
+
+#[test]
+fn a_slow_integration_agrees() {
+    let step = Span::from_millis(1);
+    for text in ALL {
+        let mut cores = cores(text, 3);
+        for core in 0..3 {
+            let (start, work) = (at(0.4321), seconds(3.21));
+            let due = cores.start(core, start, work);
+            let (mut t, mut done) = (start, 0.0);
+            while done < work.as_secs_f64() {
+                // All bounds of stretches but those of the Pareto law fall on whole steps or between them
+                // rarely enough; the middle of a step tells its rate.
+                done += cores.rate(core, t + Span(step.0 / 2)) * step.as_secs_f64();
+                t += step;
+            }
+            let apart = (t.as_secs_f64() - due.as_secs_f64()).abs();
+            assert!(apart < 0.02, "{text}: core {core} is done at {due}, not at {t}");
+        }
+    }
+}
+
+#[test]
+fn bursts_tell_the_same_as_rates() {
+    for text in ALL {
+        let cores = cores(text, 2);
+        for core in 0..2 {
+            let mut previous = Time::ZERO;
+            for burst in cores.bursts(core, Time::ZERO, at(20.0)) {
+                assert!(previous <= burst.start && burst.start < burst.end, "{text}: {burst:?}");
+                for (t, rate) in [(burst.start, 1.0 / burst.slowdown), (previous, 1.0)] {
+                    // Neighbours of different slowdown leave no healthy time between them.
+                    if rate < 1.0 || previous < burst.start {
+                        assert_eq!(cores.rate(core, t), rate, "{text}: core {core} at {t}");
+                    }
+                }
+                previous = burst.end;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_asked_before_changes_nothing() {
+    for text in ALL {
+        let mut used = cores(text, 2);
+        for n in 0..200 {
+            let start = at(f64::from(n) * 0.5);
+            let due = used.start(1, start, seconds(0.3));
+            let fresh = cores(text, 2).start(1, start, seconds(0.3));
+            assert_eq!(due, fresh, "{text}: copy {n}");
+            if n % 2 == 0 {
+                used.finished(1, due)
+            } else {
+                assert!(used.stop(1, start + seconds(0.1)) > Span::ZERO)
+            }
+        }
+        let earlier = used.start(1, at(0.2), seconds(1.0));
+        assert_eq!(earlier, cores(text, 2).start(1, at(0.2), seconds(1.0)), "{text}: back in time");
+    }
+}
+
+#[test]
+fn strides_over_slots_are_exact() {
+    // A law that is constant in disguise is worked through slot by slot.
+    let text = |slowdown: &str| {
+        format!("bernoulli = {{ slot = \"10ms\", probability = 0.4, slowdown = {slowdown} }}")
+    };
+    let (mut strides, mut steps) =
+        (cores(&text("3.7"), 2), cores(&text("{ uniform = { low = 3.7, high = 3.7 } }"), 2));
+    for n in 0u32..120 {
+        let (start, work) = (at(f64::from(n) * 0.377), Span(u64::pow(u64::from(n), 3) * 123_457));
+        let due = strides.start(0, start, work);
+        assert_eq!(due, steps.start(0, start, work), "work {work} from {start}");
+        let middle = Time(u64::midpoint(start.0, due.0));
+        assert_eq!(strides.stop(0, middle), steps.stop(0, middle), "work {work} from {start} to {middle}");
+    }
+}
+
+#[test]
+fn units_share_their_process_and_others_do_not() {
+    let text = r#"bernoulli = { slot = "10ms", probability = 0.5, slowdown = 2.0 }"#;
+    let table = || CoreTable::equal(4, 2).with_racks(vec![0, 0, 1, 1]);
+    let seen = |scope: &str, core: u32| -> Vec<Burst> {
+        let profile = profile(&format!("scope = \"{scope}\"\n{text}"));
+        Cores::new(Some(&profile), table(), Pauses::default(), 1).bursts(core, Time::ZERO, at(1.0)).collect()
+    };
+    for (scope, other, same) in
+        [("core", 1, false), ("node", 1, true), ("node", 2, false), ("rack", 2, true), ("rack", 4, false)]
+    {
+        assert_eq!(seen(scope, 0) == seen(scope, other), same, "{scope}: cores 0 and {other}");
+    }
+}
+
+#[test]
+fn the_window_and_the_affected_share_bound_interference() {
+    let text = r#"
+        from = "1s"
+        until = "3s"
+        bernoulli = { slot = "100ms", probability = 1.0, slowdown = 4.0 }"#;
+    let mut windowed = cores(text, 1);
+    assert_eq!(windowed.start(0, Time::ZERO, seconds(0.9)), at(0.9));
+    windowed.finished(0, at(0.9));
+    assert_eq!(windowed.start(0, at(0.5), seconds(1.25)), at(3.25), "0.5 before, 2 / 4 inside, 0.25 after");
+    assert_eq!(windowed.left(0, at(2.0)), seconds(0.5));
+    windowed.stop(0, at(2.0));
+    assert_eq!(windowed.start(0, at(3.0), seconds(1.0)), at(4.0));
+    let bursts: Vec<_> = windowed.bursts(0, Time::ZERO, Time::MAX).collect();
+    assert_eq!(bursts, [Burst { start: at(1.0), end: at(3.0), slowdown: 4.0 }]);
+
+    let some =
+        cores("affected = 0.25\nbernoulli = { slot = \"100ms\", probability = 1.0, slowdown = 4.0 }", 10_000);
+    let affected = (0..10_000).filter(|&core| some.rate(core, Time::ZERO) < 1.0).count();
+    assert!((2_350..2_650).contains(&affected), "{affected} of 10000 cores, 2500 ± 43 expected");
+}
+
+#[test]
+fn speeds_and_pauses_count() {
+    let pauses = Pauses::new([
+        Pause { node: 0, from: at(1.0), until: at(2.0) },
+        Pause { node: 0, from: at(3.0), until: at(3.5) },
+        Pause { node: 1, from: at(5.0), until: Time::MAX },
+    ]);
+    let table = CoreTable::equal(2, 2).with_speeds(vec![1.0, 2.0, 1.0, 4.0]);
+    let mut cores = Cores::new(None, table, pauses, 1);
+    assert_eq!(cores.start(0, Time::ZERO, seconds(2.5)), at(4.0), "two pauses on the way");
+    assert_eq!(cores.start(1, at(1.5), seconds(2.0)), at(3.0), "starts in a pause");
+    assert_eq!(cores.start(3, Time::ZERO, seconds(4.0)), at(1.0));
+    assert_eq!(cores.start(2, at(4.5), seconds(1.0)), Time::MAX, "stands still for good");
+    assert_eq!((cores.left(0, at(1.7)), cores.left(0, at(2.5))), (seconds(1.5), seconds(1.0)));
+    assert_eq!((cores.rate(0, at(1.5)), cores.rate(1, at(2.0))), (0.0, 2.0));
+    assert_eq!(cores.stop(2, at(9.0)), seconds(0.5));
+}
+
+#[test]
+fn a_preempted_copy_takes_its_core_up() {
+    let slow = r#"scripted = { slot = "1s", rows = [[0,0,1,1]], slowdown = 2.0 }"#;
+    for (text, due) in [(None, 3.75), (Some(slow), 4.75)] {
+        let profile = text.map(profile);
+        let new = Cores::new(profile.as_ref(), CoreTable::equal(1, 1), Pauses::default(), 7);
+        let mut cores = new.with_preemption(seconds(0.25));
+        cores.start(0, Time::ZERO, seconds(9.0));
+        assert_eq!(cores.preempt(0, at(1.0)), seconds(8.0));
+        assert_eq!(cores.start(0, at(1.0), seconds(2.5)), at(due), "a quarter of a second later");
+        assert_eq!((cores.left(0, at(1.2)), cores.left(0, at(2.0))), (seconds(2.5), seconds(1.75)));
+        cores.finished(0, at(due));
+        assert_eq!((cores.busy(0, at(9.0)), cores.total_work()), (seconds(due), 3.5));
+        assert_eq!(cores.start(0, at(7.0), seconds(1.0)), at(8.0), "only what was preempted takes time");
+    }
+}
+
+#[test]
+fn the_books_close() {
+    let mut cores = cores(TABLE_1, 3);
+    cores.start(0, Time::ZERO, seconds(2.0));
+    cores.start(1, at(1.0), seconds(5.0));
+    assert_eq!((cores.running(), cores.total_busy(at(2.0))), (2, 3.0));
+    cores.finished(0, at(3.0));
+    assert_eq!(cores.stop(1, at(3.0)), seconds(3.5));
+    assert_eq!((cores.running(), cores.total_busy(at(9.0)), cores.total_work()), (0, 5.0, 3.5));
+    assert_eq!(
+        (cores.busy(0, at(9.0)), cores.busy(1, at(9.0)), cores.busy(2, at(9.0))),
+        (seconds(3.0), seconds(2.0), Span::ZERO)
+    );
+    assert!(!cores.is_busy(0));
+}
+
+#[test]
+#[should_panic(expected = "never finishes")]
+fn what_never_ends_is_not_finished_at_the_end_of_time() {
+    let pauses = Pauses::new([Pause { node: 0, from: at(1.0), until: Time::MAX }]);
+    let mut cores = Cores::new(None, CoreTable::equal(1, 1), pauses, 1);
+    assert_eq!(cores.start(0, Time::ZERO, seconds(2.0)), Time::MAX);
+    cores.finished(0, Time::MAX);
+}
+
+#[test]
+#[should_panic(expected = "runs a copy already")]
+fn a_core_runs_one_copy() {
+    let mut cores = cores(TABLE_1, 1);
+    cores.start(0, Time::ZERO, seconds(1.0));
+    cores.start(0, at(0.5), seconds(1.0));
+}
+
+/// Share of a healthy core's work that a core gets done in the long run, averaged over many cores.
+fn throughput(text: &str, count: u32, horizon: f64) -> f64 {
+    let cores = cores(text, count);
+    let lost: f64 = (0..count)
+        .flat_map(|core| cores.bursts(core, Time::ZERO, at(horizon)).collect::<Vec<_>>())
+        .map(|burst| burst.length().as_secs_f64() * (1.0 - 1.0 / burst.slowdown))
+        .sum();
+    1.0 - lost / (f64::from(count) * horizon)
+}
+
+#[test]
+fn long_run_throughput_is_one_minus_p_plus_p_over_sigma() {
+    // Five standard errors of 400 cores × 100 s are below the tolerance in every row.
+    for (text, p, sigma) in [
+        (r#"bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4.0 }"#, 0.1, 4.0),
+        (r#"markov = { slot = "100ms", p_on = 0.05, p_off = 0.2, slowdown = 3.0 }"#, 0.2, 3.0),
+        (
+            r#"renewal = { gap = { exponential = { mean = "300ms" } }, burst = { exponential = { mean = "100ms" } }, slowdown = 2.0 }"#,
+            0.25,
+            2.0,
+        ),
+    ] {
+        let (measured, expected) = (throughput(text, 400, 100.0), 1.0 - p + p / sigma);
+        assert!((measured - expected).abs() < 0.004, "{text}: {measured}, expected {expected}");
+    }
+}
+
+#[test]
+fn markov_runs_have_geometric_lengths() {
+    let text = r#"markov = { slot = "1ms", p_on = 0.1, p_off = 0.25, slowdown = 2.0 }"#;
+    let cores = cores(text, 2_000);
+    let (mut bursts, mut slots, mut single, mut first) = (0.0, 0.0, 0.0, 0.0);
+    for core in 0..2_000 {
+        first += f64::from(u8::from(cores.rate(core, Time::ZERO) < 1.0));
+        // Without the first and last, which the window may have cut.
+        let seen: Vec<_> = cores.bursts(core, Time(1), at(2.0)).collect();
+        for burst in &seen[1..seen.len() - 1] {
+            bursts += 1.0;
+            slots += burst.length().as_secs_f64() * 1e3;
+            single += f64::from(u8::from(burst.length() == Span::from_millis(1)));
+        }
+    }
+    assert!((slots / bursts - 4.0).abs() < 0.05, "mean burst {} slots, expected 4", slots / bursts);
+    assert!((single / bursts - 0.25).abs() < 0.01, "{} bursts of one slot", single / bursts);
+    assert!((first / 2_000.0 - 0.2857).abs() < 0.05, "{} start degraded, expected 2 / 7", first / 2_000.0);
+}
+
+fn any_cores() -> impl Strategy<Value = (usize, f64, bool)> {
+    (0..ALL.len(), prop_oneof![Just(1.0), 0.1f64..5.0], any::<bool>())
+}
+
+fn build((which, speed, paused): (usize, f64, bool)) -> Cores {
+    let pauses =
+        [(0.3, 0.7), (1.0, 1.001), (2.5, 4.0)].map(|(a, b)| Pause { node: 0, from: at(a), until: at(b) });
+    Cores::new(
+        Some(&profile(ALL[which])),
+        CoreTable::equal(2, 1).with_speeds(vec![speed; 2]),
+        Pauses::new(if paused { pauses.to_vec() } else { Vec::new() }),
+        3,
+    )
+}
+
+proptest! {
+    #[test]
+    fn finish_and_progress_are_inverse(
+        kind in any_cores(),
+        start in 0u64..5_000_000_000,
+        work in 0u64..3_000_000_000,
+        share in 0.0f64..1.0,
+    ) {
+        let mut cores = build(kind);
+        let (start, work) = (Time(start), Span(work));
+        let due = cores.start(0, start, work);
+        prop_assert_eq!(cores.left(0, due), Span::ZERO);
+        if due > start {
+            prop_assert!(cores.left(0, Time(due.0 - 1)) > Span::ZERO, "finished before {due}");
+        }
+        // Stopped anywhere and resumed, it finishes when it would have: what is left is rounded up to the
+        // nanosecond of work, which takes at most σ / speed of time, and a pause at worst.
+        let middle = Time(start.0 + ((due.0 - start.0) as f64 * share) as u64);
+        let left = cores.stop(0, middle);
+        let again = cores.start(0, middle, left);
+        prop_assert!(again >= due, "{again} before {due}");
+        let rate = cores.rate(0, Time(due.0.saturating_sub(1))).min(cores.rate(0, due));
+        let slack = if rate > 0.0 { (1.0 / rate).ceil() as u64 + 1 } else { 1_500_000_002 };
+        prop_assert!(again.0 - due.0 <= slack, "{again} long after {due}");
+    }
+
+    #[test]
+    fn more_work_and_later_starts_never_finish_earlier(
+        kind in any_cores(),
+        start in 0u64..5_000_000_000,
+        later in 0u64..1_000_000,
+        work in 0u64..3_000_000_000,
+        more in 0u64..1_000_000,
+    ) {
+        let mut cores = build(kind);
+        let mut due = |start, work| {
+            let due = cores.start(0, Time(start), Span(work));
+            cores.stop(0, Time(start));
+            due
+        };
+        prop_assert!(due(start, work) <= due(start, work + more));
+        prop_assert!(due(start, work) <= due(start + later, work));
+    }
+}
+
+#[test]
+fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
+    let load = |text: &str| {
+        let table = Interference {
+            trace: Some(config::Trace { file: Some("bursts.csv".into()), rows: Vec::new() }),
+            ..Interference::default()
+        };
+        let read = |path: &Path| {
+            assert_eq!(path, Path::new("folder/bursts.csv"));
+            Ok(text.as_bytes().into())
+        };
+        table.load(Path::new("folder"), read).map_err(|e| e.to_string())
+    };
+    let rows = load("# unit start end slowdown\n1, 0.5, 1.5, 2\n0 2 3 4.5 # blanks do as well\n\n").unwrap();
+    let row =
+        |unit, start, end, slowdown| TraceRow { unit, start: seconds(start), end: seconds(end), slowdown };
+    assert_eq!(rows.table.trace.as_ref().unwrap().rows, [row(0, 2.0, 3.0, 4.5), row(1, 0.5, 1.5, 2.0)]);
+    let again: Interference = toml::from_str(&toml::to_string(&rows.table).unwrap()).unwrap();
+    assert_eq!(again.resolve().unwrap(), rows, "the loaded table needs no file");
+
+    for (text, place, what) in [
+        ("0 1 2\n", "bursts.csv:1:", "found 3 fields"),
+        ("# c\n0 1 2 2\n0 x 2 2\n", "bursts.csv:3:", "start_s `x`"),
+        ("0 2 1 2\n", "bursts.csv:1:", "not after its start"),
+        ("0 1 2 0.5\n", "bursts.csv:1:", "below 1"),
+        ("-1 1 2 2\n", "bursts.csv:1:", "unit `-1`"),
+        ("0 1 3 2\n1 1 3 2\n0 2 4 2\n", "bursts.csv:3:", "that of 1 has"),
+        ("# nothing\n", "bursts.csv", "no burst"),
+    ] {
+        let error = load(text).unwrap_err();
+        assert!(error.contains(place) && error.contains(what), "{text:?}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_name_the_key_and_the_line() {
+    for (text, words) in [
+        ("\nbernoulli = { slot = \"0s\", probability = 0.1, slowdown = 2 }", &["line 2", "slot"][..]),
+        ("bernoulli = { slot = \"1s\", probability = 1.1, slowdown = 2 }", &["line 1", "1.1", "from 0 to 1"]),
+        ("bernoulli = { slot = \"1s\", probability = 0.1, slowdown = 0.5 }", &["0.5", "at least 1"]),
+        ("bernoulli = { slot = \"1s\", probability = 0.1, slowdwn = 2 }", &["slowdwn", "slowdown"]),
+        ("scripted = { slot = \"1s\", rows = [[0],[1,2]], slowdown = 2 }", &["row 1, slot 1 is 2"]),
+        ("scope = \"nodes\"", &["nodes", "node"]),
+    ] {
+        let error = toml::from_str::<Interference>(text).unwrap_err().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{text}: {error}");
+    }
+    for (text, words) in [
+        ("scope = \"node\"", "exactly one"),
+        (&format!("{TABLE_1}\n{}", ALL[0]), "exactly one"),
+        (&format!("profile = \"x.toml\"\n{}", ALL[0]), "not both"),
+        (
+            "renewal = { gap = \"1s\", burst = \"1s\", slowdown = { empirical = { file = \"s.txt\" } } }",
+            "not read",
+        ),
+        ("renewal = { gap = \"0s\", burst = \"0s\", slowdown = 2 }", "less than 1us"),
+        (&format!("from = \"2s\"\nuntil = \"1s\"\n{}", ALL[0]), "not earlier than"),
+    ] {
+        let table: Interference = toml::from_str(text).unwrap();
+        let error = table.resolve().unwrap_err().to_string();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}

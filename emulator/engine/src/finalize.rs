@@ -1,0 +1,200 @@
+//! The end of a run: closed books and what the shards counted become a result.
+
+use serde::{Deserialize, Serialize};
+use volary_actors::base::Time;
+use volary_actors::message::KINDS;
+use volary_netem::{Cause, Stats};
+
+use crate::cores::Injection;
+use crate::metrics::{Books, Recording};
+use crate::results::{Certificate, CoreRow, Engine, Injected, MOST_BURSTS, Measured, Messages, Summary};
+use crate::shard::{Observer, Shard};
+use crate::world::World;
+
+/// What shards count while they run; those of several add up.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Counters {
+    /// Events handled.
+    pub events: u64,
+    /// Hash of their order.
+    pub hash: u64,
+    /// Messages sent over the network, in the order of [`KINDS`].
+    pub by_kind: Vec<u64>,
+    /// Of these, repairs of losses.
+    pub recovery: u64,
+    /// Datagrams lost and streams given back.
+    pub dropped: u64,
+    /// Transmissions that streams repeated.
+    pub retransmissions: u64,
+    /// What the network did.
+    pub network: Stats,
+}
+
+impl Counters {
+    /// What a shard counted so far.
+    #[must_use]
+    pub fn of<O: Observer>(shard: &Shard<'_, O>) -> Self {
+        let traffic = shard.traffic();
+        Self {
+            events: shard.events(),
+            hash: shard.order_hash(),
+            by_kind: traffic.by_kind.to_vec(),
+            recovery: traffic.recovery,
+            dropped: traffic.dropped,
+            retransmissions: traffic.retransmissions,
+            network: shard.fabric().stats().clone(),
+        }
+    }
+
+    /// Adds what another shard of the same run counted.
+    pub fn add(&mut self, other: &Self) {
+        // Hosts count for themselves: what they say must not wrap.
+        let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
+        add(&mut self.events, other.events);
+        self.hash = self.hash.rotate_left(1) ^ other.hash;
+        self.by_kind.resize(KINDS.len(), 0);
+        self.by_kind.iter_mut().zip(&other.by_kind).for_each(|(mine, theirs)| add(mine, *theirs));
+        add(&mut self.recovery, other.recovery);
+        add(&mut self.dropped, other.dropped);
+        add(&mut self.retransmissions, other.retransmissions);
+        self.network.add(&other.network);
+    }
+
+    fn messages(&self) -> Messages {
+        let sent = self.by_kind.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
+        let named = KINDS.iter().zip(&self.by_kind).filter(|(_, count)| **count > 0);
+        Messages {
+            total: sent.saturating_sub(self.recovery),
+            dropped: self.dropped,
+            recovery: self.recovery.saturating_add(self.retransmissions),
+            by_kind: named.map(|((name, _), count)| ((*name).to_owned(), *count)).collect(),
+        }
+    }
+
+    /// Which faults fired, for the report.
+    fn fault_notes(&self) -> impl Iterator<Item = String> + '_ {
+        let stats = &self.network;
+        let fired = Cause::ALL.iter().filter(|cause| stats.lost(**cause) > 0);
+        fired.map(|cause| {
+            let at = *cause as usize;
+            format!(
+                "{cause:?}: {} transmissions failed; {} datagrams never arrived, {} stream messages came back",
+                stats.lost(*cause),
+                stats.datagram.dropped[at],
+                stats.stream.unreachable[at]
+            )
+        })
+    }
+}
+
+/// A run that has ended, but for its books.
+#[derive(Debug)]
+pub struct FinishedRun<'a> {
+    /// The experiment's name.
+    pub experiment: &'a str,
+    /// What was run.
+    pub world: &'a World,
+    /// What was recorded.
+    pub recording: Recording,
+    /// Name of the runtime.
+    pub runtime: &'a str,
+    /// What the shards counted.
+    pub counters: &'a Counters,
+    /// What a run in real time measured of itself.
+    pub real: Option<RealTime>,
+    /// What was injected, if anything could be.
+    pub injected: Option<&'a InjectionRecord>,
+}
+
+/// What was injected into a run.
+#[derive(Clone, Default, Debug)]
+pub struct InjectionRecord {
+    /// As the results list it.
+    pub results: Vec<Injected>,
+    /// As the cores met it, in that order.
+    pub injections: Vec<Injection>,
+}
+
+/// What only a run in real time measures.
+#[derive(Clone, Debug)]
+pub struct RealTime {
+    /// How far the run departed from what was asked.
+    pub certificate: Certificate,
+    /// What real cores did, stretch by stretch.
+    pub cores: Vec<CoreRow>,
+    /// What a reader of the results should know.
+    pub notes: Vec<String>,
+}
+
+impl FinishedRun<'_> {
+    /// The result, from books that were closed at `now`. What the run cost is left at zero.
+    #[must_use]
+    pub fn measured(self, books: Books, now: Time) -> Measured {
+        let bursts = self.bursts(now);
+        let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
+        let mut notes: Vec<_> = self.counters.fault_notes().collect();
+        notes.extend(injections.iter().map(Injected::says));
+        let (fidelity, cores) = match self.real {
+            Some(RealTime { certificate, cores, notes: more }) => {
+                notes.extend(more);
+                (Some(certificate), cores)
+            }
+            None => (None, Vec::new()),
+        };
+        notes.extend(books.notes);
+        notes.extend(self.world.workload().warnings().iter().cloned());
+        let point = self.world.point();
+        let summary = Summary {
+            experiment: self.experiment.to_owned(),
+            policy: point.label.clone(),
+            cell: point.cell.clone(),
+            runtime: self.runtime.to_owned(),
+            seed: self.world.seed(),
+            jobs: books.jobs,
+            tasks: books.tasks,
+            copies: books.copies,
+            response_s: books.response,
+            wait_s: books.wait,
+            slowdown: books.slowdown,
+            makespan_s: books.makespan,
+            utilization: books.utilization,
+            messages: self.counters.messages(),
+            placements: books.placements,
+            staleness: books.staleness,
+            fidelity,
+            injections,
+            engine: Engine {
+                events: self.counters.events,
+                order_hash: format!("{:016x}", self.counters.hash),
+                ..Engine::default()
+            },
+        };
+        Measured {
+            summary,
+            jobs: books.rows,
+            copies: books.sample,
+            sampled_one_in: books.sampled_one_in,
+            timeline: books.timeline,
+            bursts,
+            staleness: books.looks,
+            cores,
+            notes,
+        }
+    }
+
+    /// Degraded stretches of the cores that the timeline draws, within its window.
+    fn bursts(&self, now: Time) -> Vec<(u32, f64, f64, f64)> {
+        let end = now.min(Time::ZERO + self.recording.timeline);
+        let mut cores = self.world.cores();
+        for injection in self.injected.iter().flat_map(|injected| &injected.injections) {
+            cores.inject(injection);
+        }
+        let drawn = 0..self.recording.timeline_cores.min(self.world.layout().workers());
+        let bursts = drawn.flat_map(|core| {
+            // One more than is kept, so that the cut shows.
+            let bursts = cores.bursts(core, Time::ZERO, end).take(MOST_BURSTS + 1);
+            bursts.map(move |burst| (core, burst)).collect::<Vec<_>>()
+        });
+        bursts.map(|(core, b)| (core, b.start.as_secs_f64(), b.end.as_secs_f64(), b.slowdown)).collect()
+    }
+}

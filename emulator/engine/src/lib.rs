@@ -1,0 +1,39 @@
+//! The pure engine of volary: everything that a run in virtual time, an oracle or a replay needs, and that runs in
+//! real time share. No wall clock, no I/O, no threads: files, clocks and progress come in as arguments.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`scenario`] | what is run: machines, workload, service, network, interference, policy |
+//! | [`workload`] | jobs and their work: generators and parsers of traces |
+//! | [`cores`] | interference, and the exact time a core needs for work |
+//! | [`queue`] | the event queue |
+//! | [`shard`] | the event loop: machines, queue, network, cores |
+//! | [`parcel`] | messages and observations that leave a shard |
+//! | [`world`] | a scenario under a seed: what shards are built from |
+//! | [`virtual_time`] | runs in virtual time |
+//! | [`metrics`] | observations folded into results |
+//! | [`results`] | the results schema |
+//! | [`finalize`] | closed books and counters become a result |
+
+#![deny(unsafe_code)]
+
+pub mod cores;
+pub mod finalize;
+pub mod metrics;
+pub mod parcel;
+mod prefetch;
+pub mod queue;
+pub mod results;
+pub mod scenario;
+pub mod shard;
+pub mod virtual_time;
+pub mod workload;
+pub mod world;
+
+use volary_actors::base::Law;
+
+/// Whether the values of an empirical law are still in a file: such a law can be neither drawn nor averaged.
+#[must_use]
+pub fn is_unread<T>(law: &Law<T>) -> bool {
+    matches!(law, Law::Empirical(empirical) if empirical.values.is_empty())
+}

@@ -1,0 +1,41 @@
+//! Many numbers as a mean, some quantiles and a maximum.
+
+use hdrhistogram::Histogram;
+
+use crate::results::Spread;
+
+/// Numbers as counts of millionths: quantiles keep three significant digits, mean and maximum all.
+#[derive(Debug)]
+pub(super) struct Gauge {
+    histogram: Histogram<u64>,
+    sum: f64,
+    weight: f64,
+    max: f64,
+}
+
+impl Gauge {
+    pub(super) fn new() -> Self {
+        let histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
+        Self { histogram, sum: 0.0, weight: 0.0, max: f64::NEG_INFINITY }
+    }
+
+    /// Adds a number with a weight; of negative ones the quantiles are those of zero.
+    pub(super) fn add(&mut self, value: f64, weight: u32) {
+        let _ = self.histogram.record_n((value.max(0.0) * 1e6) as u64, u64::from(weight)); // grows as needed
+        self.sum += value * f64::from(weight);
+        self.weight += f64::from(weight);
+        self.max = self.max.max(value);
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.sum / self.weight
+    }
+
+    pub(super) fn spread(&self) -> Spread {
+        if self.weight == 0.0 {
+            return Spread::UNMEASURED;
+        }
+        let at = |q| (self.histogram.value_at_quantile(q) as f64 * 1e-6).min(self.max);
+        Spread { mean: self.mean(), p50: at(0.5), p90: at(0.9), p99: at(0.99), max: self.max }
+    }
+}

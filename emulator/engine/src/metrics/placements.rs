@@ -1,0 +1,205 @@
+//! When tasks got their nodes, began and ended, job by job.
+//!
+//! Policies that say when a scheduler binds a task make such a note; the others make none, and cost nothing
+//! here.
+
+use volary_actors::base::{CopyId, Time};
+use volary_actors::catalog::Catalog;
+
+use super::gauge::Gauge;
+use crate::results::{Placements, Stage};
+use crate::workload::Workload;
+
+/// Folds notes about placements.
+#[derive(Debug)]
+pub struct Binder<'a> {
+    workload: &'a Workload,
+    /// From the first placement on.
+    books: Option<Box<Books>>,
+}
+
+#[derive(Debug)]
+struct Books {
+    count: u64,
+    /// The second of the last one, how many were in it, and the most there were in any: notes come in order.
+    second: u64,
+    within: u64,
+    peak: u64,
+    last: Time,
+    /// Jobs of which some task was bound and not all have ended, by id.
+    open: Vec<Option<Box<Job>>>,
+    stages: [Gauges; 3],
+}
+
+/// A job under way.
+#[derive(Debug)]
+struct Job {
+    /// When each of its tasks was last bound.
+    bound: Vec<Time>,
+    /// Of those that ended: since the job's arrival, when they were bound, began and ended.
+    stages: [Moments; 3],
+}
+
+impl Job {
+    fn new(tasks: usize) -> Self {
+        Self { bound: vec![Time::ZERO; tasks], stages: [Moments::default(); 3] }
+    }
+}
+
+/// Numbers as they come: how many, their mean, how far they lie from it.
+#[derive(Clone, Copy, Default, Debug)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    /// Sum of squared distances from the mean.
+    squares: f64,
+    max: f64,
+}
+
+impl Moments {
+    /// Welford's update: exact where the numbers are large and nearly equal.
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        let apart = value - self.mean;
+        self.mean += apart / self.count;
+        self.squares += apart * (value - self.mean);
+        self.max = self.max.max(value);
+    }
+}
+
+#[derive(Debug)]
+struct Gauges {
+    average: Gauge,
+    tail: Gauge,
+    deviation: Gauge,
+}
+
+impl Gauges {
+    fn new() -> Self {
+        Self { average: Gauge::new(), tail: Gauge::new(), deviation: Gauge::new() }
+    }
+
+    fn add(&mut self, job: Moments) {
+        self.average.add(job.mean, 1);
+        self.tail.add(job.max, 1);
+        self.deviation.add((job.squares / job.count).sqrt(), 1);
+    }
+
+    fn stage(&self) -> Stage {
+        Stage { average: self.average.spread(), tail: self.tail.spread(), deviation: self.deviation.spread() }
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub const fn new(workload: &'a Workload) -> Self {
+        Self { workload, books: None }
+    }
+
+    /// A scheduler bound a copy to a node.
+    pub fn bound(&mut self, now: Time, copy: CopyId) {
+        let (job, index) = (copy.task.job, copy.task.index as usize);
+        let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
+        let books = self.books.get_or_insert_with(|| Box::new(Books::new(jobs)));
+        books.count(now);
+        let job = books.open[job.index()].get_or_insert_with(|| Box::new(Job::new(tasks)));
+        job.bound[index] = now;
+    }
+
+    /// The first finished copy of a task ended; it had begun at `start`.
+    pub fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
+        let Some(books) = &mut self.books else { return };
+        let (id, index) = (copy.task.job, copy.task.index as usize);
+        let Some(job) = &mut books.open[id.index()] else { return };
+        let arrival = self.workload.job(id).arrival;
+        for (stage, at) in job.stages.iter_mut().zip([job.bound[index], start, now]) {
+            stage.add(at.since(arrival).as_secs_f64());
+        }
+        if job.stages[0].count as usize == job.bound.len() {
+            let stages = job.stages;
+            books.open[id.index()] = None;
+            books.stages.iter_mut().zip(stages).for_each(|(gauges, job)| gauges.add(job));
+        }
+    }
+
+    /// What was measured; nothing if nobody said when tasks were bound. `first` is the first arrival.
+    #[must_use]
+    pub fn close(self, first: Time) -> Option<Placements> {
+        let books = self.books?;
+        let [scheduled_s, started_s, ended_s] = books.stages.each_ref().map(Gauges::stage);
+        Some(Placements {
+            count: books.count,
+            peak_per_s: books.peak,
+            last_s: books.last.since(first).as_secs_f64(),
+            scheduled_s,
+            started_s,
+            ended_s,
+        })
+    }
+}
+
+impl Books {
+    fn new(jobs: u32) -> Self {
+        Self {
+            count: 0,
+            second: 0,
+            within: 0,
+            peak: 0,
+            last: Time::ZERO,
+            open: (0..jobs).map(|_| None).collect(),
+            stages: [(); 3].map(|()| Gauges::new()),
+        }
+    }
+
+    fn count(&mut self, now: Time) {
+        let second = now.0 / 1_000_000_000;
+        self.within = if second == self.second { self.within + 1 } else { 1 };
+        self.second = second;
+        self.peak = self.peak.max(self.within);
+        self.count += 1;
+        self.last = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use volary_actors::base::{JobId, Span};
+
+    use super::*;
+    use crate::workload::{NoTraces, Service, Synthetic, WorkloadSpec};
+
+    /// A job of two tasks that arrives at 1 s: bound at 1.5 and 1.7 s, the second anew at 3.5 s; they begin at
+    /// 2 and 4 s and end at 5 and 9 s.
+    #[test]
+    fn stages_are_folded_job_by_job() {
+        let jobs: Synthetic = toml::from_str("jobs = 2\ntasks = 2\ninterarrival = \"1s\"").unwrap();
+        let service: Service = toml::from_str("demand = \"1s\"").unwrap();
+        let spec = WorkloadSpec::Synthetic(jobs);
+        let workload = Workload::build(&spec, &service, 1, 1, &NoTraces).unwrap();
+        let arrival = workload.job(JobId(0)).arrival;
+        let at = |tenths: u64| arrival + Span::from_millis(100 * tenths);
+        let copy = |task| JobId(0).task(task).copy(0);
+        let mut binder = Binder::new(&workload);
+        binder.finished(copy(0), at(0), at(1));
+        for (time, task) in [(5, 0), (7, 1), (25, 1)] {
+            binder.bound(at(time), copy(task));
+        }
+        binder.finished(copy(0), at(10), at(40));
+        binder.finished(copy(1), at(30), at(80));
+        assert!(binder.books.as_ref().unwrap().open.iter().all(Option::is_none));
+        let found = binder.close(arrival).unwrap();
+        assert_eq!((found.count, found.peak_per_s, found.last_s), (3, 2, 2.5));
+        for (stage, average, tail, deviation) in [
+            (found.scheduled_s, 1.5, 2.5, 1.0),
+            (found.started_s, 2.0, 3.0, 1.0),
+            (found.ended_s, 6.0, 8.0, 2.0),
+        ] {
+            assert_eq!(
+                (stage.average.mean, stage.tail.max, stage.deviation.mean),
+                (average, tail, deviation)
+            );
+        }
+        assert_eq!(Binder::new(&workload).close(arrival), None);
+    }
+}

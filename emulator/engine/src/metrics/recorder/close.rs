@@ -1,0 +1,193 @@
+//! The end of a run: its books are closed, and every sum is checked.
+
+use hdrhistogram::Histogram;
+use volary_actors::base::{JobId, Time};
+use volary_actors::catalog::Catalog;
+
+use super::Recorder;
+use super::fold::Job;
+use crate::results::{
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Placements, Staleness,
+    StalenessRow, TaskCounts, percentile,
+};
+
+/// Closed books.
+#[derive(Debug)]
+pub struct Books {
+    /// Jobs.
+    pub jobs: JobCounts,
+    /// Tasks.
+    pub tasks: TaskCounts,
+    /// Copies.
+    pub copies: CopyCounts,
+    /// Response times, s.
+    pub response: Distribution,
+    /// Task waits, s.
+    pub wait: Brief,
+    /// Response over longest task.
+    pub slowdown: Brief,
+    /// First arrival to last completion, s.
+    pub makespan: f64,
+    /// Busy share of the cores.
+    pub utilization: f64,
+    /// How stale caches were, if there were some.
+    pub staleness: Option<Staleness>,
+    /// When tasks got their nodes, of policies that say so.
+    pub placements: Option<Placements>,
+    /// Looks at them.
+    pub looks: Vec<StalenessRow>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Every job that arrived.
+    pub rows: Vec<JobRow>,
+    /// Sampled executions.
+    pub sample: Vec<CopyRow>,
+    /// One job in how many is sampled.
+    pub sampled_one_in: u32,
+    /// Executions on the timeline's cores.
+    pub timeline: Vec<CopyRow>,
+}
+
+impl Books {
+    /// Median run time of the copies that ran to their end, s: of the sample, or else the mean of all copies.
+    #[must_use]
+    pub fn median_copy(&self) -> f64 {
+        let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
+        let mut lengths: Vec<f64> = ended.map(|row| row.end - row.start).collect();
+        lengths.sort_unstable_by(f64::total_cmp);
+        if lengths.is_empty() {
+            self.copies.busy_s / self.copies.started.max(1) as f64
+        } else {
+            percentile(&lengths, 0.5)
+        }
+    }
+}
+
+impl Recorder<'_> {
+    /// Closes the books of a run that was stopped at `at`, as `run.until` asks, which may be later than the
+    /// last event: makespan and utilization are about the time up to there.
+    #[must_use]
+    pub fn cut(mut self, at: Time) -> Books {
+        self.progress = at;
+        self.close(at)
+    }
+
+    /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
+    #[must_use]
+    pub fn close(mut self, now: Time) -> Books {
+        let busy = self.busy > 0;
+        for core in 0..self.running.len() as u32 {
+            if self.running[core as usize].is_some() {
+                self.ended(now, core, CopyEnd::Preempted);
+            }
+        }
+        for (_, suspended) in std::mem::take(&mut self.suspended) {
+            self.copies.preempted += 1;
+            self.copies.wasted_work_s += suspended.spent;
+        }
+        self.counts.unfinished = self.counts.submitted - self.counts.finished;
+        let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
+        assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
+        // A run that got stuck idled until it was given up; that is not part of it.
+        let end = match (self.all_finished(), busy) {
+            (true, _) => self.last_finish,
+            (false, true) => now,
+            (false, false) => self.progress,
+        };
+        let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
+        let rows = self.job_rows();
+        let (notes, utilization) = (self.notes(), self.utilization(makespan));
+        let (staleness, looks) = self.caches.close(end);
+        let placements = self.placements.close(self.first_arrival.unwrap_or(Time::ZERO));
+        Books {
+            jobs: self.counts,
+            tasks: self.tasks,
+            copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
+            response: Distribution::of(rows.iter().filter(|r| !r.response.is_nan()).map(|r| r.response)),
+            wait: brief_of_histogram(&self.waits),
+            slowdown: slowdown(&rows),
+            makespan,
+            utilization,
+            placements,
+            staleness,
+            looks,
+            notes,
+            rows,
+            sample: self.sample,
+            sampled_one_in: self.sampled_one_in,
+            timeline: self.timeline,
+        }
+    }
+
+    fn utilization(&self, makespan: f64) -> f64 {
+        if makespan > 0.0 { self.busy_s / (self.running.len() as f64 * makespan) } else { 0.0 }
+    }
+
+    fn job_rows(&self) -> Vec<JobRow> {
+        let row = |(id, job): (usize, &Job)| {
+            let id = JobId(id as u32);
+            let spec = self.workload.job(id);
+            let response = match job {
+                Job::Pending => return None,
+                Job::Open { .. } => f64::NAN,
+                Job::Finished(at) => at.since(spec.arrival).as_secs_f64(),
+            };
+            Some(JobRow {
+                job: id.0,
+                arrival: spec.arrival.as_secs_f64(),
+                response,
+                longest: self.workload.longest(id).as_secs_f64(),
+                tasks: spec.tasks,
+                class: spec.class,
+            })
+        };
+        self.jobs.iter().enumerate().filter_map(row).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.resubmitted > 0 {
+            notes.push(format!(
+                "{} submissions were repeated because a scheduler was down or cut off",
+                self.resubmitted
+            ));
+        }
+        let pending = self.jobs.len() as u64 - self.counts.submitted;
+        if pending > 0 {
+            notes.push(format!("{pending} jobs had not arrived when the run ended"));
+        }
+        for (kind, count) in &self.unexpected {
+            notes.push(format!("{count} `{kind}` messages met a machine that had no use for them"));
+        }
+        notes
+    }
+}
+
+fn brief_of_histogram(waits: &Histogram<u64>) -> Brief {
+    if waits.is_empty() {
+        return Brief::UNMEASURED;
+    }
+    let seconds = |us: u64| us as f64 * 1e-6;
+    Brief {
+        mean: waits.mean() * 1e-6,
+        p50: seconds(waits.value_at_quantile(0.5)),
+        p99: seconds(waits.value_at_quantile(0.99)),
+    }
+}
+
+fn slowdown(rows: &[JobRow]) -> Brief {
+    let mut ratios: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.response.is_nan() && row.longest > 0.0)
+        .map(|row| row.response / row.longest)
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    if ratios.is_empty() {
+        return Brief::UNMEASURED;
+    }
+    Brief {
+        mean: ratios.iter().sum::<f64>() / ratios.len() as f64,
+        p50: percentile(&ratios, 0.5),
+        p99: percentile(&ratios, 0.99),
+    }
+}

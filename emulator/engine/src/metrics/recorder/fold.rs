@@ -1,0 +1,347 @@
+//! Folds notes into the results of one run, and keeps its books.
+//!
+//! The books are checked as they are written: a job that finishes twice, or with a task that no copy
+//! finished, is a bug in a policy and stops the run with its seed.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
+use volary_actors::catalog::Catalog;
+use volary_actors::layout::Layout;
+use volary_actors::machine::Note;
+use volary_actors::message::KINDS;
+use volary_actors::roles::jobs::Bits;
+use volary_netem::Faults;
+
+use super::super::placements::Binder;
+use super::super::staleness::Tracker;
+use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
+use crate::shard::Observer;
+use crate::workload::Workload;
+
+/// How much is kept beyond the summary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recording {
+    /// Executions to sample over the whole run, about.
+    pub copies: u32,
+    /// Sample one job in this many instead; 0 samples none.
+    pub one_in: Option<u32>,
+    /// Cores drawn on the timeline.
+    pub timeline_cores: u32,
+    /// How much of the run, from its start, is drawn.
+    pub timeline: Span,
+    /// Executions kept for the timeline at most.
+    pub timeline_copies: u32,
+    /// How often caches are looked at; zero: never.
+    pub staleness: Span,
+}
+
+/// Emulated time without progress after which the jobs that are open count as unfinished: longer than any repair.
+const STALLED: Span = Span::from_secs(24 * 3600);
+
+/// A job's progress.
+#[derive(Debug)]
+pub(super) enum Job {
+    Pending,
+    Open { done: Bits, left: u32 },
+    Finished(Time),
+}
+
+/// What a core runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Running {
+    copy: CopyId,
+    since: Time,
+}
+
+/// A copy that was suspended: when it first started, and the core time spent on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suspended {
+    core: u32,
+    first: Time,
+    pub(super) spent: f64,
+}
+
+impl Default for Recording {
+    fn default() -> Self {
+        Self {
+            copies: 200_000,
+            one_in: None,
+            timeline_cores: 64,
+            timeline: Span::from_secs(10),
+            timeline_copies: 20_000,
+            staleness: Span::from_secs(1),
+        }
+    }
+}
+
+/// The books of one run.
+#[derive(Debug)]
+pub struct Recorder<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) workload: &'a Workload,
+    pub(super) recording: Recording,
+    pub(super) jobs: Vec<Job>,
+    pub(super) counts: JobCounts,
+    pub(super) tasks: TaskCounts,
+    pub(super) copies: CopyCounts,
+    pub(super) running: Vec<Option<Running>>,
+    pub(super) busy: u32,
+    pub(super) suspended: BTreeMap<CopyId, Suspended>,
+    pub(super) busy_s: f64,
+    /// Task waits in microseconds.
+    pub(super) waits: Histogram<u64>,
+    pub(super) first_arrival: Option<Time>,
+    pub(super) last_finish: Time,
+    pub(super) resubmitted: u64,
+    pub(super) unexpected: BTreeMap<&'static str, u64>,
+    pub(super) sampled_one_in: u32,
+    pub(super) sample: Vec<CopyRow>,
+    pub(super) timeline: Vec<CopyRow>,
+    /// What is folded of caches.
+    pub caches: Tracker<'a>,
+    /// What is folded of placements.
+    pub(super) placements: Binder<'a>,
+    pub(super) progress: Time,
+}
+
+impl<'a> Recorder<'a> {
+    /// Empty books.
+    #[must_use]
+    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, recording: Recording) -> Self {
+        let jobs = workload.jobs();
+        let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
+        // Policies run about two copies a task at most; the sample may run over a little.
+        let few = (2 * tasks).div_ceil(u64::from(recording.copies.max(1))).max(1) as u32;
+        let sampled_one_in = recording.one_in.unwrap_or(few);
+        let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
+        Self {
+            layout,
+            workload,
+            recording,
+            jobs: (0..jobs).map(|_| Job::Pending).collect(),
+            counts: JobCounts::default(),
+            tasks: TaskCounts::default(),
+            copies: CopyCounts::default(),
+            running: vec![None; layout.workers() as usize],
+            busy: 0,
+            suspended: BTreeMap::new(),
+            busy_s: 0.0,
+            waits,
+            first_arrival: None,
+            last_finish: Time::ZERO,
+            resubmitted: 0,
+            unexpected: BTreeMap::new(),
+            sampled_one_in,
+            sample: Vec::new(),
+            timeline: Vec::new(),
+            caches: Tracker::new(layout, workload, faults, recording.staleness),
+            placements: Binder::new(workload),
+            progress: Time::ZERO,
+        }
+    }
+
+    /// Books one observation of actor `who`.
+    pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        match note {
+            Note::Arrived { job } => self.arrived(now, job),
+            Note::Resubmitted { .. } => self.resubmitted += 1,
+            Note::Finished { job } => self.finished(now, job),
+            Note::Started { copy, resumed } => {
+                self.progress = now;
+                self.copies.started += u64::from(!resumed);
+                let slot = &mut self.running[self.layout.core_index(who) as usize];
+                assert!(slot.is_none(), "{copy} started on a busy core");
+                *slot = Some(Running { copy, since: now });
+                self.busy += 1;
+            }
+            Note::Completed { copy } => {
+                self.progress = now;
+                let core = self.layout.core_index(who);
+                self.caches.ended(now, core, copy);
+                self.completed(now, core, copy);
+            }
+            Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
+            Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
+            Note::Placed { copy, node, believed } => {
+                self.placements.bound(now, copy);
+                self.caches.placed(now, who, copy, node, believed);
+            }
+            Note::Bound { copy } => self.placements.bound(now, copy),
+            Note::Learnt { node, change } => self.caches.learnt(now, who, node, change),
+            Note::Believes { node, work, at } => self.caches.believes(now, who, node, work, at),
+            Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
+        }
+    }
+
+    fn arrived(&mut self, now: Time, job: JobId) {
+        self.progress = now;
+        let tasks = self.workload.job(job).tasks;
+        assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
+        self.jobs[job.index()] = Job::Open { done: Bits::new(tasks), left: tasks };
+        self.counts.submitted += 1;
+        self.tasks.submitted += u64::from(tasks);
+        self.first_arrival.get_or_insert(now);
+    }
+
+    fn finished(&mut self, now: Time, job: JobId) {
+        let was = std::mem::replace(&mut self.jobs[job.index()], Job::Finished(now));
+        let Job::Open { left, .. } = was else {
+            panic!("job {} finished twice, or before it arrived", job.0)
+        };
+        assert_eq!(left, 0, "job {} finished with {left} tasks that no copy finished", job.0);
+        self.counts.finished += 1;
+        self.last_finish = now;
+        self.progress = now;
+    }
+
+    fn completed(&mut self, now: Time, core: u32, copy: CopyId) {
+        let first = match &mut self.jobs[copy.task.job.index()] {
+            Job::Open { done, left } => {
+                let first = done.add(copy.task.index);
+                *left -= u32::from(first);
+                first
+            }
+            Job::Finished(_) => false,
+            Job::Pending => panic!("{copy} finished before its job arrived"),
+        };
+        self.ended(now, core, if first { CopyEnd::First } else { CopyEnd::Second });
+    }
+
+    /// Books the end of what a core ran.
+    pub(super) fn ended(&mut self, now: Time, core: u32, how: CopyEnd) {
+        let Some(Running { copy, since }) = self.running[core as usize].take() else {
+            panic!("core {core} ended what it was not running")
+        };
+        let stretch = now.since(since).as_secs_f64();
+        self.busy -= 1;
+        self.busy_s += stretch;
+        let earlier = self.suspended.remove(&copy);
+        let spent = stretch + earlier.map_or(0.0, |s| s.spent);
+        match how {
+            CopyEnd::First => {
+                self.copies.finished += 1;
+                self.tasks.finished += 1;
+                let start = earlier.map_or(since, |s| s.first);
+                self.placements.finished(copy, start, now);
+                let wait = start.since(self.workload.job(copy.task.job).arrival);
+                // Grows with what it is given; u64 microseconds hold any wait.
+                let _ = self.waits.record(wait.0 / 1000);
+            }
+            CopyEnd::Second => self.copies.finished += 1,
+            CopyEnd::Preempted => self.copies.preempted += 1,
+            CopyEnd::Lost => self.copies.lost += 1,
+            CopyEnd::Suspended => unreachable!("a suspended copy has not ended"),
+        }
+        if how != CopyEnd::First {
+            self.copies.wasted_work_s += spent;
+        }
+        self.keep(core, copy, since, now, how);
+    }
+
+    fn suspend(&mut self, now: Time, core: u32) {
+        let Some(Running { copy, since }) = self.running[core as usize].take() else {
+            panic!("core {core} suspended what it was not running")
+        };
+        let stretch = now.since(since).as_secs_f64();
+        self.busy -= 1;
+        self.busy_s += stretch;
+        let entry = self.suspended.entry(copy).or_insert(Suspended { core, first: since, spent: 0.0 });
+        entry.spent += stretch;
+        self.keep(core, copy, since, now, CopyEnd::Suspended);
+    }
+
+    fn keep(&mut self, core: u32, copy: CopyId, start: Time, end: Time, end_kind: CopyEnd) {
+        let sampled = self.sampled_one_in > 0 && copy.task.job.0.is_multiple_of(self.sampled_one_in);
+        let drawn = core < self.recording.timeline_cores
+            && start < Time::ZERO + self.recording.timeline
+            && self.timeline.len() < self.recording.timeline_copies as usize;
+        if !sampled && !drawn {
+            return;
+        }
+        let row = CopyRow {
+            job: copy.task.job.0,
+            task: copy.task.index,
+            attempt: copy.attempt,
+            core,
+            start: start.as_secs_f64(),
+            end: end.as_secs_f64(),
+            end_kind,
+        };
+        if sampled {
+            self.sample.push(row);
+        }
+        if drawn {
+            self.timeline.push(row);
+        }
+    }
+
+    /// Whether what a scheduler notes must come in order of time.
+    #[must_use]
+    pub const fn watches(&self, scheduler: u32) -> bool {
+        self.caches.watches(scheduler)
+    }
+
+    /// A core's node crashed: what it ran is lost.
+    pub fn crashed(&mut self, now: Time, core: u32) {
+        self.progress = now;
+        self.caches.crashed(now, core);
+        if self.running[core as usize].is_some() {
+            self.ended(now, core, CopyEnd::Lost);
+        }
+        let gone: Vec<_> =
+            self.suspended.iter().filter(|(_, s)| s.core == core).map(|(copy, _)| *copy).collect();
+        for suspended in gone.iter().filter_map(|copy| self.suspended.remove(copy)) {
+            self.copies.lost += 1;
+            self.copies.wasted_work_s += suspended.spent;
+        }
+    }
+
+    /// Whether every job has ended.
+    #[must_use]
+    pub const fn all_finished(&self) -> bool {
+        self.counts.finished == self.jobs.len() as u64
+    }
+
+    /// Jobs finished so far.
+    #[must_use]
+    pub const fn finished_jobs(&self) -> u64 {
+        self.counts.finished
+    }
+
+    /// Whether jobs are still to come, or copies run.
+    #[must_use]
+    pub const fn is_active(&self) -> bool {
+        self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
+    }
+
+    /// Whether the run is stuck at `now`: nothing is left to happen, every fault has healed at `heals_at`, and
+    /// the time for any repair has passed.
+    #[must_use]
+    pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
+        !self.is_active() && now > heals_at && now.since(self.progress) > STALLED
+    }
+
+    /// When something last arrived, started, ended or crashed.
+    #[must_use]
+    pub const fn last_progress(&self) -> Time {
+        self.progress
+    }
+}
+
+impl Observer for Recorder<'_> {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        Recorder::note(self, now, who, note);
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        Recorder::crashed(self, now, core);
+    }
+
+    #[inline]
+    fn watches(&self, scheduler: u32) -> bool {
+        Recorder::watches(self, scheduler)
+    }
+}

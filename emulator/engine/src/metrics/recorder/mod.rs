@@ -1,0 +1,10 @@
+//! The books of one run, folded from notes and closed at its end.
+
+mod close;
+mod fold;
+
+pub use close::Books;
+pub use fold::{Recorder, Recording};
+
+#[cfg(test)]
+mod tests;

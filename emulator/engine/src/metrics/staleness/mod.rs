@@ -1,0 +1,5 @@
+//! How stale the caches of schedulers are.
+
+mod tracker;
+
+pub use tracker::{Tracker, Watch};

@@ -1,0 +1,398 @@
+//! How stale the caches of schedulers are, measured against the truth.
+//!
+//! The truth about a node is the work of all tasks that were placed there and have not ended, by their
+//! estimates, from the moment of the decision. A watched scheduler's cache differs from it by exactly the news
+//! that has been made and that it has not taken in: the sum of what ended less the sum of what was placed.
+//! All of it is folded from notes; a policy without a cache makes none, and costs nothing here.
+//!
+//! Every decision of every scheduler is measured. Between decisions some schedulers and nodes are looked at,
+//! at equal distances in time; when a run turns out long, every second look is dropped and the distance
+//! doubled.
+//!
+//! A scheduler that crashed is not looked at until it has a cache again. Beyond that crashes blur it: whoever copies a
+//! cache counts as having all news made before, so ages and news under way are a little low for a while; what takes a
+//! placement back is not counted as under way; an extra copy of a finished task stays in the truth if its node
+//! crashes. Where clocks are compared (`wait = "clock"`), news still adds up by work.
+
+use std::collections::VecDeque;
+
+use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
+use volary_actors::catalog::Catalog;
+use volary_actors::layout::{Layout, Role};
+use volary_actors::roles::waits::Waits;
+use volary_netem::Faults;
+
+use super::super::gauge::Gauge;
+use crate::results::{Staleness, StalenessRow};
+use crate::workload::Workload;
+
+/// Schedulers looked at, about.
+const SCHEDULERS: u32 = 16;
+/// Nodes looked at, about.
+const NODES: u32 = 256;
+/// Looks kept at most.
+const LOOKS: usize = 1024;
+/// A task that is nowhere.
+const NOWHERE: u32 = u32::MAX;
+
+/// Which schedulers are looked at: evenly spread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Watch {
+    one_in: u32,
+}
+
+impl Watch {
+    /// A few of those of a layout, or all if they are few.
+    #[must_use]
+    pub const fn new(layout: &Layout) -> Self {
+        Self { one_in: layout.schedulers().div_ceil(SCHEDULERS) }
+    }
+
+    /// Whether it looks at a scheduler.
+    #[must_use]
+    pub const fn has(self, scheduler: u32) -> bool {
+        scheduler.is_multiple_of(self.one_in)
+    }
+}
+
+/// News that a scheduler has not taken in.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    made: Time,
+    change: i64,
+}
+
+/// A watched scheduler's cache.
+#[derive(Debug)]
+struct View {
+    scheduler: u32,
+    /// What it expects at every node, ns of work.
+    work: Vec<i64>,
+    /// News about each node, in the order it was made.
+    pending: Vec<VecDeque<Pending>>,
+    in_flight: u64,
+    /// Since when it is believed: if the scheduler has crashed since, it is gone.
+    since: Time,
+}
+
+/// What is kept while somebody places tasks by a cache.
+#[derive(Debug)]
+struct Books {
+    truth: Waits,
+    /// Where each task of a job is, while it is placed.
+    places: Vec<Vec<u32>>,
+    views: Vec<View>,
+    /// When it was first looked, when to look next, and how often in units of what was asked.
+    first: Time,
+    next: Time,
+    stride: u32,
+    rows: Vec<StalenessRow>,
+    ages: Gauge,
+    errors: Gauge,
+    bias: Gauge,
+    in_flight: Gauge,
+    decisions: Gauge,
+    regrets: Gauge,
+}
+
+/// Folds notes about caches.
+#[derive(Debug)]
+pub struct Tracker<'a> {
+    layout: &'a Layout,
+    workload: &'a Workload,
+    faults: &'a Faults,
+    every: Span,
+    /// From the first placement on.
+    books: Option<Box<Books>>,
+}
+
+fn seconds(ns: i64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+impl<'a> Tracker<'a> {
+    /// Nothing yet; once a cache is used, looks every so often. If that is zero it never does, and decisions are all
+    /// that is measured.
+    #[must_use]
+    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, every: Span) -> Self {
+        Self { layout, workload, faults, every, books: None }
+    }
+
+    /// Whether notes of this scheduler must come in order of time.
+    #[must_use]
+    pub const fn watches(&self, scheduler: u32) -> bool {
+        self.every.0 > 0 && Watch::new(self.layout).has(scheduler)
+    }
+
+    /// The books, brought up to `now`; `None` if no cache is in use.
+    #[inline]
+    fn at(&mut self, now: Time) -> Option<&mut Books> {
+        let books = self.books.as_deref_mut()?;
+        if books.next <= now {
+            let (layout, faults) = (self.layout, self.faults);
+            books.look(now, self.every, |view, at| {
+                let scheduler = layout.endpoint(layout.scheduler(view.scheduler));
+                faults.crash_between(scheduler, view.since, at).is_none()
+            });
+        }
+        Some(books)
+    }
+
+    fn open(&mut self, now: Time) {
+        if self.books.is_none() {
+            let every = self.every;
+            let next = if every == Span::ZERO { Time::MAX } else { now };
+            let mut books = Books::new(self.layout, self.workload.jobs(), next);
+            if every == Span::ZERO {
+                books.views.clear();
+            }
+            self.books = Some(Box::new(books));
+        }
+    }
+
+    fn scheduler(&self, who: ActorId) -> Option<u32> {
+        match self.layout.role(who) {
+            Role::Scheduler(index) => Some(index),
+            Role::Client(_) | Role::Node(_) | Role::Extra(_) | Role::Worker { .. } => None,
+        }
+    }
+
+    /// A scheduler placed a task.
+    pub fn placed(&mut self, now: Time, who: ActorId, copy: CopyId, node: u32, believed: i64) {
+        self.open(now);
+        let Some(by) = self.scheduler(who) else { return };
+        let (job, index) = (copy.task.job, copy.task.index as usize);
+        let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
+        if let Some(books) = self.at(now) {
+            books.decided(node, believed);
+            let place = books.place(job, index, tasks);
+            let before = std::mem::replace(place, node);
+            if before != NOWHERE {
+                books.truth.add(before, -estimate);
+            }
+            books.truth.add(node, estimate);
+            books.made(now, Some(by), node, estimate);
+        }
+    }
+
+    /// A copy ended on a core.
+    #[inline]
+    pub fn ended(&mut self, now: Time, core: u32, copy: CopyId) {
+        if self.books.is_none() {
+            return;
+        }
+        let (job, index) = (copy.task.job, copy.task.index as usize);
+        let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
+        let node = self.layout.node_of_core(core);
+        if let Some(books) = self.at(now) {
+            let place = books.place(job, index, tasks);
+            if *place == node {
+                *place = NOWHERE;
+                books.truth.add(node, -estimate);
+                // Of a copy that was given up, and placed again, nobody counts the end.
+                books.made(now, None, node, -estimate);
+            }
+        }
+    }
+
+    /// A core's node crashed: it is no choice until somebody places a task there again.
+    pub fn crashed(&mut self, now: Time, core: u32) {
+        let node = self.layout.node_of_core(core);
+        if let Some(books) = self.at(now) {
+            books.truth.reach(node, false);
+        }
+    }
+
+    /// A scheduler took news in.
+    pub fn learnt(&mut self, now: Time, who: ActorId, node: u32, change: i64) {
+        let by = self.scheduler(who);
+        if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
+            view.work[node as usize] = view.work[node as usize].saturating_add(change);
+            let pending = &mut view.pending[node as usize];
+            if let Some(at) = pending.iter().position(|news| news.change == change) {
+                pending.remove(at);
+                view.in_flight -= 1;
+            }
+        }
+    }
+
+    /// A scheduler replaced what it believed by something that contains all news made up to `made`.
+    pub fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
+        let by = self.scheduler(who);
+        if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
+            view.work[node as usize] = work;
+            view.since = now;
+            let pending = &mut view.pending[node as usize];
+            let before = pending.len();
+            pending.retain(|news| news.made > made);
+            view.in_flight -= (before - pending.len()) as u64;
+        }
+    }
+
+    /// What was measured, and the looks; nothing if no cache was used.
+    #[must_use]
+    pub fn close(mut self, now: Time) -> (Option<Staleness>, Vec<StalenessRow>) {
+        self.at(now);
+        let every = self.every.as_secs_f64();
+        let Some(books) = self.books else { return (None, Vec::new()) };
+        let staleness = Staleness {
+            age_s: books.ages.spread(),
+            error_s: books.errors.spread(),
+            bias_s: books.bias.mean(),
+            in_flight: books.in_flight.spread(),
+            decision_error_s: books.decisions.spread(),
+            regret_s: books.regrets.spread(),
+            every_s: every * f64::from(books.stride),
+            schedulers: books.views.len() as u32,
+            nodes: (0..self.layout.nodes()).step_by(step(self.layout)).len() as u32,
+        };
+        (Some(staleness), books.rows)
+    }
+
+    /// What is believed, what is true and the sum of the news between them, ns of work, of every watched
+    /// scheduler and node.
+    #[must_use]
+    pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
+        let Some(books) = &self.books else { return Vec::new() };
+        let nodes = 0..self.layout.nodes();
+        let pair = |view: &View, node: u32| {
+            let pending = view.pending[node as usize].iter().map(|news| news.change).sum();
+            (view.work[node as usize], books.truth.work(node), pending)
+        };
+        books.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
+    }
+}
+
+/// One node in so many is looked at.
+const fn step(layout: &Layout) -> usize {
+    layout.nodes().div_ceil(NODES) as usize
+}
+
+impl Books {
+    fn new(layout: &Layout, jobs: u32, next: Time) -> Self {
+        let (nodes, watch) = (layout.nodes(), Watch::new(layout));
+        let cores: Vec<u32> = (0..nodes).map(|node| layout.cores(node)).collect();
+        let alike = cores.iter().all(|&cores| cores == 1);
+        let view = |scheduler| View {
+            scheduler,
+            work: vec![0; nodes as usize],
+            pending: vec![VecDeque::new(); nodes as usize],
+            in_flight: 0,
+            since: Time::ZERO,
+        };
+        Self {
+            truth: Waits::new(nodes, if alike { Vec::new() } else { cores }),
+            places: vec![Vec::new(); jobs as usize],
+            views: (0..layout.schedulers()).filter(|&i| watch.has(i)).map(view).collect(),
+            first: next,
+            next,
+            stride: 1,
+            rows: Vec::new(),
+            ages: Gauge::new(),
+            errors: Gauge::new(),
+            bias: Gauge::new(),
+            in_flight: Gauge::new(),
+            decisions: Gauge::new(),
+            regrets: Gauge::new(),
+        }
+    }
+
+    fn place(&mut self, job: JobId, index: usize, tasks: u32) -> &mut u32 {
+        let places = &mut self.places[job.index()];
+        if places.is_empty() {
+            places.resize(tasks as usize, NOWHERE);
+        }
+        &mut places[index]
+    }
+
+    fn view(&mut self, scheduler: Option<u32>) -> Option<&mut View> {
+        let scheduler = scheduler?;
+        let at = self.views.binary_search_by_key(&scheduler, |view| view.scheduler).ok()?;
+        Some(&mut self.views[at])
+    }
+
+    /// Measures a decision before it takes effect.
+    fn decided(&mut self, node: u32, believed: i64) {
+        if !self.truth.reaches(node) {
+            self.truth.reach(node, true);
+        }
+        let wait = self.truth.wait(node);
+        let least = self.truth.least().unwrap_or(wait);
+        self.regrets.add(seconds(wait - least), 1);
+        self.decisions.add(seconds(believed - self.truth.work(node)).abs(), 1);
+    }
+
+    /// News is made for everybody but the scheduler that makes it, which knows.
+    fn made(&mut self, now: Time, by: Option<u32>, node: u32, change: i64) {
+        for view in &mut self.views {
+            if Some(view.scheduler) == by {
+                view.work[node as usize] += change;
+            } else {
+                view.pending[node as usize].push_back(Pending { made: now, change });
+                view.in_flight += 1;
+            }
+        }
+    }
+
+    /// Looks at the caches that are `there`, as often as is due before `now`.
+    fn look(&mut self, now: Time, every: Span, there: impl Fn(&View, Time) -> bool) {
+        while self.next <= now {
+            let at = self.next;
+            for view in self.views.iter().filter(|view| there(view, at)) {
+                let row = view.row(at, &self.truth, |age, error| {
+                    self.ages.add(age, self.stride);
+                    self.errors.add(error.abs(), self.stride);
+                    self.bias.add(error, self.stride);
+                });
+                self.in_flight.add(view.in_flight as f64, self.stride);
+                self.rows.push(row);
+            }
+            if self.rows.len() >= LOOKS * self.views.len() {
+                self.thin(every);
+            }
+            let apart = every.0.saturating_mul(u64::from(self.stride)).max(1);
+            let looks = at.since(self.first).0 / apart + 1;
+            self.next = self.first + Span(looks.saturating_mul(apart));
+        }
+    }
+
+    /// Drops every second look; from now on they are twice as far apart.
+    fn thin(&mut self, every: Span) {
+        let (first, apart) = (self.first.as_secs_f64(), every.as_secs_f64() * f64::from(self.stride));
+        self.rows.retain(|row| ((row.time - first) / apart).round() % 2.0 == 0.0);
+        self.stride = self.stride.saturating_mul(2);
+    }
+}
+
+impl View {
+    /// A look at this cache; `each` hears of every age and error, s.
+    fn row(&self, at: Time, truth: &Waits, mut each: impl FnMut(f64, f64)) -> StalenessRow {
+        let nodes = self.work.len();
+        let mut row = StalenessRow {
+            time: at.as_secs_f64(),
+            scheduler: self.scheduler,
+            in_flight: self.in_flight,
+            ..StalenessRow::default()
+        };
+        let mut count = 0.0;
+        for node in (0..nodes).step_by(nodes.div_ceil(NODES as usize)) {
+            let age = self.pending[node].front().map_or(0.0, |news| at.since(news.made).as_secs_f64());
+            let error = seconds(self.work[node].saturating_sub(truth.work(node as u32)));
+            each(age, error);
+            count += 1.0;
+            row.age += age;
+            row.error += error.abs();
+            row.bias += error;
+            row.age_max = row.age_max.max(age);
+            row.error_max = row.error_max.max(error.abs());
+        }
+        for mean in [&mut row.age, &mut row.error, &mut row.bias] {
+            *mean /= count;
+        }
+        row
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,29 @@
+//! The results schema: what a run measures, as JSON lines and as rows.
+
+mod certificate;
+mod claims;
+mod cores;
+mod findings;
+mod injections;
+mod placements;
+mod schema;
+mod staleness;
+mod vitals;
+mod work;
+
+pub use certificate::{
+    Certificate, ClassFidelity, Compared, DelaySummary, Delays, Departure, Late, Lateness, NetworkFidelity,
+    Reason, Share, Standing,
+};
+pub use claims::{ClaimResult, ClaimsLine, Verdict};
+pub use cores::CoreRow;
+pub use findings::Findings;
+pub use injections::{Applied, Injected};
+pub use placements::{Placements, Stage};
+pub use schema::{
+    Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, JobCounts, JobRow, Line, MOST_BURSTS,
+    Measured, Messages, SCHEMA, Summary, TaskCounts, cell_id, cell_name, percentile, plain, same,
+};
+pub use staleness::{Spread, Staleness, StalenessRow};
+pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
+pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

@@ -1,0 +1,368 @@
+//! The one results schema: what a run measures, as JSON lines and as rows.
+//!
+//! A [`Summary`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
+//! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
+//! statistics; task waits come from a histogram of three significant digits.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Certificate, ClaimsLine, CoreRow, Injected, Placements, Staleness, StalenessRow};
+
+/// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
+pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
+}
+
+/// Version of this schema; raised whenever a key changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// Sweep values of a cell: dotted key to value, in the order of the keys.
+pub type Cell = BTreeMap<String, serde_json::Value>;
+
+/// Swept values in words, as `load = 0.8, order = 2`; empty if nothing is swept.
+#[must_use]
+pub fn cell_name(cell: &Cell) -> String {
+    let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether two swept values are the same: `0` and `0.0` are.
+#[must_use]
+pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
+    a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
+}
+
+/// A value without the quotes of a string.
+#[must_use]
+pub fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
+///
+/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
+#[must_use]
+pub fn cell_id(depends_on: &serde_json::Value) -> String {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    for byte in depends_on.to_string().bytes() {
+        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
+}
+
+/// One cell, one policy, one seed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Experiment file without folder `experiments` and suffix, such as `latin-square/fig6`.
+    pub experiment: String,
+    /// Label of the policy.
+    pub policy: String,
+    /// Values of the swept keys.
+    pub cell: Cell,
+    /// `virtual`, `local` or `hosts`.
+    pub runtime: String,
+    /// Seed of this replication.
+    pub seed: u64,
+    /// Books of jobs.
+    pub jobs: JobCounts,
+    /// Books of tasks.
+    pub tasks: TaskCounts,
+    /// Books of copies.
+    pub copies: CopyCounts,
+    /// Response times of finished jobs.
+    pub response_s: Distribution,
+    /// Wait of tasks: from the job's arrival to the start of the copy that finished first.
+    pub wait_s: Brief,
+    /// Response time over the work of the job's longest task (attempt 0 on a healthy core).
+    pub slowdown: Brief,
+    /// From the first arrival to the last completion; in a run that did not finish, to the last thing that
+    /// happened.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub makespan_s: f64,
+    /// Busy core-seconds over cores × makespan.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub utilization: f64,
+    /// Messages sent.
+    pub messages: Messages,
+    /// When tasks got their nodes, for policies that say so: `murmuration` and `kubernetes`.
+    #[serde(default)]
+    pub placements: Option<Placements>,
+    /// How stale the caches of schedulers were, for policies that keep some.
+    pub staleness: Option<Staleness>,
+    /// Asked against achieved, for real-time runs.
+    pub fidelity: Option<Certificate>,
+    /// What was injected into the run while it went on; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub injections: Vec<Injected>,
+    /// What the run cost.
+    pub engine: Engine,
+}
+
+impl Summary {
+    /// Whether it is of a real-time run that did not do what was asked.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
+    }
+}
+
+/// submitted = finished + failed + unfinished.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct JobCounts {
+    /// Jobs that arrived.
+    pub submitted: u64,
+    /// Jobs whose client learnt of their end.
+    pub finished: u64,
+    /// Jobs given up by their client.
+    pub failed: u64,
+    /// Jobs still open when the run ended.
+    pub unfinished: u64,
+}
+
+/// Tasks of submitted jobs, and those with a finished copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TaskCounts {
+    /// Tasks of jobs that arrived.
+    pub submitted: u64,
+    /// Tasks with at least one finished copy.
+    pub finished: u64,
+}
+
+/// started = finished + preempted + lost.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CopyCounts {
+    /// Copies that began to run.
+    pub started: u64,
+    /// Copies that ran to their end.
+    pub finished: u64,
+    /// Copies stopped because nobody needed them any more, or when the run ended.
+    pub preempted: u64,
+    /// Copies that died with their node.
+    pub lost: u64,
+    /// Core time spent on copies that were preempted, lost, or finished second.
+    pub wasted_work_s: f64,
+    /// Core time spent on all copies: what the waste is a share of. 0 if not recorded.
+    #[serde(default)]
+    pub busy_s: f64,
+}
+
+/// Mean, spread and exact percentiles.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Mean.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub mean: f64,
+    /// Standard deviation of the population.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub std: f64,
+    /// Median.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p50: f64,
+    /// 90th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p90: f64,
+    /// 95th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p95: f64,
+    /// 99th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p99: f64,
+    /// 99.9th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p999: f64,
+    /// Maximum.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub max: f64,
+}
+
+impl Distribution {
+    /// Nothing was measured: NaN here, `null` in JSON. Zero would be the best of all response times.
+    pub const UNMEASURED: Self = Self {
+        mean: f64::NAN,
+        std: f64::NAN,
+        p50: f64::NAN,
+        p90: f64::NAN,
+        p95: f64::NAN,
+        p99: f64::NAN,
+        p999: f64::NAN,
+        max: f64::NAN,
+    };
+
+    /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
+    #[must_use]
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let Some(&max) = sorted.last() else { return Self::UNMEASURED };
+        let n = sorted.len() as f64;
+        let mean = sorted.iter().sum::<f64>() / n;
+        let std = (sorted.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let at = |q| percentile(&sorted, q);
+        Self { mean, std, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max }
+    }
+}
+
+/// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there
+/// are none.
+#[must_use]
+pub fn percentile(sorted: &[f64], q: f64) -> f64 {
+    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
+    let at = q * last as f64;
+    let low = at.floor() as usize;
+    let high = (low + 1).min(last);
+    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+}
+
+/// Mean and two percentiles.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Brief {
+    /// Mean.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub mean: f64,
+    /// Median.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p50: f64,
+    /// 99th percentile.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub p99: f64,
+}
+
+impl Brief {
+    /// Nothing was measured.
+    pub const UNMEASURED: Self = Self { mean: f64::NAN, p50: f64::NAN, p99: f64::NAN };
+}
+
+/// Messages that crossed the emulated network.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Messages {
+    /// The policy's own messages sent, recovery not included.
+    pub total: u64,
+    /// Messages lost, and stream messages returned as undeliverable. A message of several datagrams, such as a batch of
+    /// Murmuration's, counts here if its first is lost.
+    pub dropped: u64,
+    /// Messages that repair losses, and transmissions repeated by streams.
+    pub recovery: u64,
+    /// Messages by kind, recovery included.
+    pub by_kind: BTreeMap<String, u64>,
+}
+
+/// What the run cost.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Engine {
+    /// Events handled.
+    pub events: u64,
+    /// Hash of the order of events, 16 hex digits; equal seeds give equal hashes in `virtual`.
+    pub order_hash: String,
+    /// CPU time of the run's thread.
+    pub cpu_s: f64,
+    /// Wall time of the run.
+    pub wall_s: f64,
+    /// Peak resident memory of the process so far.
+    pub peak_rss_bytes: u64,
+}
+
+/// A line of `--json` and of `summary.jsonl`: what `volary schema results` describes.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(title = "volary results, a line")]
+#[expect(clippy::large_enum_variant, reason = "it is only ever described")]
+pub enum Line {
+    /// One cell, one policy, one seed.
+    Summary(Summary),
+    /// The claims, at the end.
+    Claims(ClaimsLine),
+}
+
+/// One finished or unfinished job, a row of `jobs.parquet`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct JobRow {
+    /// Its id.
+    pub job: u32,
+    /// Arrival, s.
+    pub arrival: f64,
+    /// Response time, s; NaN if unfinished.
+    pub response: f64,
+    /// Work of its longest task, s.
+    pub longest: f64,
+    /// Number of tasks.
+    pub tasks: u32,
+    /// Class, 0 short, 1 long.
+    pub class: u8,
+}
+
+/// One execution on a core, a row of `tasks.parquet` and a slice of the timeline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CopyRow {
+    /// Job.
+    pub job: u32,
+    /// Task in the job.
+    pub task: u32,
+    /// Attempt.
+    pub attempt: u32,
+    /// Core among all cores of the run.
+    pub core: u32,
+    /// When it started, s.
+    pub start: f64,
+    /// When it ended, s.
+    pub end: f64,
+    /// How it ended.
+    pub end_kind: CopyEnd,
+}
+
+/// How an execution ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CopyEnd {
+    /// First finished copy of its task.
+    First,
+    /// Finished after another copy of its task.
+    Second,
+    /// Stopped, progress lost.
+    Preempted,
+    /// Stopped, to be resumed.
+    Suspended,
+    /// Died with its node, or cut off by the end of the run.
+    Lost,
+}
+
+/// Degraded intervals of a cell that are kept at most.
+pub const MOST_BURSTS: usize = 10_000;
+
+/// Everything measured of one cell, policy and seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The summary line.
+    pub summary: Summary,
+    /// Every job, in order of id.
+    pub jobs: Vec<JobRow>,
+    /// Executions of a sample of jobs, in order of end.
+    pub copies: Vec<CopyRow>,
+    /// One job in how many is sampled into `copies`.
+    pub sampled_one_in: u32,
+    /// Executions on the first few cores from the run's start, for timelines: complete within the window.
+    pub timeline: Vec<CopyRow>,
+    /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
+    pub bursts: Vec<(u32, f64, f64, f64)>,
+    /// Looks at the caches of schedulers, by time and then by scheduler.
+    pub staleness: Vec<StalenessRow>,
+    /// What real cores did, by core and time; empty if copies burnt none.
+    pub cores: Vec<CoreRow>,
+    /// Messages by (from role, to role) or other free notes a report may show.
+    pub notes: Vec<String>,
+}

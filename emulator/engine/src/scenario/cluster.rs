@@ -1,0 +1,305 @@
+//! The emulated machines: how many, how fast, where they stand.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use volary_actors::base::{Address, Endpoint, Law, Purpose};
+use volary_actors::layout::Layout;
+use volary_netem::topology::{SPEEDS, Topology};
+use volary_netem::{Groups, Links, Place, Size, TopologyFile};
+
+use super::error::KeyError;
+use super::room::{self, Needs, Room};
+use crate::cores::CoreTable;
+use crate::workload::Service;
+
+/// Nodes that share a rack where no topology says otherwise. Racks then matter only to faults aimed at
+/// `"rack:N"` and to interference of scope `rack`; links are alike everywhere.
+pub const RACK: u32 = 40;
+/// Ids are 32 bits wide and a run has at most this many actors.
+const MOST_ACTORS: u64 = 1 << 26;
+
+/// `[cluster]`: equal nodes, a few kinds of them, or a topology file that says what exists.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSection {
+    /// How many nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<u32>,
+    /// Cores of each node, which is how many tasks it runs at once; 1 if absent, or as many as `cpu` and
+    /// `memory` allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// How many schedulers, each with its client; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedulers: Option<u32>,
+    /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<PathBuf>,
+    /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<Law<f64>>,
+    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// Memory of each node that tasks can reserve. Needs `service.memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+    /// Kinds of nodes where they differ; they replace `nodes`, `cores`, `cpu` and `memory`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kind: Vec<NodeKind>,
+}
+
+/// `[[cluster.kind]]`: nodes that are alike.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeKind {
+    /// How many nodes.
+    pub nodes: u32,
+    /// As `cluster.cores`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<u32>,
+    /// As `cluster.cpu`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<f64>,
+    /// As `cluster.memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Size>,
+}
+
+impl ClusterSection {
+    /// Refuses a cluster without schedulers, and keys beside `topology` that the topology states itself.
+    ///
+    /// # Errors
+    /// The key and the remedy.
+    pub fn check(&self) -> Result<(), KeyError> {
+        if self.schedulers == Some(0) {
+            let key = ["cluster", "schedulers"];
+            return Err(KeyError::new(&key, "a cluster needs a scheduler", "write schedulers = 1 or more"));
+        }
+        let given = [
+            ("nodes", self.nodes.is_some()),
+            ("cores", self.cores.is_some()),
+            ("speed", self.speed.is_some()),
+            ("cpu", self.cpu.is_some()),
+            ("memory", self.memory.is_some()),
+            ("kind", !self.kind.is_empty()),
+        ];
+        match given.into_iter().find(|(_, given)| *given && self.topology.is_some()) {
+            Some((key, _)) => Err(KeyError::new(
+                &["cluster", key],
+                format!("the topology says `{key}` already"),
+                "leave it out here, or leave out `topology`",
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why a cluster cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A key of `[cluster]`, or of `[service]` where it concerns the nodes.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The topology file.
+    #[error(transparent)]
+    Topology(volary_netem::Error),
+}
+
+/// The emulated machines.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cluster {
+    /// Cores of each node, in runs of equal nodes: (how many nodes, cores of each).
+    pub nodes: Vec<(u32, u32)>,
+    /// How many schedulers, each with a client.
+    pub schedulers: u32,
+    /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count
+    /// as that. A topology has its own.
+    pub speed: Law<f64>,
+    /// What joins the machines; absent: all links are alike and nodes stand in racks of [`RACK`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyFile>,
+    /// What each node has and each task reserves; absent: a task reserves a core.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub room: Option<Room>,
+}
+
+/// Machines under one seed: what a run is built from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Machines {
+    /// Who is who.
+    pub layout: Layout,
+    /// Node, rack and speed of every core.
+    pub cores: CoreTable,
+    /// What joins endpoints.
+    pub links: Links,
+    /// Whom faults can aim at.
+    pub groups: Groups,
+}
+
+impl Cluster {
+    /// Resolves `[cluster]`, whose topology file was read if it names one.
+    ///
+    /// # Errors
+    /// When a key does not fit, or the topology cannot be built under `seed`.
+    pub fn new(
+        section: &ClusterSection,
+        topology: Option<TopologyFile>,
+        service: &Service,
+        seed: u64,
+    ) -> Result<Self, ClusterError> {
+        section.check()?;
+        let (nodes, room) = match &topology {
+            Some(file) => {
+                let topology = file.resolve(seed).map_err(ClusterError::Topology)?;
+                Needs::of(service).unmet()?;
+                (runs(topology.cores()), None)
+            }
+            None => {
+                let named = room::nodes(section, service)?;
+                (named.runs, named.room)
+            }
+        };
+        let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
+        check_speed(&speed)?;
+        let schedulers = section.schedulers.unwrap_or(1);
+        let cluster = Self { nodes, schedulers, speed, topology, room };
+        let actors = cluster.actors();
+        if actors > MOST_ACTORS {
+            let help = format!("lower nodes or cores: nodes + their cores must stay below {MOST_ACTORS}");
+            let message = format!("{actors} actors are more than a run can hold");
+            return Err(KeyError::new(&["cluster"], message, help).into());
+        }
+        Ok(cluster)
+    }
+
+    /// How many nodes.
+    #[must_use]
+    pub fn node_count(&self) -> u32 {
+        self.nodes.iter().map(|(nodes, _)| nodes).sum()
+    }
+
+    /// How many cores.
+    #[must_use]
+    pub fn core_count(&self) -> u64 {
+        self.nodes.iter().map(|&(nodes, cores)| u64::from(nodes) * u64::from(cores)).sum()
+    }
+
+    /// Mean work per second of all cores, in reference cores.
+    #[must_use]
+    pub fn capacity(&self, seed: u64) -> f64 {
+        match self.resolved(seed) {
+            Some(topology) => topology.describe().capacity,
+            None => self.core_count() as f64 * self.speed.mean(),
+        }
+    }
+
+    /// Whether these machines exist under a seed: a topology may draw speeds that cannot be.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self, seed: u64) -> Result<(), String> {
+        let resolved = self.topology.as_ref().map(|file| file.resolve(seed));
+        resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
+    }
+
+    fn actors(&self) -> u64 {
+        let nodes: u64 = self.nodes.iter().map(|&(nodes, _)| u64::from(nodes)).sum();
+        2 * u64::from(self.schedulers) + nodes + self.core_count()
+    }
+
+    /// The topology under a seed. It resolved under another when the experiment was planned; only speeds,
+    /// which may be drawn as zero, can still be refused, and then the nodes count as reference ones.
+    fn resolved(&self, seed: u64) -> Option<Topology> {
+        self.topology.as_ref()?.resolve(seed).ok()
+    }
+
+    /// The actors of a run on these machines, with `extras` actors that the policy adds.
+    #[must_use]
+    pub fn layout(&self, extras: u32) -> Layout {
+        let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
+        let layout = Layout::new(self.schedulers, extras, cores);
+        match &self.room {
+            Some(room) => room.tell(layout),
+            None => layout,
+        }
+    }
+
+    /// Everything about the machines of a run under `seed`, with `extras` actors that the policy adds.
+    #[must_use]
+    pub fn machines(&self, extras: u32, seed: u64) -> Machines {
+        let layout = self.layout(extras);
+        let mut groups = Groups::new(layout.endpoints());
+        groups.number("client", Endpoint(0), self.schedulers);
+        groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
+        let first_node = Endpoint(layout.node(0).0);
+        groups.number("node", first_node, layout.nodes());
+        if extras > 0 {
+            groups.number("extra", Endpoint(layout.extra(0).0), extras);
+        }
+        let cores = CoreTable::of(&layout);
+        let Some(topology) = self.resolved(seed) else {
+            let racks: Vec<u32> = (0..layout.nodes()).map(|node| node / RACK).collect();
+            for rack in 0..layout.nodes().div_ceil(RACK) {
+                let nodes = rack * RACK..layout.nodes().min((rack + 1) * RACK);
+                groups.add("rack", "", nodes.map(|node| Endpoint(first_node.0 + node)));
+            }
+            let cores =
+                cores.with_racks(racks).with_speeds(self.core_speeds(&layout, &self.drawn(&layout, seed)));
+            return Machines { layout, cores, links: Links::uniform(), groups };
+        };
+        let places = places(&topology, &layout);
+        topology.name(&mut groups, &places, first_node);
+        let racks = topology.nodes().iter().map(|place| place.rack).collect();
+        let cores = cores.with_racks(racks).with_speeds(self.core_speeds(&layout, topology.speeds()));
+        Machines { links: topology.links(places), layout, cores, groups }
+    }
+
+    /// Speed of each node, drawn from the law of the cluster.
+    fn drawn(&self, layout: &Layout, seed: u64) -> Vec<f64> {
+        let address = Address::new(seed, Purpose::Cluster);
+        (0..layout.nodes())
+            .map(|node| {
+                self.speed
+                    .sample(&mut address.at(u64::from(node)).draw())
+                    .clamp(*SPEEDS.start(), *SPEEDS.end())
+            })
+            .collect()
+    }
+
+    fn core_speeds(&self, layout: &Layout, nodes: &[f64]) -> Vec<f64> {
+        let of = |node: u32| std::iter::repeat_n(nodes[node as usize], layout.cores(node) as usize);
+        (0..layout.nodes()).flat_map(of).collect()
+    }
+}
+
+/// Where every endpoint stands: a client with its scheduler, extras after them.
+fn places(topology: &Topology, layout: &Layout) -> Vec<Place> {
+    let total = layout.schedulers() + layout.extras();
+    let seat = |index| topology.seat(index, total);
+    let schedulers = (0..layout.schedulers()).map(seat);
+    let extras = (layout.schedulers()..total).map(seat);
+    schedulers.clone().chain(schedulers).chain(topology.nodes().iter().copied()).chain(extras).collect()
+}
+
+/// Samples beyond what a core can have are cut; a law that states such a speed outright is a mistake.
+fn check_speed(speed: &Law<f64>) -> Result<(), KeyError> {
+    let (low, high) = speed.bounds();
+    let mean = Some(speed.mean());
+    let Some(odd) = [low, high, mean].into_iter().flatten().find(|speed| !SPEEDS.contains(speed)) else {
+        return Ok(());
+    };
+    let (least, most) = (SPEEDS.start(), SPEEDS.end());
+    Err(KeyError::new(
+        &["cluster", "speed"],
+        format!("`cluster.speed`: no core has speed {odd}"),
+        format!("write a factor on the reference core between {least} and {most}"),
+    ))
+}
+
+/// Equal neighbours counted together.
+fn runs(cores: &[u32]) -> Vec<(u32, u32)> {
+    cores.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0])).collect()
+}

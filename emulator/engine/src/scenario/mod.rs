@@ -1,0 +1,13 @@
+//! What is run, without the file it was written in: machines, workload, service, network, interference, policy.
+
+mod cluster;
+mod error;
+mod point;
+mod policy;
+mod room;
+
+pub use cluster::{Cluster, ClusterError, ClusterSection, Machines, NodeKind, RACK};
+pub use error::KeyError;
+pub use point::{Point, Resolved};
+pub use policy::PolicyEntry;
+pub use room::{Needs, Room};

@@ -1,0 +1,57 @@
+//! One point of a parameter study: a policy, and the world it meets.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use volary_actors::policies::PolicySpec;
+use volary_netem::Network;
+
+use super::Cluster;
+use crate::cores::Profile;
+use crate::results::Cell;
+use crate::workload::{Service, WorkloadSpec};
+
+/// One cell of the sweep under one policy.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Point {
+    /// Values of the swept keys.
+    pub cell: Cell,
+    /// The policy and its parameters.
+    pub policy: PolicySpec,
+    /// Its label in results and claims.
+    pub label: String,
+    /// Everything else it depends on; shared by the policies of a cell.
+    #[serde(serialize_with = "shared")]
+    pub resolved: Arc<Resolved>,
+    /// Hash of what the result depends on, 16 hex digits, under the experiment's seed.
+    pub id: String,
+}
+
+fn shared<S: Serializer>(resolved: &Arc<Resolved>, serializer: S) -> Result<S::Ok, S::Error> {
+    resolved.as_ref().serialize(serializer)
+}
+
+/// What the policies of a cell share: the world they meet.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Resolved {
+    /// The machines.
+    pub cluster: Cluster,
+    /// Which jobs arrive.
+    pub workload: WorkloadSpec,
+    /// Where the trace was found; absent when there is none or a generator stands in.
+    pub trace: Option<PathBuf>,
+    /// How much work they need.
+    pub service: Service,
+    /// What happens to messages.
+    pub network: Network,
+    /// What slows cores down.
+    #[serde(serialize_with = "as_table")]
+    pub interference: Option<Profile>,
+    /// Hash of all this, with the content of the trace instead of its path.
+    pub digest: String,
+}
+
+fn as_table<S: Serializer>(profile: &Option<Profile>, serializer: S) -> Result<S::Ok, S::Error> {
+    profile.as_ref().map(|profile| &profile.table).serialize(serializer)
+}

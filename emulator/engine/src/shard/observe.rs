@@ -1,0 +1,99 @@
+//! Who is told what a shard does.
+
+use volary_actors::base::{ActorId, Span, Time};
+use volary_actors::machine::{Effect, Input, Note};
+
+/// Something that was to happen at a certain time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Due {
+    /// A message that crossed the emulated network.
+    Delivery {
+        /// The delay it was to have, to the microsecond.
+        asked: Span,
+    },
+    /// A timer.
+    Timer,
+    /// The end of a copy.
+    Work,
+}
+
+/// Sees what a shard does. Books need only the first two; the rest costs nothing where nobody looks.
+pub trait Observer {
+    /// An actor noted something.
+    fn note(&mut self, now: Time, who: ActorId, note: Note);
+    /// The node of a core crashed.
+    fn crashed(&mut self, now: Time, core: u32);
+    /// Whether what a scheduler does must be seen in order of time, be it ever so silent.
+    #[inline]
+    fn watches(&self, _scheduler: u32) -> bool {
+        false
+    }
+    /// Something happens `late` after it was due.
+    #[inline]
+    fn due(&mut self, _what: Due, _late: Span) {}
+    /// A message came from another shard, `late` after it was due if that is past.
+    #[inline]
+    fn received(&mut self, _late: Span) {}
+    /// An actor reacted to an input.
+    #[inline]
+    fn stepped(&mut self, _now: Time, _who: ActorId, _input: &Input, _effects: &[Effect]) {}
+    /// An endpoint came back, empty, for the `epoch`-th time, and a node's workers with it.
+    #[inline]
+    fn restarted(&mut self, _now: Time, _who: ActorId, _epoch: u32) {}
+    /// The run ended.
+    #[inline]
+    fn ended(&mut self, _now: Time) {}
+}
+
+/// Observes nothing.
+impl Observer for () {
+    #[inline]
+    fn note(&mut self, _now: Time, _who: ActorId, _note: Note) {}
+    fn crashed(&mut self, _now: Time, _core: u32) {}
+}
+
+/// Both are told, the first one first.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.0.note(now, who, note);
+        self.1.note(now, who, note);
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.0.crashed(now, core);
+        self.1.crashed(now, core);
+    }
+
+    #[inline]
+    fn watches(&self, scheduler: u32) -> bool {
+        self.0.watches(scheduler) || self.1.watches(scheduler)
+    }
+
+    #[inline]
+    fn due(&mut self, what: Due, late: Span) {
+        self.0.due(what, late);
+        self.1.due(what, late);
+    }
+
+    #[inline]
+    fn received(&mut self, late: Span) {
+        self.0.received(late);
+        self.1.received(late);
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        self.0.stepped(now, who, input, effects);
+        self.1.stepped(now, who, input, effects);
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        self.0.restarted(now, who, epoch);
+        self.1.restarted(now, who, epoch);
+    }
+    fn ended(&mut self, now: Time) {
+        self.0.ended(now);
+        self.1.ended(now);
+    }
+}

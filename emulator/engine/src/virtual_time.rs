@@ -1,0 +1,119 @@
+//! Runs in virtual time: the clock jumps from event to event.
+
+use volary_actors::base::{Span, Time};
+
+use crate::finalize::{Counters, FinishedRun};
+use crate::metrics::{Recorder, Recording};
+use crate::results::Measured;
+use crate::shard::{Observer, Parts, Placement, Shard};
+use crate::world::{EngineError, World};
+
+/// Events between two reports of progress.
+const SLICE: u64 = 1 << 14;
+
+/// How a run is bounded and recorded.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RunConfig {
+    /// Emulated time at which the run ends, finished or not.
+    pub until: Option<Span>,
+    /// How much is kept beyond the summary.
+    pub recording: Recording,
+}
+
+/// Callbacks of a run to its caller.
+pub trait Progress {
+    /// More jobs have finished.
+    fn finished(&self, jobs: u64);
+    /// Whether the run should stop.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Reports to no one, never stops.
+impl Progress for () {
+    fn finished(&self, _jobs: u64) {}
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Runs a world from the first arrival to the last completion. CPU time, wall time and memory are left at zero: the
+/// caller measures them.
+///
+/// # Errors
+/// [`EngineError::Interrupted`] when `progress` stops the run; [`EngineError::Refused`] for what only shows under
+/// this seed.
+///
+/// # Panics
+/// On a bug in a policy: a job that finishes twice, books that do not close.
+pub fn measure(
+    name: &str,
+    world: &World,
+    config: &RunConfig,
+    progress: &dyn Progress,
+) -> Result<Measured, EngineError> {
+    measure_with(name, world, config, (), progress)
+}
+
+/// As [`measure`], with another observer beside the recorder.
+///
+/// # Errors
+/// As [`measure`].
+///
+/// # Panics
+/// As [`measure`].
+pub fn measure_with(
+    name: &str,
+    world: &World,
+    config: &RunConfig,
+    observer: impl Observer,
+    progress: &dyn Progress,
+) -> Result<Measured, EngineError> {
+    let parts = Parts { shared: true, ..world.parts(Placement::ALONE)? };
+    let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
+    let cut = drive(&mut shard, config.until, progress)?;
+    let (now, counters) = (cut.unwrap_or_else(|| shard.now()), Counters::of(&shard));
+    let (recorder, mut observer) = shard.observer;
+    observer.ended(now);
+    let books = if cut.is_some() { recorder.cut(now) } else { recorder.close(now) };
+    let run = FinishedRun {
+        experiment: name,
+        world,
+        recording: config.recording,
+        runtime: "virtual",
+        counters: &counters,
+        real: None,
+        injected: None,
+    };
+    Ok(run.measured(books, now))
+}
+
+/// Steps until every job has ended, nothing more can happen, or `until` has passed; the time is returned in the last
+/// case.
+fn drive<O: Observer>(
+    shard: &mut Shard<'_, (Recorder<'_>, O)>,
+    until: Option<Span>,
+    progress: &dyn Progress,
+) -> Result<Option<Time>, EngineError> {
+    let end = until.map(|span| Time::ZERO + span);
+    let mut reported = 0;
+    shard.start();
+    loop {
+        for _ in 0..SLICE {
+            // Looking at the next event costs a little: only where a run has an end.
+            let cut = end.is_some_and(|end| shard.next().is_none_or(|due| due > end));
+            if shard.observer.0.all_finished() || cut || !shard.advance() {
+                progress.finished(shard.observer.0.finished_jobs() - reported);
+                return Ok(end.filter(|_| cut));
+            }
+        }
+        let finished = shard.observer.0.finished_jobs();
+        progress.finished(finished - reported);
+        reported = finished;
+        if progress.is_stopped() {
+            return Err(EngineError::Interrupted);
+        }
+        if shard.observer.0.is_stalled(shard.now(), shard.fabric().faults().heals_at()) {
+            return Ok(None);
+        }
+    }
+}

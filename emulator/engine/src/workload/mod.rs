@@ -1,0 +1,27 @@
+//! Jobs and their work: generators, parsers of traces.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `config` | `[workload.…]` and `[service]` of an experiment file |
+//! | `plan`, `jobs` | from those sections and a seed to the jobs of a run, [`Workload`] |
+//! | `work` | the four models of work under a law of demand |
+//! | `generate` | generators with the laws of published traces |
+//! | `trace`, `read` | what is kept of a trace, one parser per format |
+
+mod config;
+mod error;
+mod generate;
+mod homes;
+mod jobs;
+mod plan;
+mod read;
+mod trace;
+mod work;
+
+pub use config::{Estimate, Like, Model, Service, Share, Synthetic, TraceSpec, WorkloadSpec};
+pub use error::WorkloadError;
+pub use jobs::Workload;
+pub use trace::{Format, NoTraces, Trace, TraceJob, TraceSource};
+
+#[cfg(test)]
+mod tests;

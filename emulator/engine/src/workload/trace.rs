@@ -1,0 +1,164 @@
+//! A trace in memory: jobs in order of arrival, durations in one flat vector.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use volary_actors::base::{JobId, Span, TaskId, Time};
+
+use super::error::WorkloadError;
+
+/// File format of a trace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// One job a line: arrival, number of tasks, mean duration, then each duration, in seconds. The format of
+    /// the Sparrow, Hawk, Eagle, Kairos, Pigeon and Murmuration simulators.
+    Tr,
+    /// Standard Workload Format of the Parallel Workloads Archive: rigid parallel jobs, 18 columns.
+    Swf,
+    /// One job a line with a header that names `arrival_s`, `ntasks` and `mean_s`.
+    Csv,
+}
+
+/// Finds and parses traces.
+pub trait TraceSource {
+    /// The first `jobs` jobs of `file`, all if `None`.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Missing`] if there is no such file; others when it cannot be read or is malformed.
+    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError>;
+}
+
+/// A source that has no trace.
+#[derive(Clone, Copy, Debug)]
+pub struct NoTraces;
+
+impl TraceSource for NoTraces {
+    fn open(&self, file: &Path, _: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+        Err(WorkloadError::Missing { file: file.to_owned(), looked: Vec::new() })
+    }
+}
+
+/// A job of a trace.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TraceJob {
+    /// When it was submitted, by the trace's own clock.
+    pub arrival: Time,
+    /// Mean duration as the trace states it: what estimate-based policies are given.
+    pub mean: Span,
+    /// How many tasks it has, at least one.
+    pub tasks: u32,
+    /// Who submitted it, if the trace says so.
+    pub user: Option<NonZeroU32>,
+    /// Where its durations start, or [`RIGID`] if every task takes the mean.
+    first: u32,
+}
+
+/// Most tasks a job may have. Real ones have up to 52,000; a number beyond is a mistake in a law or a file that
+/// would otherwise show as a run that never ends.
+pub(super) const MOST_TASKS: u32 = 1 << 24;
+
+/// Marks a job without durations of its own.
+const RIGID: u32 = u32::MAX;
+
+/// A parsed trace. Arrivals and means are kept to the nanosecond; durations as 32-bit floats, that is to
+/// 6 parts in 10⁸ (0.06 µs at 1 s, 4 ms at one day), in 4 bytes a task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trace {
+    file: PathBuf,
+    format: Format,
+    jobs: Vec<TraceJob>,
+    durations: Vec<f32>,
+    notes: Vec<String>,
+}
+
+impl Trace {
+    /// An empty trace that a reader of `file` fills.
+    #[must_use]
+    pub fn new(file: &Path, format: Format) -> Self {
+        Self { file: file.to_owned(), format, jobs: Vec::new(), durations: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Appends a job whose tasks have durations of their own, in seconds.
+    ///
+    /// # Errors
+    /// When the trace would have more tasks than can be addressed.
+    pub fn push(&mut self, arrival: Time, mean: Span, durations: &[f32]) -> Result<(), String> {
+        let first = u32::try_from(self.durations.len())
+            .ok()
+            .filter(|&first| u64::from(first) + (durations.len() as u64) < u64::from(RIGID))
+            .ok_or("more than 4,294,967,294 tasks are too many for one trace; split the file")?;
+        self.durations.extend_from_slice(durations);
+        self.jobs.push(TraceJob { arrival, mean, tasks: durations.len() as u32, user: None, first });
+        Ok(())
+    }
+
+    /// Appends a job of `tasks` tasks that all take `duration`.
+    pub fn push_rigid(&mut self, arrival: Time, duration: Span, tasks: u32, user: Option<NonZeroU32>) {
+        self.jobs.push(TraceJob { arrival, mean: duration, tasks, user, first: RIGID });
+    }
+
+    /// Says something about the file that its user should know.
+    pub fn note(&mut self, text: String) {
+        self.notes.push(text);
+    }
+
+    /// The trace with its jobs in order of arrival, equal ones in the file's order.
+    #[must_use]
+    pub fn finish(mut self) -> Self {
+        let late = self.jobs.windows(2).filter(|pair| pair[1].arrival < pair[0].arrival).count();
+        if late > 0 {
+            self.jobs.sort_by_key(|job| job.arrival);
+            self.note(format!("{late} lines are out of order; jobs were sorted by arrival"));
+        }
+        self
+    }
+
+    /// The file it was read from.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The format it was read from.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Its jobs in order of arrival.
+    #[must_use]
+    pub fn jobs(&self) -> &[TraceJob] {
+        &self.jobs
+    }
+
+    /// Rows skipped, order mended: what a user should know about the file.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Durations of a job's tasks in seconds; `None` if every task takes the mean.
+    #[must_use]
+    pub fn durations(&self, job: JobId) -> Option<&[f32]> {
+        let job = &self.jobs[job.index()];
+        (job.first != RIGID).then(|| &self.durations[job.first as usize..][..job.tasks as usize])
+    }
+
+    /// Duration of one task.
+    #[must_use]
+    pub fn duration(&self, task: TaskId) -> Span {
+        let job = &self.jobs[task.job.index()];
+        if job.first == RIGID {
+            return job.mean;
+        }
+        assert!(task.index < job.tasks, "a job has no task beyond its last");
+        Span::from_secs_f64(f64::from(self.durations[job.first as usize + task.index as usize]))
+    }
+
+    /// Number of tasks of all jobs.
+    #[must_use]
+    pub fn tasks(&self) -> u64 {
+        self.jobs.iter().map(|job| u64::from(job.tasks)).sum()
+    }
+}

@@ -1,0 +1,158 @@
+//! One point of an experiment under one seed: everything that shards are built from.
+
+use std::sync::Arc;
+
+use volary_actors::base::Endpoint;
+use volary_actors::layout::Layout;
+use volary_netem::{Fabric, Faults};
+
+use crate::cores::{Cores, Pause, Pauses, Profile};
+use crate::metrics::{Recorder, Recording};
+use crate::scenario::{Machines, Point};
+use crate::shard::{Parts, Placement};
+use crate::workload::{TraceSource, Workload};
+
+/// Why a scenario has no result.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EngineError {
+    /// It was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// It cannot be run with this seed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// The world that all shards of a run share.
+#[derive(Debug)]
+pub struct World {
+    point: Point,
+    seed: u64,
+    machines: Machines,
+    workload: Workload,
+    faults: Faults,
+}
+
+impl World {
+    /// Builds the jobs of a point and resolves it under a seed.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] for what only shows under this seed, and for traces that cannot be read.
+    pub fn build(point: &Point, seed: u64, traces: &dyn TraceSource) -> Result<Self, EngineError> {
+        let resolved = &point.resolved;
+        let schedulers = resolved.cluster.schedulers;
+        let workload = Workload::build(&resolved.workload, &resolved.service, seed, schedulers, traces)
+            .map_err(|error| EngineError::Refused(error.to_string()))?;
+        Self::new(point, seed, workload)
+    }
+
+    /// Resolves a point under a seed.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] for what only shows under this seed, and for faults that aim at nobody.
+    pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, EngineError> {
+        point.resolved.cluster.check(seed).map_err(EngineError::Refused)?;
+        let machines = point.resolved.cluster.machines(0, seed);
+        let faults = &point.resolved.network.fault;
+        let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
+            .map_err(|error| EngineError::Refused(error.to_string()))?;
+        Ok(Self { machines, point: point.clone(), seed, workload, faults })
+    }
+
+    /// The same world with other interference, and with cores that need `factor` times as long for everything.
+    #[must_use]
+    pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
+        self.machines.cores = self.machines.cores.slower(factor);
+        Arc::make_mut(&mut self.point.resolved).interference = Some(profile);
+        self
+    }
+
+    /// What a shard that owns a part of the actors is built from.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] for a network that this cluster cannot have.
+    pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, EngineError> {
+        let resolved = &self.point.resolved;
+        let layout = &self.machines.layout;
+        let pauses =
+            (0..layout.endpoints()).any(|endpoint| !self.faults.pauses(Endpoint(endpoint)).is_empty());
+        let cores = self.cores();
+        let fabric = Fabric::new(
+            &resolved.network,
+            self.machines.links.clone(),
+            layout.endpoints(),
+            2 * layout.schedulers(),
+            self.faults.clone(),
+            self.seed,
+        )
+        .map_err(|error| EngineError::Refused(error.to_string()))?;
+        Ok(Parts {
+            layout,
+            workload: &self.workload,
+            policy: &self.point.policy,
+            seed: self.seed,
+            lossy: fabric.loses_datagrams(),
+            pauses,
+            peer_timeout: resolved.network.peer_timeout,
+            fabric,
+            cores,
+            shared: false,
+            placement,
+        })
+    }
+
+    /// The fault schedule.
+    #[must_use]
+    pub const fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// The cores, idle.
+    #[must_use]
+    pub fn cores(&self) -> Cores {
+        let layout = self.layout();
+        let pauses = (0..layout.nodes()).flat_map(|node| {
+            let windows = self.faults.pauses(Endpoint(layout.node(node).0));
+            windows.iter().map(move |&(from, until)| Pause { node, from, until })
+        });
+        let interference = self.point.resolved.interference.as_ref();
+        Cores::new(interference, self.machines.cores.clone(), Pauses::new(pauses), self.seed)
+            .with_preemption(self.point.resolved.service.preemption)
+    }
+
+    /// Empty books for this world.
+    #[must_use]
+    pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
+        Recorder::new(self.layout(), &self.workload, &self.faults, recording)
+    }
+
+    /// Who is who.
+    #[must_use]
+    pub const fn layout(&self) -> &Layout {
+        &self.machines.layout
+    }
+
+    /// The machines.
+    #[must_use]
+    pub const fn machines(&self) -> &Machines {
+        &self.machines
+    }
+
+    /// The jobs.
+    #[must_use]
+    pub const fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The point it is made of.
+    #[must_use]
+    pub const fn point(&self) -> &Point {
+        &self.point
+    }
+
+    /// The seed.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+}
