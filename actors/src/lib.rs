@@ -27,4 +27,4 @@ pub mod policies;
 pub mod roles;
 
 #[cfg(test)]
-mod scripts;
+mod harness;

@@ -7,11 +7,11 @@ use crate::catalog::Catalog;
 use crate::layout::Layout;
 use crate::message::Message;
 
-/// An actor: a state machine that reacts to one input at a time and never learns how long anything takes; it
-/// asks, and is told.
+/// An actor: a state machine that reacts to one input at a time. It never measures anything; it asks for work,
+/// timers and progress, and the answers are inputs.
 pub trait Machine: Send {
-    /// Reacts to `input`. Everything it wants done goes into `fx`; it returns nothing, because what the world
-    /// can do wrong is an input and what a bug does wrong is an assertion.
+    /// Reacts to `input` and pushes its effects into `fx`. It cannot fail: faults of the world are inputs, faults of
+    /// the program are assertions.
     fn step(&mut self, input: Input, fx: &mut Effects<'_>);
 }
 
@@ -25,49 +25,48 @@ pub enum Input {
     },
     /// A message arrived.
     Deliver {
-        /// Who sent it.
+        /// The sender.
         from: ActorId,
-        /// What it says.
+        /// The message.
         msg: Message,
     },
-    /// A timer this machine armed went off. Timers are not cancelled: late ones are recognised by what they
-    /// carry.
+    /// A timer of this machine went off. Timers are not cancelled: outdated ones are recognised by their data.
     Fire(Timer),
     /// The core finished the copy. Only workers see this.
     Done {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
     /// The copy was halted as asked. Only workers see this.
     Halted {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
         /// Work still missing, in reference-core time.
         left: Span,
     },
-    /// How far the running copy is, as asked. Only workers see this.
-    Gauged {
-        /// Which copy.
+    /// The progress of the running copy, as asked. Only workers see this.
+    Progress {
+        /// The copy.
         copy: CopyId,
-        /// How much of its work is done.
+        /// The share of its work that is done.
         score: Score,
     },
-    /// A stream message of ours could not be delivered: a partition or crash outlasted the peer timeout.
+    /// A stream message of this actor could not be delivered: a partition or crash outlasted the peer timeout.
     Undelivered {
-        /// To whom it was sent.
+        /// The receiver.
         to: ActorId,
-        /// What it said.
+        /// The message.
         msg: Message,
     },
-    /// The failure detector reports that an actor crashed and lost its state. Coordinators (clients,
-    /// schedulers, extras) hear of every coordinator and node; nodes hear of coordinators.
+    /// The failure detector reports that an actor crashed and lost its state. Coordinators (clients, schedulers,
+    /// extras) are notified of every coordinator and node, nodes of coordinators.
     Down {
-        /// Who crashed.
+        /// The actor that crashed.
         actor: ActorId,
     },
-    /// The failure detector reports that a crashed actor is back, empty.
+    /// The failure detector reports that a crashed actor is back, with empty state.
     Up {
-        /// Who is back.
+        /// The actor that is back.
         actor: ActorId,
     },
 }
@@ -77,65 +76,66 @@ pub enum Input {
 pub enum Timer {
     /// The client's next job arrives.
     Arrival(JobId),
-    /// Look again at a job: `attempt` counts how often.
+    /// A job is due for another look.
     Recheck {
-        /// The job to look at.
+        /// The job.
         job: JobId,
-        /// How often it was looked at before.
+        /// The number of earlier looks.
         attempt: u32,
     },
-    /// A periodic tick of the machine's own, numbered.
+    /// A tick of the machine's own; it chooses the number.
     Tick(u32),
 }
 
-/// What a machine asks for.
+/// A request of a machine to its runtime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Effect {
     /// Send a message over the emulated network, or at once to an actor of the same node.
     Send {
-        /// To whom.
+        /// The receiver.
         to: ActorId,
-        /// What.
+        /// The message.
         msg: Message,
-        /// Whether it repairs a loss; counted apart from the policy's own messages.
+        /// Whether it repairs a loss; such messages are counted separately.
         recovery: bool,
     },
-    /// Send a message to every other scheduler: as good as a [`Send`](Self::Send) to each, in the order of
-    /// their numbers. Its receivers take it in silently, with no effect but notes and no draw, so that whoever
-    /// carries it out may keep it until its receiver is stepped for another reason.
-    Tell {
-        /// What.
+    /// Send a message to every other scheduler, as if by a [`Send`](Self::Send) to each in the order of their
+    /// numbers. Its delivery is *passive*: the receiver's step may change its state and push notes, but no other
+    /// effect, and may draw nothing at random. The runtime may therefore postpone the step until the receiver has
+    /// another input. [`Effects::passive`] enforces it.
+    Broadcast {
+        /// The message.
         msg: Message,
     },
-    /// Wake me after a span.
+    /// Arm a timer.
     Arm {
-        /// What to remind me of.
+        /// The data it comes back with.
         timer: Timer,
-        /// How long to wait.
+        /// The span until it goes off.
         after: Span,
     },
     /// Run a copy on this worker's core.
     Run {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
-        /// Work left from an earlier stretch; `None` starts it from the beginning.
+        /// Work left from an earlier run; `None` starts the copy from the beginning.
         left: Option<Span>,
     },
     /// Stop the running copy; answered by `Halted`.
     Halt {
-        /// Which copy.
+        /// The copy.
         copy: CopyId,
     },
-    /// Say how far the running copy is; answered by `Gauged`.
-    Gauge {
-        /// Which copy.
+    /// Query the progress of the running copy; answered by [`Input::Progress`].
+    QueryProgress {
+        /// The copy.
         copy: CopyId,
     },
-    /// Something a recorder may want; never read back.
+    /// An observation for recorders; never read back.
     Note(Note),
 }
 
-/// What recorders fold. The results schema is made of these.
+/// An observation. Results are folded from these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Note {
     /// A job arrived at its client.
@@ -143,12 +143,12 @@ pub enum Note {
         /// The job.
         job: JobId,
     },
-    /// A client submitted a job again, because its scheduler died or could not be reached.
+    /// A client submitted a job again, because its scheduler crashed or could not be reached.
     Resubmitted {
         /// The job.
         job: JobId,
     },
-    /// A client learnt that a job is finished.
+    /// A client was notified that a job is finished.
     Finished {
         /// The job.
         job: JobId,
@@ -165,7 +165,7 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
-    /// A worker stopped a copy and its progress is lost.
+    /// A worker stopped a copy; its progress is lost.
     Preempted {
         /// The copy.
         copy: CopyId,
@@ -175,44 +175,44 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
-    /// A scheduler with a cache of expected waits bound a task to a node, for the first time or anew.
+    /// A scheduler with a cache of expected waits bound a task to a node, for the first time or again.
     Placed {
         /// The copy.
         copy: CopyId,
         /// The node's number.
         node: u32,
-        /// What the scheduler expected before it there, ns of work.
+        /// The work the scheduler expected ahead of it there, ns.
         believed: i64,
     },
-    /// A scheduler that keeps no such cache bound a task to a node, for the first time or anew.
+    /// A scheduler without such a cache bound a task to a node, for the first time or again.
     Bound {
         /// The copy.
         copy: CopyId,
     },
-    /// A watched scheduler took news of a node into its cache.
+    /// A watched scheduler applied an update of a node to its cache.
     Learnt {
         /// The node's number.
         node: u32,
-        /// What it added, ns of work.
+        /// The change, ns of work.
         change: i64,
     },
-    /// A watched scheduler replaced what it believed of a node.
+    /// A watched scheduler replaced its entry of a node.
     Believes {
         /// The node's number.
         node: u32,
-        /// What it expects there now, ns of work.
+        /// The new value, ns of work.
         work: i64,
-        /// News made up to then is contained in it.
+        /// Updates made up to then are contained in it.
         at: Time,
     },
-    /// A machine was sent something its protocol has no place for.
+    /// A machine received a message that its protocol has no place for.
     Unexpected {
         /// The kind of message, an index into [`Message::KINDS`](crate::message::KINDS).
         kind: u8,
     },
 }
 
-/// The effects of one step: a reused buffer, and what the machine may look at.
+/// The effects of one step: a reused buffer, and everything a machine may look at.
 pub struct Effects<'a> {
     now: Time,
     me: ActorId,
@@ -220,10 +220,11 @@ pub struct Effects<'a> {
     out: &'a mut Vec<Effect>,
     catalog: &'a dyn Catalog,
     layout: &'a Layout,
+    passive: bool,
 }
 
 impl<'a> Effects<'a> {
-    /// For runtimes: one step of `me` at `now`, its effects going to `out`.
+    /// For runtimes: the context of one step of `me` at `now`, with effects appended to `out`.
     pub fn new(
         now: Time,
         me: ActorId,
@@ -232,7 +233,20 @@ impl<'a> Effects<'a> {
         catalog: &'a dyn Catalog,
         layout: &'a Layout,
     ) -> Self {
-        Self { now, me, rng, out, catalog, layout }
+        Self { now, me, rng, out, catalog, layout, passive: false }
+    }
+
+    /// For runtimes: marks the step as the delivery of a [broadcast](Effect::Broadcast). In debug builds any effect
+    /// but a note then panics, and so does a random draw.
+    #[must_use]
+    pub const fn passive(mut self) -> Self {
+        self.passive = true;
+        self
+    }
+
+    fn push(&mut self, effect: Effect) {
+        debug_assert!(!self.passive, "{} answers a broadcast: {effect:?}", self.me);
+        self.out.push(effect);
     }
 
     /// The time of this step.
@@ -249,16 +263,17 @@ impl<'a> Effects<'a> {
 
     /// This actor's own random stream.
     pub const fn rng(&mut self) -> &mut Rng {
+        debug_assert!(!self.passive, "a broadcast is received without random draws");
         self.rng
     }
 
-    /// What the jobs submitted so far say about themselves.
+    /// The descriptions of the jobs submitted so far.
     #[must_use]
     pub fn catalog(&self) -> &'a dyn Catalog {
         self.catalog
     }
 
-    /// Who is who.
+    /// The roles of all actors.
     #[must_use]
     pub const fn layout(&self) -> &'a Layout {
         self.layout
@@ -269,39 +284,39 @@ impl<'a> Effects<'a> {
         self.send_as(false, to, msg);
     }
 
-    /// Sends a message that repairs a loss; it is counted apart.
+    /// Sends a message that repairs a loss; it is counted separately.
     pub fn recover(&mut self, to: ActorId, msg: impl Into<Message>) {
         self.send_as(true, to, msg);
     }
 
-    /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` says so.
+    /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` is set.
     pub fn send_as(&mut self, recovery: bool, to: ActorId, msg: impl Into<Message>) {
-        self.out.push(Effect::Send { to, msg: msg.into(), recovery });
+        self.push(Effect::Send { to, msg: msg.into(), recovery });
     }
 
-    /// Sends `msg` to every other scheduler; see [`Effect::Tell`] for what that asks of them.
-    pub fn tell(&mut self, msg: impl Into<Message>) {
-        self.out.push(Effect::Tell { msg: msg.into() });
+    /// Sends `msg` to every other scheduler; [`Effect::Broadcast`] states what their steps may do.
+    pub fn broadcast(&mut self, msg: impl Into<Message>) {
+        self.push(Effect::Broadcast { msg: msg.into() });
     }
 
-    /// Asks for a wake-up after `after`.
+    /// Arms a timer that goes off after `after`.
     pub fn arm(&mut self, timer: Timer, after: Span) {
-        self.out.push(Effect::Arm { timer, after });
+        self.push(Effect::Arm { timer, after });
     }
 
     /// Runs `copy` on this worker's core, from the beginning or with `left` work missing.
     pub fn run(&mut self, copy: CopyId, left: Option<Span>) {
-        self.out.push(Effect::Run { copy, left });
+        self.push(Effect::Run { copy, left });
     }
 
     /// Stops `copy` on this worker's core.
     pub fn halt(&mut self, copy: CopyId) {
-        self.out.push(Effect::Halt { copy });
+        self.push(Effect::Halt { copy });
     }
 
-    /// Asks how far `copy` on this worker's core is.
-    pub fn gauge(&mut self, copy: CopyId) {
-        self.out.push(Effect::Gauge { copy });
+    /// Queries the progress of `copy` on this worker's core.
+    pub fn query_progress(&mut self, copy: CopyId) {
+        self.push(Effect::QueryProgress { copy });
     }
 
     /// Records an observation.

@@ -288,7 +288,7 @@ mod tests {
     use proptest::prelude::*;
     use serde::{Deserialize, Serialize};
     use volary_actors::base::{ActorId, JobId, Time};
-    use volary_actors::message::{Job, Launch, Message, Probe, Row, Tasks};
+    use volary_actors::message::{Job, Launch, Message, Probe, Row, TaskRange};
 
     use super::*;
 
@@ -312,7 +312,7 @@ mod tests {
             let row = Row { job: JobId(a), base: b, len, turn, width: len ^ turn, attempt: c };
             match kind {
                 0 => Job::Submit { job: JobId(a), round: b }.into(),
-                1 => Launch::Drop(Tasks { job: JobId(a), base: b, len: c, below: d }).into(),
+                1 => Launch::Drop(TaskRange { job: JobId(a), base: b, len: c, below: d }).into(),
                 2 => Probe::Grant { row, group: d }.into(),
                 _ => Probe::Length { task: JobId(a).task(b), length: c.cast_signed() }.into(),
             }

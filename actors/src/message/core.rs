@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, CopyId, Score, Span};
+use super::protocol::protocol;
+use crate::base::{CopyId, Score, Span};
 
 /// Orders to a core and its answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,31 +56,14 @@ pub enum Core {
     },
 }
 
-impl Conversation for Core {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("core.run", Class::Stream),
-        ("core.resume", Class::Stream),
-        ("core.stop", Class::Stream),
-        ("core.suspend", Class::Stream),
-        ("core.ended", Class::Stream),
-        ("core.suspended", Class::Stream),
-        ("core.ask", Class::Stream),
-        ("core.score", Class::Stream),
-    ];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Run { .. } => 0,
-            Self::Resume { .. } => 1,
-            Self::Stop { .. } => 2,
-            Self::Suspend { .. } => 3,
-            Self::Ended { .. } => 4,
-            Self::Suspended { .. } => 5,
-            Self::Ask { .. } => 6,
-            Self::Score { .. } => 7,
-        }
-    }
-
-    fn allowed(&self, _: &Envelope<'_>) -> bool {
-        false
-    }
+protocol! {
+    Core in _run;
+    Run = "core.run", Stream, Node -> Worker: Self::Run { .. },
+    Resume = "core.resume", Stream, Node -> Worker: Self::Resume { .. },
+    Stop = "core.stop", Stream, Node -> Worker: Self::Stop { .. },
+    Suspend = "core.suspend", Stream, Node -> Worker: Self::Suspend { .. },
+    Ended = "core.ended", Stream, Worker -> Node: Self::Ended { .. },
+    Suspended = "core.suspended", Stream, Worker -> Node: Self::Suspended { .. },
+    Ask = "core.ask", Stream, Node -> Worker: Self::Ask { .. },
+    Score = "core.score", Stream, Worker -> Node: Self::Score { .. },
 }

@@ -1,15 +1,13 @@
-//! Gang scheduler ↔ node: synchronised time slices.
+//! Slice scheduler ↔ node: synchronised time slices.
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, CopyId};
-use crate::layout::Role;
+use super::protocol::protocol;
+use crate::base::CopyId;
 
 /// Orders of a gang scheduler to a core.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Gang {
+pub enum Slice {
     /// Scheduler → node: the slice changes. Suspend what this core runs and run `copy` instead, resuming it
     /// if it was suspended here; with `None` the core rests.
     Switch {
@@ -25,19 +23,9 @@ pub enum Gang {
     },
 }
 
-impl Conversation for Gang {
-    const VARIANTS: &'static [(&'static str, Class)] = &[("gang.switch", Class::Stream)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Switch { .. } => 0,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        let Self::Switch { core, copy, .. } = *self;
-        let Role::Node(node) = envelope.to else { return false };
-        envelope.downwards()
-            && u32::from(core) < envelope.layout.cores(node)
-            && copy.is_none_or(|copy| envelope.has_task(copy.task))
-    }
+protocol! {
+    Slice in run;
+    Switch = "gang.switch", Stream, Scheduler -> Node: Self::Switch { core, copy, .. }
+        if matches!(run.to, Role::Node(node) if u32::from(core) < run.layout.cores(node))
+            && copy.is_none_or(|copy| run.has_task(copy.task)),
 }

@@ -6,17 +6,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, JobId, Span, Time};
-use crate::layout::{Layout, Role};
+use super::protocol::{Run, protocol};
+use crate::base::{JobId, Span, Time};
+use crate::layout::Layout;
 
 /// What a scheduler tells of its placements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Form {
+pub enum PlacementForm {
     /// One task was placed.
     Single,
-    /// The tasks of a job were placed; more of them may follow in [`Form::Rest`].
+    /// The tasks of a job were placed; more of them may follow in [`PlacementForm::Rest`].
     Batch,
     /// More of a batch: part of the same message, which is longer than ours may be.
     Rest,
@@ -28,36 +27,40 @@ pub enum Form {
 /// flag last, so that whatever else is said fits before it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Placed {
+pub struct PlacementUpdate {
     /// When it was decided.
     pub at: Time,
     /// Whose tasks.
     pub job: JobId,
-    /// Their nodes, a task each; [`Placed::NOBODY`] fills up.
+    /// Their nodes, a task each; [`PlacementUpdate::NO_NODE`] fills up.
     pub nodes: [u32; 2],
     /// Which news of its maker.
     pub number: u32,
     /// The scheduler that made it.
     pub maker: u32,
     /// What it is.
-    pub form: Form,
+    pub form: PlacementForm,
     /// Whether it travels as a datagram, which can be lost, and whoever hears it first may pass it on.
     pub rumour: bool,
 }
 
-impl Placed {
+impl PlacementUpdate {
+    fn fits(&self, run: &Run<'_>) -> bool {
+        run.has_scheduler(self.maker) && run.has_job(self.job) && self.nodes().all(|node| run.has_node(node))
+    }
+
     /// No node.
-    pub const NOBODY: u32 = u32::MAX;
+    pub const NO_NODE: u32 = u32::MAX;
 
     /// The nodes it is about.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + use<> {
-        self.nodes.into_iter().filter(|&node| node != Self::NOBODY)
+        self.nodes.into_iter().filter(|&node| node != Self::NO_NODE)
     }
 }
 
 /// A task that is not at its node any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct EndUpdate {
     /// The node.
     pub node: u32,
     /// Which news of the node.
@@ -73,11 +76,11 @@ pub struct Ended {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Gossip {
     /// Scheduler → schedulers: Update(+).
-    Placed(Placed),
+    Placed(PlacementUpdate),
     /// Node → schedulers: Update(−).
-    Ended(Ended),
-    /// As `Ended`, but it can be lost, and whoever hears it first may pass it on.
-    EndedRumour(Ended),
+    Ended(EndUpdate),
+    /// As `EndUpdate`, but it can be lost, and whoever hears it first may pass it on.
+    EndedRumour(EndUpdate),
     /// Scheduler → scheduler: what is in your cache?
     Ask {
         /// Which attempt of the asker.
@@ -127,14 +130,14 @@ pub enum Gossip {
 impl Gossip {
     /// What is told of an end.
     #[must_use]
-    pub const fn ended(rumour: bool, ended: Ended) -> Self {
+    pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
     /// Whether it travels as a datagram, and whoever hears it first may pass it on.
     #[must_use]
     pub const fn is_rumour(&self) -> bool {
-        matches!(self, Self::EndedRumour(_) | Self::Placed(Placed { rumour: true, .. }))
+        matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
 
     /// Who made the news, schedulers first, and its number.
@@ -154,78 +157,35 @@ impl Gossip {
     }
 }
 
-impl Conversation for Gossip {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("gossip.placed", Class::Stream),
-        ("gossip.batch", Class::Stream),
-        ("gossip.withdrawn", Class::Stream),
-        ("gossip.ended", Class::Stream),
-        ("rumour.placed", Class::Datagram),
-        ("rumour.batch", Class::Datagram),
-        ("rumour.withdrawn", Class::Datagram),
-        ("rumour.ended", Class::Datagram),
-        ("cache.ask", Class::Stream),
-        ("cache.answer", Class::Stream),
-        ("cache.entry", Class::Stream),
-        ("cache.heard", Class::Stream),
-        ("gossip.backlog", Class::Datagram),
-    ];
-
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Placed(placed) => {
-                let form = match placed.form {
-                    Form::Single => 0,
-                    Form::Batch | Form::Rest => 1,
-                    Form::Withdrawn => 2,
-                };
-                form + 4 * u8::from(placed.rumour)
-            }
-            Self::Ended(_) => 3,
-            Self::EndedRumour(_) => 7,
-            Self::Ask { .. } => 8,
-            Self::Answer { .. } => 9,
-            Self::Entry { .. } => 10,
-            Self::Heard { .. } => 11,
-            Self::Backlog { .. } => 12,
-        }
-    }
-
-    fn continues(&self) -> bool {
-        match self {
-            Self::Placed(placed) => placed.form == Form::Rest,
-            Self::Entry { .. } | Self::Heard { .. } => true,
-            Self::Ended(_)
-            | Self::EndedRumour(_)
-            | Self::Ask { .. }
-            | Self::Answer { .. }
-            | Self::Backlog { .. } => false,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        let (layout, schedulers) = (envelope.layout, envelope.layout.schedulers());
-        let across = matches!((envelope.from, envelope.to), (Role::Scheduler(_), Role::Scheduler(_)));
-        match *self {
-            // Rumours are passed on.
-            Self::Placed(news) => {
-                let maker = news.maker;
-                across
-                    && maker < schedulers
-                    && (news.rumour || envelope.from == Role::Scheduler(maker))
-                    && news.nodes().all(|node| node < layout.nodes())
-                    && envelope.has_task(news.job.task(0))
-            }
-            Self::Ended(news) => envelope.upwards() && envelope.from == Role::Node(news.node),
-            Self::EndedRumour(news) => {
-                news.node < layout.nodes()
-                    && (across || envelope.upwards() && envelope.from == Role::Node(news.node))
-            }
-            Self::Ask { .. } => across,
-            Self::Answer { parts, .. } => across && parts >= layout.nodes(),
-            Self::Entry { node, .. } => across && node < layout.nodes(),
-            Self::Heard { maker, .. } => across && maker < schedulers + layout.nodes(),
-            Self::Backlog { .. } => envelope.upwards(),
-        }
-    }
+// Placements and ends have a kind for each way they travel; an answer's parts after the first are fragments of it.
+protocol! {
+    Gossip in run (fragments: Self::Placed(PlacementUpdate { form: PlacementForm::Rest, .. })
+        | Self::Entry { .. } | Self::Heard { .. });
+    Placed = "gossip.placed", Stream, Scheduler -> Scheduler:
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: false, .. }) if update.fits(run),
+    Batch = "gossip.batch", Stream, Scheduler -> Scheduler:
+        Self::Placed(
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: false, .. }
+        ) if update.fits(run),
+    Withdrawn = "gossip.withdrawn", Stream, Scheduler -> Scheduler:
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: false, .. })
+        if update.fits(run),
+    Ended = "gossip.ended", Stream, Node -> Scheduler: Self::Ended(update) if run.has_node(update.node),
+    RumourPlaced = "rumour.placed", Datagram, Scheduler -> Scheduler:
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Single, rumour: true, .. }) if update.fits(run),
+    RumourBatch = "rumour.batch", Datagram, Scheduler -> Scheduler:
+        Self::Placed(
+            update @ PlacementUpdate { form: PlacementForm::Batch | PlacementForm::Rest, rumour: true, .. }
+        ) if update.fits(run),
+    RumourWithdrawn = "rumour.withdrawn", Datagram, Scheduler -> Scheduler:
+        Self::Placed(update @ PlacementUpdate { form: PlacementForm::Withdrawn, rumour: true, .. })
+        if update.fits(run),
+    RumourEnded = "rumour.ended", Datagram, Node -> Scheduler | Scheduler -> Scheduler:
+        Self::EndedRumour(update) if run.has_node(update.node),
+    Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },
+    Answer = "cache.answer", Stream, Scheduler -> Scheduler: Self::Answer { .. },
+    Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
+    Heard = "cache.heard", Stream, Scheduler -> Scheduler: Self::Heard { maker, .. }
+        if maker < run.layout.schedulers() + run.layout.nodes(),
+    Backlog = "gossip.backlog", Datagram, Node -> Scheduler: Self::Backlog { .. },
 }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, Span, Time};
+use super::protocol::protocol;
+use crate::base::{Span, Time};
 
 /// State as of a time; the newest wins, a lost one is made good by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,15 +19,7 @@ pub enum Heartbeat {
     },
 }
 
-impl Conversation for Heartbeat {
-    const VARIANTS: &'static [(&'static str, Class)] = &[("heartbeat.wait", Class::Datagram)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Wait { .. } => 0,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        envelope.upwards()
-    }
+protocol! {
+    Heartbeat in run;
+    Wait = "heartbeat.wait", Datagram, Node -> Scheduler: Self::Wait { .. },
 }

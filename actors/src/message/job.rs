@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, JobId};
-use crate::layout::Role;
+use super::protocol::protocol;
+use crate::base::JobId;
 
 /// Submission and completion of jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -24,23 +22,8 @@ pub enum Job {
     },
 }
 
-impl Conversation for Job {
-    const VARIANTS: &'static [(&'static str, Class)] =
-        &[("job.submit", Class::Stream), ("job.finished", Class::Stream)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Submit { .. } => 0,
-            Self::Finished { .. } => 1,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        match (*self, envelope.from, envelope.to) {
-            (Self::Submit { job, .. }, Role::Client(client), Role::Scheduler(_))
-            | (Self::Finished { job }, Role::Scheduler(_), Role::Client(client)) => {
-                envelope.home(job, client)
-            }
-            _ => false,
-        }
-    }
+protocol! {
+    Job in run;
+    Submit = "job.submit", Stream, Client -> Scheduler: Self::Submit { job, .. } if run.has_job(job),
+    Finished = "job.finished", Stream, Scheduler -> Client: Self::Finished { job } if run.has_job(job),
 }

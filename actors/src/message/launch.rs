@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, CopyId, JobId, TaskId, Time};
+use super::protocol::protocol;
+use crate::base::{CopyId, JobId, TaskId, Time};
 
-/// Tasks that one server runs in turn: the first `width` of the `len` tasks of a job from `base` on, rotated
+/// TaskRange that one server runs in turn: the first `width` of the `len` tasks of a job from `base` on, rotated
 /// left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
 /// `width` v and `turn` i; a Youden rectangle has a lesser `width`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -15,7 +14,7 @@ pub struct Row {
     pub job: JobId,
     /// First task of the group.
     pub base: u32,
-    /// Tasks in the group, at least one.
+    /// TaskRange in the group, at least one.
     pub len: u16,
     /// Where in the group the row starts.
     pub turn: u16,
@@ -56,7 +55,7 @@ impl Row {
 
 /// A range of a job's tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Tasks {
+pub struct TaskRange {
     /// The job.
     pub job: JobId,
     /// First task.
@@ -67,7 +66,7 @@ pub struct Tasks {
     pub below: u32,
 }
 
-impl Tasks {
+impl TaskRange {
     /// A single task.
     #[must_use]
     pub const fn one(task: TaskId, below: u32) -> Self {
@@ -92,7 +91,7 @@ pub enum Launch {
         copy: CopyId,
     },
     /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
-    Drop(Tasks),
+    Drop(TaskRange),
     /// Scheduler → node: queue this task, a row of one. What is told of its end is judged by when this was decided.
     Task {
         /// Which copy.
@@ -102,27 +101,26 @@ pub enum Launch {
     },
 }
 
-impl Conversation for Launch {
-    const VARIANTS: &'static [(&'static str, Class)] =
-        &[("launch.row", Class::Stream), ("launch.completed", Class::Stream), ("launch.drop", Class::Stream)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Row(_) | Self::Task { .. } => 0,
-            Self::Completed { .. } => 1,
-            Self::Drop(_) => 2,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
+impl Launch {
+    /// The row that is to be queued, if this is such an order.
+    #[must_use]
+    pub const fn row(&self) -> Option<Row> {
         match *self {
-            Self::Row(row) => envelope.downwards() && envelope.has_row(&row),
-            Self::Completed { copy } => envelope.upwards() && envelope.has_task(copy.task),
-            Self::Drop(tasks) => envelope.downwards() && envelope.has_tasks(tasks),
-            Self::Task { copy, .. } => envelope.downwards() && envelope.has_task(copy.task),
+            Self::Row(row) => Some(row),
+            Self::Task { copy, .. } => Some(Row::single(copy)),
+            Self::Completed { .. } | Self::Drop(_) => None,
         }
     }
 }
 
+protocol! {
+    Launch in run;
+    Row = "launch.row", Stream, Scheduler -> Node:
+        launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| run.has_row(row)),
+    Completed = "launch.completed", Stream, Node -> Scheduler:
+        Self::Completed { copy } if run.has_task(copy.task),
+    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if run.has_tasks(tasks),
+}
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
 use super::launch::Row;
-use crate::base::{Class, JobId, TaskId};
+use super::protocol::protocol;
+use crate::base::{JobId, TaskId};
 
 /// Reservations, claims and samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -67,43 +66,19 @@ pub enum Probe {
     },
 }
 
-impl Conversation for Probe {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("probe.reserve", Class::Datagram),
-        ("probe.claim", Class::Stream),
-        ("probe.grant", Class::Stream),
-        ("probe.nothing", Class::Stream),
-        ("probe.cancel", Class::Datagram),
-        ("probe.sample", Class::Datagram),
-        ("probe.length", Class::Datagram),
-    ];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Reserve { .. } => 0,
-            Self::Claim { .. } => 1,
-            Self::Grant { .. } => 2,
-            Self::Nothing { .. } => 3,
-            Self::Cancel { .. } => 4,
-            Self::Sample { .. } => 5,
-            Self::Length { .. } => 6,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        // A job has no more groups than tasks.
-        match *self {
-            Self::Reserve { job, group, count, .. } => {
-                envelope.downwards() && count > 0 && envelope.has_task(job.task(group))
-            }
-            Self::Nothing { job, group } | Self::Cancel { job, group } => {
-                envelope.downwards() && envelope.has_task(job.task(group))
-            }
-            Self::Grant { row, group } => {
-                envelope.downwards() && envelope.has_row(&row) && envelope.has_task(row.job.task(group))
-            }
-            Self::Sample { task, .. } => envelope.downwards() && envelope.has_task(task),
-            Self::Claim { job, group, .. } => envelope.upwards() && envelope.has_task(job.task(group)),
-            Self::Length { task, .. } => envelope.upwards() && envelope.has_task(task),
-        }
-    }
+// A group is named by a task: a job has no more groups than tasks. A count of zero would be decremented.
+protocol! {
+    Probe in run;
+    Reserve = "probe.reserve", Datagram, Scheduler -> Node:
+        Self::Reserve { job, group, count, .. } if count > 0 && run.has_task(job.task(group)),
+    Claim = "probe.claim", Stream, Node -> Scheduler:
+        Self::Claim { job, group, .. } if run.has_task(job.task(group)),
+    Grant = "probe.grant", Stream, Scheduler -> Node:
+        Self::Grant { row, group } if run.has_row(row) && run.has_task(row.job.task(group)),
+    Nothing = "probe.nothing", Stream, Scheduler -> Node:
+        Self::Nothing { job, group } if run.has_task(job.task(group)),
+    Cancel = "probe.cancel", Datagram, Scheduler -> Node:
+        Self::Cancel { job, group } if run.has_task(job.task(group)),
+    Sample = "probe.sample", Datagram, Scheduler -> Node: Self::Sample { task, .. } if run.has_task(task),
+    Length = "probe.length", Datagram, Node -> Scheduler: Self::Length { task, .. } if run.has_task(task),
 }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, CopyId, Score, Time};
+use super::protocol::protocol;
+use crate::base::{CopyId, Score, Time};
 
 /// State as of a time; the newest wins, a lost one is made good by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -20,16 +19,7 @@ pub enum Progress {
     },
 }
 
-impl Conversation for Progress {
-    const VARIANTS: &'static [(&'static str, Class)] = &[("progress.report", Class::Datagram)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Report { .. } => 0,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        let Self::Report { copy, score, .. } = self;
-        envelope.upwards() && envelope.has_task(copy.task) && *score <= Score::ALL
-    }
+protocol! {
+    Progress in run;
+    Report = "progress.report", Datagram, Node -> Scheduler: Self::Report { copy, .. } if run.has_task(copy.task),
 }

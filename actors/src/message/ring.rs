@@ -3,15 +3,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, Span, TaskId, Time};
-use crate::layout::Role;
+use super::protocol::protocol;
+use crate::base::{Span, TaskId, Time};
 
 /// A probe on the ring: scheduler → node, or node → its successor. It is a message by itself, so that none is
 /// longer for saying that it is one of the ring's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Visitor {
+pub struct RingProbe {
     /// The task it stands for.
     pub task: TaskId,
     /// The scheduler that knows the task: its number.
@@ -51,35 +49,14 @@ pub enum Ring {
     },
 }
 
-impl Conversation for Visitor {
-    const VARIANTS: &'static [(&'static str, Class)] = &[("ring.visit", Class::Stream)];
-    fn variant(&self) -> u8 {
-        0
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        let scheduler = u32::from(self.scheduler);
-        let sent = envelope.downwards() && envelope.from == Role::Scheduler(scheduler);
-        (sent || envelope.along()) && scheduler < envelope.layout.schedulers() && envelope.has_task(self.task)
-    }
+protocol! {
+    RingProbe in run;
+    Probe = "ring.visit", Stream, Scheduler -> Node | Node -> Node:
+        Self { task, scheduler, .. } if run.has_scheduler(u32::from(scheduler)) && run.has_task(task),
 }
 
-impl Conversation for Ring {
-    const VARIANTS: &'static [(&'static str, Class)] =
-        &[("ring.state", Class::Datagram), ("ring.load", Class::Datagram)];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::State { .. } => 0,
-            Self::Load { .. } => 1,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        match self {
-            Self::State { .. } => envelope.downwards() || envelope.along(),
-            Self::Load { .. } => {
-                matches!((envelope.from, envelope.to), (Role::Scheduler(_), Role::Scheduler(_)))
-            }
-        }
-    }
+protocol! {
+    Ring in run;
+    State = "ring.state", Datagram, Scheduler -> Node | Node -> Node: Self::State { .. },
+    Load = "ring.load", Datagram, Scheduler -> Scheduler: Self::Load { .. },
 }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, JobId, Time};
+use super::protocol::protocol;
+use crate::base::{JobId, Time};
 
 /// A time in a form that leaves room in a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -79,41 +78,12 @@ pub enum Share {
     Bits(Blocks),
 }
 
-impl Conversation for Share {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("share.probe", Class::Datagram),
-        ("share.accepted", Class::Datagram),
-        ("share.rejected", Class::Datagram),
-        ("share.bits", Class::Datagram),
-    ];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Probe { .. } => 0,
-            Self::Accepted { .. } => 1,
-            Self::Rejected { .. } => 2,
-            Self::Bits(_) => 3,
-        }
-    }
-
-    /// A bitmap is a part of what it travels with: a long task, or the answer to a probe.
-    fn continues(&self) -> bool {
-        matches!(self, Self::Bits(_))
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        match *self {
-            Self::Probe { job, count, .. } => {
-                envelope.downwards() && count > 0 && envelope.has_task(job.task(0))
-            }
-            Self::Accepted { job } | Self::Rejected { job, .. } => {
-                envelope.upwards() && envelope.has_task(job.task(0))
-            }
-            Self::Bits(Blocks { first, len, .. }) => {
-                let blocks = envelope.layout.nodes().div_ceil(Blocks::NODES);
-                (envelope.downwards() || envelope.upwards())
-                    && len > 0
-                    && u32::from(first) + u32::from(len) <= blocks
-            }
-        }
-    }
+protocol! {
+    Share in run (fragments: Self::Bits(_));
+    Probe = "share.probe", Datagram, Scheduler -> Node:
+        Self::Probe { job, count, .. } if count > 0 && run.has_job(job),
+    Accepted = "share.accepted", Datagram, Node -> Scheduler: Self::Accepted { job } if run.has_job(job),
+    Rejected = "share.rejected", Datagram, Node -> Scheduler: Self::Rejected { job, .. } if run.has_job(job),
+    Bits = "share.bits", Datagram, Scheduler -> Node | Node -> Scheduler: Self::Bits(Blocks { first, len, .. })
+        if len > 0 && u32::from(first) + u32::from(len) <= run.layout.nodes().div_ceil(Blocks::NODES),
 }

@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Conversation;
-use super::check::Envelope;
-use crate::base::{Class, JobId};
+use super::protocol::protocol;
+use crate::base::JobId;
 
 /// Stealing, between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,27 +25,10 @@ pub enum Steal {
     Nothing,
 }
 
-impl Conversation for Steal {
-    const VARIANTS: &'static [(&'static str, Class)] = &[
-        ("steal.ask", Class::Datagram),
-        ("steal.loot", Class::Datagram),
-        ("steal.nothing", Class::Datagram),
-    ];
-    fn variant(&self) -> u8 {
-        match self {
-            Self::Ask => 0,
-            Self::Loot { .. } => 1,
-            Self::Nothing => 2,
-        }
-    }
-
-    fn allowed(&self, envelope: &Envelope<'_>) -> bool {
-        envelope.along()
-            && match *self {
-                Self::Ask | Self::Nothing => true,
-                Self::Loot { scheduler, job, count, .. } => {
-                    scheduler < envelope.layout.schedulers() && count > 0 && envelope.has_task(job.task(0))
-                }
-            }
-    }
+protocol! {
+    Steal in run;
+    Ask = "steal.ask", Datagram, Node -> Node: Self::Ask,
+    Loot = "steal.loot", Datagram, Node -> Node: Self::Loot { scheduler, job, count, .. }
+        if count > 0 && run.has_scheduler(scheduler) && run.has_job(job),
+    Nothing = "steal.nothing", Datagram, Node -> Node: Self::Nothing,
 }

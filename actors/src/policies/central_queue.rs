@@ -3,10 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler};
-use crate::layout::Layout;
+use super::policy::{BuildContext, Policy};
 use crate::machine::Machine;
-use crate::roles::central::{Central, Never};
+use crate::roles::central_queue::{CentralScheduler, NoBackups};
 
 /// No parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,16 +13,16 @@ use crate::roles::central::{Central, Never};
 pub struct CentralQueue {}
 
 impl Policy for CentralQueue {
-    const ABOUT: &'static str = "Central queue (textbook M/G/c)\n\
+    const ABOUT: &'static str = "CentralScheduler queue (textbook M/G/c)\n\
         One scheduler holds every waiting task in a FIFO queue and knows which cores are free; the core that \
         has been idle longest gets the next task. Without network delay no work-conserving policy without \
         preemption or knowledge of sizes waits less on average.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "central-queue")
-    }
+    const VARIANTS: &'static [&'static str] = &["{}"];
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Central::new(Never, seat.layout))
+    const ONE_SCHEDULER: bool = true;
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(CentralScheduler::new(NoBackups, context.layout))
     }
 }

@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::within;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central::{Central, Cluster, Rule, View, Wish};
+use crate::roles::central_queue::{Action, CentralScheduler, Cluster, JobView, Rule};
 
 /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -37,16 +38,19 @@ impl Policy for Dolly {
         is if all of them find a core, on nodes of their own, within the budget for clones and the limit on \
         load; if not, each task gets one. The first result counts, other copies are stopped.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "dolly")?;
+    const VARIANTS: &'static [&'static str] = &["{ budget = 1.0, load = 1.0, straggler = 0.3 }"];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("epsilon", self.epsilon, 1e-9..=1.0 - 1e-9)?;
         within("straggler", self.straggler, 1e-9..=0.999)?;
         within("budget", self.budget, 0.0..=1.0)?;
         within("load", self.load, 0.0..=1.0)
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Central::new(self.clone(), seat.layout))
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(CentralScheduler::new(self.clone(), context.layout))
     }
 }
 
@@ -70,10 +74,10 @@ impl Dolly {
 
 impl Rule for Dolly {
     /// The first look is the only one: it finds every task with one copy, or waiting.
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
         if self.affords(more.saturating_mul(view.tasks), view.cluster) {
-            wishes.extend((0..more).flat_map(|_| (0..view.tasks).map(Wish::Backup)));
+            actions.extend((0..more).flat_map(|_| (0..view.tasks).map(Action::Backup)));
         }
     }
 }
@@ -81,7 +85,7 @@ impl Rule for Dolly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, latin_square};
+use super::latin_square;
+use super::policy::{BuildContext, Policy};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::redundant::{Design, Drops, Redundant};
+use crate::roles::replication::{Design, Drops, Replication};
 
 /// Parameters of full repetition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,11 +42,13 @@ impl Policy for FullRepetition {
         Every server of a branch runs all its tasks, in the same order; the rest is stopped when the branch \
         ends. The non-staggered counterpart of the latin square.";
 
+    const VARIANTS: &'static [&'static str] = &["{ order = # }", r#"{ order = #, preempt = "task" }"#];
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         latin_square::check_order(self.order, layout)
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let drops = match self.preempt {
             Preempt::Branch => Drops::PerGroup,
             Preempt::Task => Drops::PerTask,
@@ -53,6 +56,6 @@ impl Policy for FullRepetition {
         let (order, columns) = (self.order, self.order);
         let design =
             Design { order, columns, staggered: false, drops, choices: 1, late: false, patience: Span::ZERO };
-        Box::new(Redundant::new(design, seat.layout, seat.lossy))
+        Box::new(Replication::new(design, context.layout, context.lossy))
     }
 }

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Reporter;
-use crate::roles::central::rule::mean_and_deviation;
-use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+use crate::roles::ReportingNode;
+use crate::roles::central_queue::rule::mean_and_deviation;
+use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
 /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
 /// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
@@ -33,7 +34,7 @@ pub struct Hadoop2 {
     pub scan: Span,
     /// Time to the next look once something was backed up (`retry-after-speculate`).
     pub rest: Span,
-    /// A copy that was not heard of for so long is taken to have done nothing since (`notHeartbeatedInAWhile`).
+    /// A copy that was not reported_at of for so long is taken to have done nothing since (`notHeartbeatedInAWhile`).
     pub silence: Span,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,
@@ -66,8 +67,11 @@ impl Policy for Hadoop2 {
         gets a second copy. The next look is after a second, or after fifteen if a copy was sent. The first \
         result counts, the other copy is stopped.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "hadoop2")?;
+    const VARIANTS: &'static [&'static str] = &["{ scale = 0.02, slow = 0.0 }"];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("finished_share", self.finished_share, 0.0..=1.0)?;
         within("slow", self.slow, 0.0..=1000.0)?;
         within("allowed_of_tasks", self.allowed_of_tasks, 0.0..=1.0)?;
@@ -82,12 +86,12 @@ impl Policy for Hadoop2 {
         Some(self.report.scale(self.scale))
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Central::new(Latest(self.clone()), seat.layout))
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(CentralScheduler::new(Latest(self.clone()), context.layout))
     }
 
-    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
     }
 }
 
@@ -100,21 +104,21 @@ const LEAST_PROGRESS: f64 = 0.0001;
 
 impl Latest {
     /// Mean and standard deviation of what finished, s, if it is enough to judge by.
-    fn usual(&self, view: &View<'_>) -> Option<(f64, f64)> {
+    fn usual(&self, view: &JobView<'_>) -> Option<(f64, f64)> {
         let share = f64::from(view.finished) / f64::from(view.tasks);
         let enough = view.finished >= self.0.finished && share >= self.0.finished_share;
         if enough { mean_and_deviation(view.took) } else { None }
     }
 
     /// How long an attempt is expected to take in all, s.
-    fn estimate(&self, attempt: &Attempt, view: &View<'_>) -> f64 {
-        let silent = view.now.since(attempt.heard) > self.0.silence.scale(self.0.scale);
-        let until = if silent { view.now } else { attempt.heard };
+    fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
+        let silent = view.now.since(attempt.reported_at) > self.0.silence.scale(self.0.scale);
+        let until = if silent { view.now } else { attempt.reported_at };
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }
 
     /// How long after a new copy an attempt is expected to end, s, if it is slow.
-    fn value(&self, attempt: &Attempt, view: &View<'_>) -> Option<f64> {
+    fn value(&self, attempt: &Attempt, view: &JobView<'_>) -> Option<f64> {
         let (mean, deviation) = self.usual(view)?;
         let takes = self.estimate(attempt, view);
         let value = takes - attempt.ran(view.now) - mean;
@@ -122,7 +126,7 @@ impl Latest {
     }
 
     /// Backups the job may have at once.
-    fn allowed(&self, running: u32, view: &View<'_>) -> f64 {
+    fn allowed(&self, running: u32, view: &JobView<'_>) -> f64 {
         let of_tasks = self.0.allowed_of_tasks * f64::from(view.tasks);
         let of_running = self.0.allowed_of_running * f64::from(running);
         f64::from(self.0.allowed).max(of_tasks.floor()).max(of_running)
@@ -130,7 +134,7 @@ impl Latest {
 }
 
 impl Rule for Latest {
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let alone = view.attempts.alone().count() as u32;
         let copied = (view.attempts.all().len() as u32 - alone) / 2;
         if view.cluster.free == 0 || f64::from(copied) >= self.allowed(alone + copied, view) {
@@ -139,7 +143,7 @@ impl Rule for Latest {
         let values = view.attempts.alone().filter_map(|a| Some((self.value(a, view)?, a.task)));
         // Of equals the first task.
         let best = values.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        wishes.extend(best.map(|(_, task)| Wish::Backup(task)));
+        actions.extend(best.map(|(_, task)| Action::Backup(task)));
     }
 
     fn pause(&self, sent: bool) -> Option<Span> {
@@ -150,7 +154,7 @@ impl Rule for Latest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 
@@ -195,10 +199,11 @@ mod tests {
     /// Half done after 20 s: 40 s in all, it would end at 100. Heard of 9 s ago that stands, 10 s ago it does not.
     #[test]
     fn silence_is_no_progress() {
-        let silent = |heard| look(&table(5).at(heard + 9).silent(4, heard - 20, 0.5, heard));
+        let silent =
+            |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
         assert_eq!(silent(80), NOBODY);
         assert_eq!(look(&table(5).at(90).silent(4, 60, 0.5, 80)), [4], "30 s for half of it: 60 s in all");
-        // Never heard of: nothing is known for 9 s, and then it seems to stand still.
+        // NoBackups reported_at of: nothing is known for 9 s, and then it seems to stand still.
         assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NOBODY);
         assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
     }

@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central::rule::quantile;
-use crate::roles::central::{Central, Rule, View, Wish};
+use crate::roles::central_queue::rule::quantile;
+use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 
 /// Parameters of hedging.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -36,8 +37,11 @@ impl Policy for Hedged {
         of whatever job, gets a second copy when a core is free for which nothing waits; the first result \
         counts, the other copy is stopped. Nobody needs to know how far a copy is.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "hedged")?;
+    const VARIANTS: &'static [&'static str] = &["{ quantile = 0.6, window = 20 }"];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("quantile", self.quantile, 0.0..=1.0)?;
         if self.window < LEAST {
             return Err(format!("window: must be {LEAST} or more, not {}", self.window));
@@ -45,8 +49,8 @@ impl Policy for Hedged {
         positive("scan", self.scan)
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Central::new(Recent::new(self), seat.layout))
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(CentralScheduler::new(Recent::new(self), context.layout))
     }
 }
 
@@ -71,10 +75,10 @@ impl Recent {
 }
 
 impl Rule for Recent {
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let Some(after) = self.after.filter(|_| view.cluster.free > 0) else { return };
         let late = view.attempts.alone().filter(|attempt| view.now.since(attempt.since) > after);
-        wishes.extend(late.map(|attempt| Wish::Backup(attempt.task)));
+        actions.extend(late.map(|attempt| Action::Backup(attempt.task)));
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
@@ -99,7 +103,7 @@ impl Rule for Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

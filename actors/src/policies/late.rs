@@ -3,18 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Reporter;
-use crate::roles::central::rule::quantile;
-use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+use crate::roles::ReportingNode;
+use crate::roles::central_queue::rule::quantile;
+use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
 /// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Late {
+pub struct LatePolicy {
     /// How long a copy runs before it can be a straggler.
     pub running: Span,
     /// SpeculativeCap: share of the cluster's cores that may run backups.
@@ -32,7 +33,7 @@ pub struct Late {
     pub scale: f64,
 }
 
-impl Default for Late {
+impl Default for LatePolicy {
     fn default() -> Self {
         let (running, every) = (Span::from_secs(60), Span::from_secs(3));
         let (cap, slow_node, slow_task) = (0.1, 0.25, 0.25);
@@ -40,15 +41,21 @@ impl Default for Late {
     }
 }
 
-impl Policy for Late {
+impl Policy for LatePolicy {
     const ABOUT: &'static str = "LATE (Zaharia, Konwinski, Joseph, Katz and Stoica, OSDI 2008)\n\
         A central queue of tasks. When cores are free for which nothing waits, the tasks that will take longest \
         at the rate seen so far get a second copy: those slower than a quarter of their job's tasks, never on a \
         node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
         first result counts, the other copy is stopped.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "late")?;
+    const VARIANTS: &'static [&'static str] = &[
+        "{ scale = 0.01, cap = 0.5 }",
+        r#"{ running = "0s", report = "200ms", scan = "100ms", slow_task = 1.0, cap = 1.0 }"#,
+    ];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("cap", self.cap, 0.0..=1.0)?;
         within("slow_node", self.slow_node, 0.0..=1.0)?;
         within("slow_task", self.slow_task, 0.0..=1.0)?;
@@ -61,18 +68,18 @@ impl Policy for Late {
         Some(self.running.max(self.report).scale(self.scale))
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Central::new(Longest::new(self, seat.layout.nodes()), seat.layout))
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(CentralScheduler::new(Longest::new(self, context.layout.nodes()), context.layout))
     }
 
-    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
     }
 }
 
 #[derive(Debug)]
 struct Longest {
-    terms: Late,
+    terms: LatePolicy,
     running: Span,
     /// What each node has done of copies that finished or run, in billionths of a copy.
     done: Vec<i64>,
@@ -81,28 +88,28 @@ struct Longest {
 }
 
 impl Longest {
-    fn new(terms: &Late, nodes: u32) -> Self {
+    fn new(terms: &LatePolicy, nodes: u32) -> Self {
         let running = terms.running.scale(terms.scale);
         Self { terms: terms.clone(), running, done: vec![0; nodes as usize], least: 0.0 }
     }
 
-    /// The rate below which tasks of a job are slow; those that finished had theirs, those that were not heard
+    /// The rate below which tasks of a job are slow; those that finished had theirs, those that were not reported_at
     /// of yet tell nothing.
-    fn slow(&self, view: &View<'_>) -> Option<f64> {
+    fn slow(&self, view: &JobView<'_>) -> Option<f64> {
         let finished = view.took.iter().map(|took| 1.0 / took.as_secs_f64());
         let running = view.farthest().map(|attempt| attempt.rate(view.now)).filter(|&rate| rate > 0.0);
         quantile(&mut finished.chain(running).collect::<Vec<_>>(), self.terms.slow_task)
     }
 
     /// How many more backups may run.
-    fn room(&self, view: &View<'_>) -> usize {
+    fn room(&self, view: &JobView<'_>) -> usize {
         let most = (self.terms.cap * f64::from(view.cluster.slots)).ceil() as u32;
         view.cluster.free.min(most.saturating_sub(view.cluster.backups)) as usize
     }
 }
 
 impl Rule for Longest {
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let room = self.room(view);
         let old = |attempt: &&Attempt| view.now.since(attempt.since) >= self.running;
         let mut slow: Vec<&Attempt> = view.attempts.alone().filter(old).collect();
@@ -115,7 +122,7 @@ impl Rule for Longest {
             return;
         }
         slow.sort_by(|a, b| b.left(view.now).total_cmp(&a.left(view.now)).then(a.task.cmp(&b.task)));
-        wishes.extend(slow.iter().take(room).map(|attempt| Wish::Backup(attempt.task)));
+        actions.extend(slow.iter().take(room).map(|attempt| Action::Backup(attempt.task)));
         let mut done: Vec<f64> = self.done.iter().map(|&done| done as f64).collect();
         self.least = quantile(&mut done, self.terms.slow_node).unwrap_or(0.0);
     }
@@ -137,10 +144,10 @@ impl Rule for Longest {
 mod tests {
     use super::*;
     use crate::base::Score;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     fn rule() -> Longest {
-        Longest::new(&Late::default(), 4)
+        Longest::new(&LatePolicy::default(), 4)
     }
 
     /// Eight tasks at 100 s: four finished in 50 s, two run at the same rate, one at a quarter of it, one has

@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, positive};
+use super::policy::{BuildContext, Policy};
+use super::shared::positive;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::redundant::{Design, Drops, Redundant};
+use crate::roles::replication::{Design, Drops, Replication};
 
 /// Parameters of the latin-square policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +63,16 @@ impl Policy for LatinSquare {
         them in the order of row i of a cyclic latin square, by itself. When a task finishes anywhere, its \
         other copies are stopped or removed, and a server whose current task is unchanged goes on.";
 
+    const VARIANTS: &'static [&'static str] = &[
+        "{ order = # }",
+        "{ order = #, preemption = false }",
+        "{ order = #, columns = 1 }",
+        "{ order = #, columns = 1, choices = 2 }",
+        r#"{ order = #, columns = 1, choices = 2, binding = "late" }"#,
+        r#"{ order = 1, choices = 3, patience = "300ms" }"#,
+        r#"{ order = #, choices = 2, binding = "late" }"#,
+    ];
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         check_order(self.order, layout)?;
         if !(1..=64).contains(&self.choices) {
@@ -79,13 +90,13 @@ impl Policy for LatinSquare {
         }
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let drops = if self.preemption { Drops::PerTask } else { Drops::Never };
         let columns = self.columns.unwrap_or(self.order);
         let Self { order, choices, patience, .. } = *self;
         let late = self.binding == Binding::Late;
         let design = Design { order, columns, staggered: true, drops, choices, late, patience };
-        Box::new(Redundant::new(design, seat.layout, seat.lossy))
+        Box::new(Replication::new(design, context.layout, context.lossy))
     }
 }
 

@@ -3,13 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Reporter;
-use crate::roles::central::rule::mean;
-use crate::roles::central::{Attempt, Central, Rule, View, Wish};
+use crate::roles::ReportingNode;
+use crate::roles::central_queue::rule::mean;
+use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
 /// Parameters of Mantri; letters and defaults are the paper's.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +42,12 @@ impl Policy for Mantri {
         while tasks wait, a copy that takes clearly longer than a new run is stopped and begun anew elsewhere. \
         The first result counts, other copies are stopped.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "mantri")?;
+    const VARIANTS: &'static [&'static str] =
+        &[r#"{ report = "200ms" }"#, r#"{ report = "50ms", delta = 0.0, restarts = 9 }"#];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("delta", self.delta, 0.0..=1.0)?;
         within("scale", self.scale, 1e-6..=1e6)?;
         positive("report", self.report.scale(self.scale))
@@ -52,13 +57,16 @@ impl Policy for Mantri {
         Some(self.report.scale(self.scale))
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let every = self.report.scale(self.scale);
-        Box::new(Central::new(Frugal { delta: self.delta, every, restarts: self.restarts }, seat.layout))
+        Box::new(CentralScheduler::new(
+            Frugal { delta: self.delta, every, restarts: self.restarts },
+            context.layout,
+        ))
     }
 
-    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
     }
 }
 
@@ -71,7 +79,7 @@ struct Frugal {
 
 impl Frugal {
     /// How long an attempt takes on, s: as a fresh one would, until it can have reported.
-    fn left(&self, attempt: &Attempt, fresh: f64, view: &View<'_>) -> f64 {
+    fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         if view.now.since(attempt.since) > self.every {
             attempt.left(view.now)
         } else {
@@ -88,21 +96,21 @@ impl Frugal {
     }
 
     /// What is to be done for a task whose latest copy is `attempt`.
-    fn wish(&self, attempt: &Attempt, left: f64, fresh: f64, view: &View<'_>) -> Option<Wish> {
+    fn wish(&self, attempt: &Attempt, left: f64, fresh: f64, view: &JobView<'_>) -> Option<Action> {
         let copies = view.attempts.copies(attempt.task);
         if view.cluster.free > 0 {
             let pays = Self::gain(copies, left, view.took) > self.delta;
-            return pays.then_some(Wish::Backup(attempt.task));
+            return pays.then_some(Action::Backup(attempt.task));
         }
         let before = view.restarted.iter().filter(|&&task| task == attempt.task).count();
         let clearly = left > fresh + self.every.as_secs_f64() && before < self.restarts as usize;
         let anew = view.cluster.waiting > 0 && copies == 1 && clearly;
-        anew.then_some(Wish::Restart(attempt.task, attempt.number))
+        anew.then_some(Action::Restart(attempt.task, attempt.number))
     }
 }
 
 impl Rule for Frugal {
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let Some(fresh) = mean(view.took) else { return };
         let mut slow: Vec<(f64, &Attempt)> = Vec::new();
         for attempt in view.attempts.all() {
@@ -113,7 +121,7 @@ impl Rule for Frugal {
             }
         }
         slow.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.task.cmp(&b.1.task)));
-        wishes.extend(slow.iter().filter_map(|&(left, attempt)| self.wish(attempt, left, fresh, view)));
+        actions.extend(slow.iter().filter_map(|&(left, attempt)| self.wish(attempt, left, fresh, view)));
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
@@ -124,7 +132,7 @@ impl Rule for Frugal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 
@@ -172,12 +180,12 @@ mod tests {
     /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.
     #[test]
     fn while_tasks_wait_a_straggler_is_begun_anew() {
-        let left = |since| table().crowded().running(4, since, 0.5).wishes(&mut rule());
-        assert_eq!((left(65), left(64)), (vec![], vec![Wish::Restart(4, 0)]));
+        let left = |since| table().crowded().running(4, since, 0.5).actions(&mut rule());
+        assert_eq!((left(65), left(64)), (vec![], vec![Action::Restart(4, 0)]));
         let twice = table().crowded().running(4, 50, 0.5).restarted(4).restarted(4).restarted(5);
-        assert_eq!(twice.wishes(&mut rule()), [Wish::Restart(4, 0)]);
-        assert_eq!(twice.restarted(4).wishes(&mut rule()), []);
-        assert_eq!(table().free(0).running(4, 0, 0.1).wishes(&mut rule()), [], "nobody would take its core");
-        assert_eq!(table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).wishes(&mut rule()), []);
+        assert_eq!(twice.actions(&mut rule()), [Action::Restart(4, 0)]);
+        assert_eq!(twice.restarted(4).actions(&mut rule()), []);
+        assert_eq!(table().free(0).running(4, 0, 0.1).actions(&mut rule()), [], "nobody would take its core");
+        assert_eq!(table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).actions(&mut rule()), []);
     }
 }

@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, one_scheduler, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Reporter;
-use crate::roles::central::{Central, Rule, View, Wish};
+use crate::roles::ReportingNode;
+use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 
 /// Parameters of naive speculation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -39,8 +40,11 @@ impl Policy for Naive {
         the mean of its job gets a second copy when a core is free for which nothing waits; the first result \
         counts, the other copy is stopped. The mean counts tasks that have not begun as nothing done.";
 
-    fn check(&self, layout: &Layout) -> Result<(), String> {
-        one_scheduler(layout, "naive")?;
+    const VARIANTS: &'static [&'static str] = &["{ scale = 0.02 }"];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
         within("behind", self.behind, 0.0..=1.0)?;
         within("scale", self.scale, 1e-6..=1e6)?;
         positive("report", self.report.scale(self.scale))?;
@@ -51,17 +55,17 @@ impl Policy for Naive {
         Some(self.running.max(self.report).scale(self.scale))
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let rule = Behind {
             running: self.running.scale(self.scale),
             by: self.behind,
             scan: self.scan.scale(self.scale),
         };
-        Box::new(Central::new(rule, seat.layout))
+        Box::new(CentralScheduler::new(rule, context.layout))
     }
 
-    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Reporter::new(seat.layout.cores(seat.index), self.report.scale(self.scale)))
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
     }
 }
 
@@ -73,13 +77,13 @@ struct Behind {
 }
 
 impl Rule for Behind {
-    fn look(&mut self, view: &View<'_>, wishes: &mut Vec<Wish>) {
+    fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         if view.cluster.free > 0 {
             let mean = view.score() / f64::from(view.tasks);
             let slow = view.attempts.alone().filter(|attempt| {
                 view.now.since(attempt.since) >= self.running && attempt.score.share() < mean - self.by
             });
-            wishes.extend(slow.map(|attempt| Wish::Backup(attempt.task)));
+            actions.extend(slow.map(|attempt| Action::Backup(attempt.task)));
         }
     }
 
@@ -91,7 +95,7 @@ impl Rule for Behind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central::fixture::Table;
+    use crate::roles::central_queue::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat};
+use super::policy::{BuildContext, Policy};
 use crate::base::{ActorId, TaskId};
 use crate::machine::{Effects, Machine};
-use crate::roles::early::{Early, Place};
-use crate::roles::members::Members;
+use crate::roles::early_binding::{EarlyBinding, PlacementRule};
+use crate::roles::membership::Membership;
 
 /// No parameters.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -19,10 +19,12 @@ impl Policy for RoundRobin {
         Each task goes to the next node in a cycle that goes on across jobs, and waits there in a FIFO queue. \
         Schedulers start at evenly spaced points of the cycle.";
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        let start =
-            u64::from(seat.index) * u64::from(seat.layout.nodes()) / u64::from(seat.layout.schedulers());
-        Box::new(Early::new(Cycle { pointer: start as u32 }, seat.layout))
+    const VARIANTS: &'static [&'static str] = &["{}"];
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let start = u64::from(context.index) * u64::from(context.layout.nodes())
+            / u64::from(context.layout.schedulers());
+        Box::new(EarlyBinding::new(Cycle { pointer: start as u32 }, context.layout))
     }
 }
 
@@ -31,8 +33,8 @@ struct Cycle {
     pointer: u32,
 }
 
-impl Place for Cycle {
-    fn place(&mut self, _: TaskId, members: &Members, _: &mut Effects<'_>) -> Option<ActorId> {
+impl PlacementRule for Cycle {
+    fn place(&mut self, _: TaskId, members: &Membership, _: &mut Effects<'_>) -> Option<ActorId> {
         members.next(&mut self.pointer)
     }
 }

@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, Seat, positive, within};
+use super::policy::{BuildContext, Policy};
+use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-pub use crate::roles::late::Form;
-use crate::roles::late::{Late, Terms};
+pub use crate::roles::late_binding::SamplingForm;
+use crate::roles::late_binding::{LateBinding, ProbeOptions};
 
 /// Parameters of Sparrow.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +22,7 @@ pub struct Sparrow {
     /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
     pub replacement: bool,
     /// How nodes are sampled.
-    pub form: Form,
+    pub form: SamplingForm,
     /// Tasks and servers of a group in the `pairs` form.
     pub group: u32,
     /// Tell nodes to drop reservations once the last task is launched.
@@ -37,7 +38,7 @@ impl Default for Sparrow {
             probe_ratio: 2.0,
             min_probes: 0,
             replacement: false,
-            form: Form::Batch,
+            form: SamplingForm::Batch,
             group: 2,
             cancellation: true,
             probe_timeout: Span::from_secs(1),
@@ -51,9 +52,17 @@ impl Policy for Sparrow {
         reservation reaches the head of its FIFO queue asks the scheduler, which hands out its tasks first \
         come first served; the core is held for the round trip. Left-over reservations are cancelled.";
 
+    const VARIANTS: &'static [&'static str] = &[
+        "{}",
+        "{ cancellation = false, probe_ratio = 1.05 }",
+        r#"{ form = "pairs", group = # }"#,
+        r#"{ form = "per-task" }"#,
+        "{ min_probes = 20, replacement = true }",
+    ];
+
     fn check(&self, layout: &Layout) -> Result<(), String> {
         within("probe_ratio", self.probe_ratio, 1.0..=1000.0)?;
-        if self.form == Form::Pairs && (self.group == 0 || self.group > layout.nodes()) {
+        if self.form == SamplingForm::Pairs && (self.group == 0 || self.group > layout.nodes()) {
             return Err(format!(
                 "group: must be between 1 and the {} servers, not {}",
                 layout.nodes(),
@@ -63,8 +72,8 @@ impl Policy for Sparrow {
         positive("probe_timeout", self.probe_timeout)
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        let terms = Terms {
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let options = ProbeOptions {
             form: self.form,
             ratio: self.probe_ratio,
             at_least: self.min_probes,
@@ -73,7 +82,7 @@ impl Policy for Sparrow {
             cancellation: self.cancellation,
             timeout: self.probe_timeout,
         };
-        Box::new(Late::new(terms, None, seat.layout, seat.lossy))
+        Box::new(LateBinding::new(options, None, context.layout, context.lossy))
     }
 }
 
@@ -81,21 +90,22 @@ impl Policy for Sparrow {
 mod tests {
     use super::*;
     use crate::base::{ActorId, JobId};
+    use crate::harness::{Harness, sends};
     use crate::machine::{Effect, Input};
     use crate::message::{Job, Launch, Message, Probe, Row};
-    use crate::scripts::{Bench, sends};
 
     const JOB: JobId = JobId(0);
 
-    fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Bench {
+    fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
         let me = layout.scheduler(0);
-        let machine = config.scheduler(Seat { me, index: 0, layout: &layout, lossy: false, watched: false });
-        Bench::new(layout, me, tasks, machine)
+        let machine =
+            config.scheduler(BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false });
+        Harness::new(layout, me, tasks, machine)
     }
 
-    fn submit(bench: &mut Bench) -> Vec<(ActorId, Message)> {
-        bench.hear(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
+    fn submit(bench: &mut Harness) -> Vec<(ActorId, Message)> {
+        bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
     }
 
     fn reservations(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32)> {
@@ -119,9 +129,9 @@ mod tests {
         assert_eq!(nodes.len(), 6, "d·f reservations");
         assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "on distinct nodes");
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
-        assert_eq!(bench.hear(nodes[4], claim), [(nodes[4], grant(0))]);
-        assert_eq!(bench.hear(nodes[1], claim), [(nodes[1], grant(1))]);
-        let last = bench.hear(nodes[0], claim);
+        assert_eq!(bench.receive(nodes[4], claim), [(nodes[4], grant(0))]);
+        assert_eq!(bench.receive(nodes[1], claim), [(nodes[1], grant(1))]);
+        let last = bench.receive(nodes[0], claim);
         assert_eq!(last[0], (nodes[0], grant(2)));
         let mut cancelled: Vec<_> = last[1..].iter().map(|&(to, msg)| (to, msg.name())).collect();
         cancelled.sort_unstable();
@@ -129,12 +139,12 @@ mod tests {
         expected.sort_unstable();
         assert_eq!(cancelled, expected);
         let nothing = Probe::Nothing { job: JOB, group: 0 }.into();
-        assert_eq!(bench.hear(nodes[2], claim), [(nodes[2], nothing)]);
+        assert_eq!(bench.receive(nodes[2], claim), [(nodes[2], nothing)]);
     }
 
     #[test]
     fn pairs_hold_d_reservations_for_each_of_two_tasks() {
-        let config = Sparrow { form: Form::Pairs, ..Sparrow::default() };
+        let config = Sparrow { form: SamplingForm::Pairs, ..Sparrow::default() };
         let reserved = reservations(&submit(&mut bench(&config, 5, 10)));
         let shape: Vec<_> = reserved.iter().map(|&(_, group, count)| (group, count)).collect();
         assert_eq!(shape, [(0, 2), (0, 2), (1, 2), (1, 2), (2, 2)], "100 tasks would make 50 pairs");
@@ -162,26 +172,26 @@ mod tests {
 
     #[test]
     fn sampling_binds_to_the_shorter_queue_and_ties_to_the_first_answer() {
-        let config = Sparrow { form: Form::PerTask, ..Sparrow::default() };
+        let config = Sparrow { form: SamplingForm::PerTask, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
         let asked: Vec<_> = submit(&mut bench).iter().map(|s| s.0).collect();
         assert_eq!(asked.len(), 2);
         let length = |length| Probe::Length { task: JOB.task(0), length };
-        assert_eq!(bench.hear(asked[0], length(3)), []);
+        assert_eq!(bench.receive(asked[0], length(3)), []);
         let row = Message::from(Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(bench.hear(asked[1], length(3)), [(asked[0], row)]);
-        assert_eq!(bench.hear(asked[1], length(-1)), [], "a late or repeated answer changes nothing");
+        assert_eq!(bench.receive(asked[1], length(3)), [(asked[0], row)]);
+        assert_eq!(bench.receive(asked[1], length(-1)), [], "a late or repeated answer changes nothing");
     }
 
     #[test]
     fn what_a_dead_node_had_is_reserved_again_elsewhere() {
         let mut bench = bench(&Sparrow::default(), 1, 3);
         let nodes: Vec<_> = reservations(&submit(&mut bench)).iter().map(|r| r.0).collect();
-        bench.hear(nodes[0], Probe::Claim { job: JOB, group: 0, repair: false });
+        bench.receive(nodes[0], Probe::Claim { job: JOB, group: 0, repair: false });
         let again = reservations(&sends(&bench.step(Input::Down { actor: nodes[0] })));
         assert_eq!(again.len(), 2);
         assert!(again.iter().all(|r| r.0 != nodes[0]));
-        let sent = bench.hear(again[0].0, Probe::Claim { job: JOB, group: 0, repair: false });
+        let sent = bench.receive(again[0].0, Probe::Claim { job: JOB, group: 0, repair: false });
         let row = Row::single(JOB.task(0).copy(1));
         assert_eq!(sent[0], (again[0].0, Probe::Grant { row, group: 0 }.into()), "a fresh attempt");
     }
@@ -189,15 +199,15 @@ mod tests {
     /// Three queues are asked; the network doubles the first answer, which is not the second.
     #[test]
     fn a_doubled_answer_counts_once() {
-        let config = Sparrow { form: Form::PerTask, probe_ratio: 3.0, ..Sparrow::default() };
+        let config = Sparrow { form: SamplingForm::PerTask, probe_ratio: 3.0, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
         let asked: Vec<_> = submit(&mut bench).iter().map(|s| s.0).collect();
         let length = |length| Probe::Length { task: JOB.task(0), length };
-        assert_eq!(bench.hear(asked[0], length(3)), []);
-        assert_eq!(bench.hear(asked[0], length(3)), []);
-        assert_eq!(bench.hear(asked[1], length(2)), [], "the third has not answered yet");
+        assert_eq!(bench.receive(asked[0], length(3)), []);
+        assert_eq!(bench.receive(asked[0], length(3)), []);
+        assert_eq!(bench.receive(asked[1], length(2)), [], "the third has not answered yet");
         let row = Message::from(Launch::Row(Row::single(JOB.task(0).copy(0))));
-        assert_eq!(bench.hear(asked[2], length(1)), [(asked[2], row)]);
+        assert_eq!(bench.receive(asked[2], length(1)), [(asked[2], row)]);
     }
 
     /// What repairs a loss is counted apart, from the reservation to the refusal.
@@ -216,8 +226,8 @@ mod tests {
         let again = scheduler.step(Input::Down { actor: nodes[0] });
         let Some(&Effect::Send { to, msg, recovery: true }) = again.first() else { panic!("{again:?}") };
         // A node that gets the new reservation.
-        let machine = Box::new(crate::roles::Node::new(1));
-        let mut node = Bench::new(layout.clone(), to, 1, machine);
+        let machine = Box::new(crate::roles::NodeManager::new(1));
+        let mut node = Harness::new(layout.clone(), to, 1, machine);
         let claim = node.step(Input::Deliver { from: layout.scheduler(0), msg });
         assert_eq!(repairs(&claim), [true], "{claim:?}");
         // The task goes to the node that still holds a place; the new claim is in vain.

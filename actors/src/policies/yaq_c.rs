@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::eagle::LeastWait;
-use super::yaq_d::{check_bypass, plain};
-use super::{Policy, Seat};
+use super::policy::{BuildContext, Policy};
+use super::shared::{check_bypass, plain};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::Client;
-use crate::roles::client::Central;
-use crate::roles::early::Early;
+use crate::roles::client::CentralJobs;
+use crate::roles::early_binding::EarlyBinding;
 
 /// Parameters of Yaq-c.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,21 +33,23 @@ impl Policy for YaqC {
         All jobs go to the first scheduler that is up, which sends each task to the node with the least wait: \
         the estimates of what it sent there, less what has run. Nodes queue.";
 
+    const VARIANTS: &'static [&'static str] = &["{}", "{ srpt = false }"];
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_bypass(self.bypass)
     }
 
-    fn client(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(Client::with(seat.index, Central::Everything))
+    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(Client::with(context.index, CentralJobs::All))
     }
 
-    fn scheduler(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        let place = LeastWait::new(seat.layout, seat.layout.nodes(), false);
-        Box::new(Early::new(place, seat.layout))
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let place = LeastWait::new(context.layout, context.layout.nodes(), false);
+        Box::new(EarlyBinding::new(place, context.layout))
     }
 
-    fn node(&self, seat: Seat<'_>) -> Box<dyn Machine> {
-        Box::new(plain(self.srpt, self.bypass, seat))
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(plain(self.srpt, self.bypass, context))
     }
 }
 
@@ -55,8 +57,8 @@ impl Policy for YaqC {
 mod tests {
     use super::*;
     use crate::base::{JobId, Span, Time};
+    use crate::harness::Harness;
     use crate::message::{Core, Job, Launch, Message, Row};
-    use crate::scripts::Bench;
 
     /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to
     /// the other one, and to an idle one as soon as it is heard of.
@@ -64,16 +66,16 @@ mod tests {
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);
         let me = layout.scheduler(0);
-        let seat = Seat { me, index: 0, layout: &layout, lossy: false, watched: false };
-        let mut central = Bench::new(layout.clone(), me, 3, YaqC::default().scheduler(seat));
-        let rows = central.hear(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
+        let context = BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false };
+        let mut central = Harness::new(layout.clone(), me, 3, YaqC::default().scheduler(context));
+        let rows = central.receive(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
         assert_ne!(rows[0].0, rows[1].0);
         let (long, other) = (rows[2].0, if rows[2].0 == rows[0].0 { rows[1].0 } else { rows[0].0 });
         central.now = Time::ZERO + Span::from_millis(500);
         let done = rows.iter().find(|row| row.0 == other).map(|row| row.1);
         let Some(Message::Launch(Launch::Row(row))) = done else { panic!("{rows:?}") };
-        central.hear(other, Launch::Completed { copy: row.copy(0) });
-        let next = central.hear(layout.client(0), Job::Submit { job: JobId(1), round: 0 });
+        central.receive(other, Launch::Completed { copy: row.copy(0) });
+        let next = central.receive(layout.client(0), Job::Submit { job: JobId(1), round: 0 });
         assert_eq!([next[0].0, next[1].0], [other, other], "idle, then 1 s against 1.5 s");
         assert_eq!(next[2].0, long, "1.5 s against 2 s");
     }
@@ -83,12 +85,12 @@ mod tests {
     fn nodes_serve_the_smaller_job_first() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.node(0);
-        let seat = Seat { me, index: 0, layout: &layout, lossy: false, watched: false };
-        let mut node = Bench::new(layout.clone(), me, 1, YaqC::default().node(seat));
+        let context = BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false };
+        let mut node = Harness::new(layout.clone(), me, 1, YaqC::default().node(context));
         let (scheduler, worker) = (layout.scheduler(0), layout.worker(0, 0));
         let copy = |job| JobId(job).task(0).copy(0);
         for job in [9, 8, 2] {
-            node.hear(scheduler, Launch::Row(Row::single(copy(job))));
+            node.receive(scheduler, Launch::Row(Row::single(copy(job))));
         }
         let run = |job| Message::from(Core::Run { copy: copy(job) });
         assert_eq!(node.ended(copy(9))[1], (worker, run(2)));

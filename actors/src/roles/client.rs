@@ -4,7 +4,7 @@
 //! while that is down. Policies with a central scheduler have some or all jobs go to the first one that is up
 //! instead. It learns of every job's end; that is when the job's response time stops.
 
-use super::jobs::JobTable;
+use super::job_table::JobTable;
 use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
@@ -24,20 +24,20 @@ enum State {
 
 /// Which jobs go to the first scheduler that is up instead of to the client's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Central {
+pub enum CentralJobs {
     /// None.
-    Nothing,
+    None,
     /// Those of the long class.
     Long,
     /// All.
-    Everything,
+    All,
 }
 
 /// A job source.
 #[derive(Debug)]
 pub struct Client {
     index: u32,
-    central: Central,
+    central: CentralJobs,
     open: JobTable<State>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
@@ -47,12 +47,12 @@ impl Client {
     /// The client of scheduler number `index`.
     #[must_use]
     pub fn new(index: u32) -> Self {
-        Self::with(index, Central::Nothing)
+        Self::with(index, CentralJobs::None)
     }
 
     /// The client of scheduler number `index`, for a policy with a central scheduler.
     #[must_use]
-    pub fn with(index: u32, central: Central) -> Self {
+    pub fn with(index: u32, central: CentralJobs) -> Self {
         Self { index, central, open: JobTable::default(), down: Vec::new() }
     }
 
@@ -88,9 +88,9 @@ impl Client {
         let layout = fx.layout();
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
         let central = match self.central {
-            Central::Nothing => false,
-            Central::Long => fx.catalog().job(job).class > 0,
-            Central::Everything => true,
+            CentralJobs::None => false,
+            CentralJobs::Long => fx.catalog().job(job).class > 0,
+            CentralJobs::All => true,
         };
         if central {
             return (0..layout.schedulers()).map(|i| layout.scheduler(i)).find(|&s| usable(s));
@@ -160,7 +160,7 @@ impl Machine for Client {
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // Nodes come and go without the client's concern.
             Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }
@@ -169,15 +169,15 @@ impl Machine for Client {
 mod tests {
     use super::*;
     use crate::base::Time;
+    use crate::harness::{Harness, sends};
     use crate::machine::Effect;
-    use crate::scripts::{Bench, sends};
 
     const JOB: JobId = JobId(0);
 
-    fn bench(schedulers: u32) -> Bench {
+    fn bench(schedulers: u32) -> Harness {
         let layout = Layout::new(schedulers, 0, [1]);
         let me = layout.client(0);
-        Bench::new(layout, me, 1, Box::new(Client::new(0)))
+        Harness::new(layout, me, 1, Box::new(Client::new(0)))
     }
 
     fn submit(round: u32) -> Message {

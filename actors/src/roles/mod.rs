@@ -2,46 +2,45 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`client`] | job source: submits, resubmits when a scheduler dies |
+//! | [`client`] | job source: submits jobs, and again when a scheduler dies |
 //! | [`worker`] | one core |
-//! | [`node`] | the standard node manager: cores and a queue of rows and reservations |
-//! | [`reporter`] | the same, reporting how far its copies are |
-//! | [`queue`] | what waits at a node, and which of it is next |
-//! | [`early`] | a scheduler that binds each task to a node at once |
-//! | [`late`] | a scheduler that keeps places on nodes and binds a task to the one that asks first |
-//! | [`central`] | a scheduler with one queue that knows which cores are free, and may back up stragglers |
-//! | [`redundant`] | a scheduler that runs groups of tasks on groups of servers, every task on each |
-//! | [`members`] | the nodes believed alive: picking and sampling |
-//! | [`ahead`] | what a central scheduler reckons is ahead of a task at every node |
-//! | [`bits`] | which nodes have long work |
-//! | [`jobs`] | open jobs and which of their tasks are done |
-//! | [`waits`] | the work expected at every node, the least at hand |
-//! | [`returned`](returned()) | what a scheduler does with a message that comes back |
+//! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
+//! | [`reporting_node`] | the same, with periodic progress reports |
+//! | [`node_queue`] | the queue of a node and its order |
+//! | [`early_binding`] | a scheduler that binds each task to a node at once |
+//! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
+//! | [`central_queue`] | a scheduler with one queue that knows which cores are free, and may back up stragglers |
+//! | [`replication`] | a scheduler that runs every task of a group on several servers |
+//! | [`membership`] | the nodes believed alive: picking and sampling |
+//! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
+//! | [`node_bitmap`] | nodes with long work |
+//! | [`job_table`] | open jobs, and which of their tasks are done |
+//! | [`min_wait_index`] | the work expected at every node, with the minimum at hand |
+//! | [`resend`](resend()) | a scheduler's reaction to a message that could not be delivered |
 
 #![allow(
     clippy::wildcard_enum_match_arm,
     reason = "a machine has a use for a few messages; the rest are counted as unexpected"
 )]
 
-pub mod ahead;
-pub mod bits;
-pub mod central;
+pub mod backlog;
+pub mod central_queue;
 pub mod client;
-pub mod early;
-pub mod jobs;
-pub mod late;
-pub mod members;
+pub mod early_binding;
+pub mod job_table;
+pub mod late_binding;
+pub mod membership;
+pub mod min_wait_index;
 pub mod node;
-pub mod queue;
-pub mod redundant;
-pub mod reporter;
-mod returned;
-pub mod waits;
+pub mod node_bitmap;
+pub mod node_queue;
+pub mod replication;
+pub mod reporting_node;
+mod resend;
 pub mod worker;
 
 pub use client::Client;
-pub use node::Node;
-pub use reporter::Reporter;
-pub(crate) use returned::AVOIDED;
-pub use returned::returned;
+pub use node::NodeManager;
+pub use reporting_node::ReportingNode;
+pub use resend::{RETRY_AFTER, resend};
 pub use worker::Worker;

@@ -45,7 +45,7 @@ impl Worker {
             Core::Suspend { copy } => self.halt(copy, Halting::Suspend, fx),
             Core::Ask { copy } => {
                 if self.running == Some(copy) {
-                    fx.gauge(copy);
+                    fx.query_progress(copy);
                 }
             }
             Core::Ended { .. } | Core::Suspended { .. } | Core::Score { .. } => fx.unexpected(&order.into()),
@@ -79,7 +79,7 @@ impl Machine for Worker {
                 Halting::Stop => fx.note(Note::Preempted { copy }),
                 Halting::No => unreachable!("halted without having asked"),
             },
-            Input::Gauged { copy, score } => fx.send(self.node, Core::Score { copy, score }),
+            Input::Progress { copy, score } => fx.send(self.node, Core::Score { copy, score }),
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // A worker has no peers beyond its node and shares its fate.
             Input::Start { .. }

@@ -3,11 +3,7 @@
 
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
-use volary_actors::policies::{
-    Binding, Dolly, Eagle, FullRepetition, Hadoop2, Hawk, Hedged, Kubernetes, Late, LatinSquare, Mantri,
-    Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait, Naive, Peacock, PeacockForm,
-    PolicySpec, Retry, Sparrow, SparrowForm, YaqC, YaqD,
-};
+use volary_actors::policies::{Card, PolicySpec};
 
 /// Jobs of `tasks` exponential tasks of mean one second, a Poisson stream of them.
 pub struct Load {
@@ -54,64 +50,16 @@ impl Catalog for Load {
     }
 }
 
-/// Every registered policy, and the forms its defaults do not use.
-pub fn policies() -> Vec<PolicySpec> {
-    let mut all = PolicySpec::defaults();
-    all.extend([
-        PolicySpec::LatinSquare(LatinSquare { order: 5, ..LatinSquare::default() }),
-        PolicySpec::LatinSquare(LatinSquare { order: 3, preemption: false, ..LatinSquare::default() }),
-        PolicySpec::LatinSquare(LatinSquare {
-            order: 5,
-            columns: Some(2),
-            choices: 2,
-            ..LatinSquare::default()
-        }),
-        PolicySpec::LatinSquare(LatinSquare {
-            order: 3,
-            choices: 2,
-            binding: Binding::Late,
-            ..LatinSquare::default()
-        }),
-        PolicySpec::FullRepetition(FullRepetition { order: 3, ..FullRepetition::default() }),
-        PolicySpec::Sparrow(Sparrow { form: SparrowForm::Pairs, ..Sparrow::default() }),
-        PolicySpec::Sparrow(Sparrow { form: SparrowForm::PerTask, ..Sparrow::default() }),
-        PolicySpec::Sparrow(Sparrow { probe_ratio: 1.05, cancellation: false, ..Sparrow::default() }),
-        PolicySpec::Sparrow(Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() }),
-        PolicySpec::Hawk(Hawk { big_partition: 0.5, replacement: true, ..Hawk::default() }),
-        PolicySpec::Eagle(Eagle { big_partition: 0.5, cancellation: true, ..Eagle::default() }),
-        PolicySpec::Eagle(Eagle { retry_rounds: 3, sticky: false, srpt: false, ..Eagle::default() }),
-        PolicySpec::Kubernetes(Kubernetes { retry: Retry::Tail, ..Kubernetes::default() }),
-        PolicySpec::Kubernetes(Kubernetes { retry: Retry::Events, ..Kubernetes::default() }),
-        PolicySpec::YaqD(YaqD {
-            heartbeat: Span::from_millis(300),
-            together: true,
-            jitter: true,
-            ..YaqD::default()
-        }),
-        PolicySpec::YaqD(YaqD { heartbeat: Span::from_millis(8), silent: true, ..YaqD::default() }),
-        PolicySpec::YaqD(YaqD { nodes: 0.6, srpt: false, ..YaqD::default() }),
-        PolicySpec::YaqC(YaqC { srpt: false, ..YaqC::default() }),
-        PolicySpec::Peacock(Peacock { form: PeacockForm::Threshold, ..Peacock::default() }),
-        PolicySpec::Murmuration(Murmuration {
-            order: MurmurationOrder::Srjf,
-            batch: false,
-            decision_per_job: Span::from_millis(20),
-            decision_per_task: Span::from_millis(2),
-            update_delay: Span::from_millis(50),
-            ..Murmuration::default()
-        }),
-        PolicySpec::Murmuration(Murmuration {
-            wait: MurmurationWait::Clock,
-            spread: MurmurationSpread::Epidemic,
-            ..Murmuration::default()
-        }),
-        // Their time constants are for tasks of minutes.
-        PolicySpec::Naive(Naive { scale: 0.01, behind: 0.0, ..Naive::default() }),
-        PolicySpec::Late(Late { scale: 0.005, slow_task: 1.0, cap: 1.0, ..Late::default() }),
-        PolicySpec::Hadoop2(Hadoop2 { scale: 0.02, slow: 0.0, ..Hadoop2::default() }),
-        PolicySpec::Mantri(Mantri { scale: 0.01, delta: 0.0, ..Mantri::default() }),
-        PolicySpec::Dolly(Dolly { straggler: 0.3, budget: 1.0, load: 1.0, ..Dolly::default() }),
-        PolicySpec::Hedged(Hedged { quantile: 0.5, window: 20, ..Hedged::default() }),
-    ]);
-    all
+/// Every registered policy with each of its variants, for a cluster of at least `servers` nodes. Time constants are
+/// those of tasks of a second.
+pub fn policies(servers: u32) -> Vec<PolicySpec> {
+    let parse = |name: &str, table: &str| {
+        let text = format!("{name} = {}", table.replace('#', &servers.to_string()));
+        toml::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
+    };
+    let variants =
+        |card: &Card| card.variants.iter().map(|table| parse(card.name, table)).collect::<Vec<_>>();
+    // It needs nodes of one core, so randomised clusters cannot have it.
+    let silent = parse("yaq-d", "{ heartbeat = \"8ms\", silent = true }");
+    PolicySpec::cards().iter().flat_map(variants).chain(PolicySpec::defaults()).chain([silent]).collect()
 }

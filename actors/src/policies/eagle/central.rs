@@ -4,46 +4,40 @@ use crate::base::{ActorId, TaskId};
 use crate::layout::Layout;
 use crate::machine::Effects;
 use crate::message::Share;
-use crate::roles::ahead::Ahead;
-use crate::roles::bits::Bits;
-use crate::roles::early::Place;
-use crate::roles::members::Members;
-
-/// How many nodes a share of them is, at least one.
-pub(in crate::policies) fn partition(share: f64, layout: &Layout) -> u32 {
-    let nodes = layout.nodes();
-    ((share * f64::from(nodes)).ceil() as u32).clamp(1, nodes.max(1))
-}
+use crate::roles::backlog::Backlogs;
+use crate::roles::early_binding::PlacementRule;
+use crate::roles::membership::Membership;
+use crate::roles::node_bitmap::NodeBitmap;
 
 /// Knows what it sent where.
 #[derive(Debug)]
 pub(in crate::policies) struct LeastWait {
-    ahead: Ahead,
+    backlogs: Backlogs,
     /// Nodes with long work, for those who want to know.
-    bits: Option<Bits>,
+    bits: Option<NodeBitmap>,
 }
 
 impl LeastWait {
     /// Among the first `big` nodes; `shares` the bitmap with them.
     pub(in crate::policies) fn new(layout: &Layout, big: u32, shares: bool) -> Self {
-        Self { ahead: Ahead::new(layout, big), bits: shares.then(Bits::default) }
+        Self { backlogs: Backlogs::new(layout, big), bits: shares.then(NodeBitmap::default) }
     }
 
     fn mark(&mut self, node: u32, layout: &Layout) {
         if let Some(bits) = &mut self.bits {
-            bits.set(node, !self.ahead.is_idle(node), layout.nodes());
+            bits.set(node, !self.backlogs.is_idle(node), layout.nodes());
         }
     }
 }
 
-impl Place for LeastWait {
-    fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+impl PlacementRule for LeastWait {
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         let now = fx.now();
-        let Some(node) = self.ahead.pick(now, fx.rng()) else {
+        let Some(node) = self.backlogs.pick(now, fx.rng()) else {
             // None of them can be reached: better anywhere than nowhere.
             return members.pick(fx.rng());
         };
-        self.ahead.add(node, task, fx.catalog().job_estimate(task.job), now);
+        self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);
         self.mark(node, fx.layout());
         Some(fx.layout().node(node))
     }
@@ -59,19 +53,19 @@ impl Place for LeastWait {
 
     fn left(&mut self, task: TaskId, node: ActorId, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
-        self.ahead.remove(number, task, fx.now());
+        self.backlogs.remove(number, task, fx.now());
         self.mark(number, fx.layout());
     }
 
     fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
-        self.ahead.clear(number);
-        self.ahead.reach(number, back);
+        self.backlogs.clear(number);
+        self.backlogs.reach(number, back);
         self.mark(number, fx.layout());
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
-        self.ahead.reach(fx.layout().node_number(node), can);
+        self.backlogs.reach(fx.layout().node_number(node), can);
         true
     }
 }

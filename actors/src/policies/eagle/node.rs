@@ -1,22 +1,22 @@
-//! A node of Eagle: the plain one, which turns probes away while it has long work and passes the bitmap on.
+//! A node of Eagle: the manager one, which turns probes away while it has long work and passes the bitmap on.
 
 use crate::base::{ActorId, Time};
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Message, Share, Stamp};
-use crate::roles::Node as Plain;
-use crate::roles::bits::Bits;
+use crate::roles::NodeManager;
 use crate::roles::node::Reservation;
+use crate::roles::node_bitmap::NodeBitmap;
 
 /// A node manager that shares state.
 #[derive(Debug)]
-pub(super) struct Node {
-    plain: Plain,
-    bits: Bits,
+pub(super) struct SharingNode {
+    manager: NodeManager,
+    bits: NodeBitmap,
 }
 
-impl Node {
-    pub(super) fn new(plain: Plain) -> Self {
-        Self { plain, bits: Bits::default() }
+impl SharingNode {
+    pub(super) fn new(manager: NodeManager) -> Self {
+        Self { manager, bits: NodeBitmap::default() }
     }
 
     /// Tells a scheduler what it does not know yet.
@@ -26,15 +26,15 @@ impl Node {
         }
     }
 
-    fn hear(&mut self, from: ActorId, share: Share, fx: &mut Effects<'_>) {
+    fn receive(&mut self, from: ActorId, share: Share, fx: &mut Effects<'_>) {
         match share {
             Share::Probe { job, count, round, last, repair, known } => {
                 self.share(from, known, repair, fx);
-                if !last && self.plain.has_long(fx) {
+                if !last && self.manager.has_long(fx) {
                     return fx.send_as(repair, from, Share::Rejected { job, count, round, repair });
                 }
                 fx.send_as(repair, from, Share::Accepted { job });
-                self.plain.reserve(Reservation { from, job, group: 0, count, repair }, fx);
+                self.manager.reserve(Reservation { from, job, group: 0, count, repair }, fx);
             }
             Share::Bits(news) => self.bits.learn(news, fx.layout().nodes()),
             Share::Accepted { .. } | Share::Rejected { .. } => fx.unexpected(&share.into()),
@@ -42,11 +42,11 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for SharingNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Deliver { from, msg: Message::Share(share) } => self.hear(from, share, fx),
-            _ => self.plain.step(input, fx),
+            Input::Deliver { from, msg: Message::Share(share) } => self.receive(from, share, fx),
+            _ => self.manager.step(input, fx),
         }
     }
 }

@@ -4,24 +4,29 @@ use super::central::LeastWait;
 use crate::base::JobId;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message};
-use crate::policies::Seat;
-use crate::roles::early::Early;
-use crate::roles::late::{Late, Sharing, Terms};
+use crate::policies::policy::BuildContext;
+use crate::roles::early_binding::EarlyBinding;
+use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 
 /// Both schedulers in one machine: any can become the central one.
 #[derive(Debug)]
 pub(in crate::policies) struct Hybrid {
-    short: Late,
-    long: Early<LeastWait>,
+    short: LateBinding,
+    long: EarlyBinding<LeastWait>,
 }
 
 impl Hybrid {
     /// Long tasks go to the first `big` nodes.
-    pub(in crate::policies) fn new(terms: Terms, big: u32, sharing: Option<Sharing>, seat: Seat<'_>) -> Self {
-        let central = LeastWait::new(seat.layout, big, sharing.is_some());
+    pub(in crate::policies) fn new(
+        options: ProbeOptions,
+        big: u32,
+        sharing: Option<StateSharing>,
+        context: BuildContext<'_>,
+    ) -> Self {
+        let central = LeastWait::new(context.layout, big, sharing.is_some());
         Self {
-            short: Late::new(terms, sharing, seat.layout, seat.lossy),
-            long: Early::new(central, seat.layout),
+            short: LateBinding::new(options, sharing, context.layout, context.lossy),
+            long: EarlyBinding::new(central, context.layout),
         }
     }
 }

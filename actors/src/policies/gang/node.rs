@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
-use crate::message::{Core, Gang as Order, Launch, Message};
+use crate::message::{Core, Launch, Message, Slice};
 
 /// A core of a gang-scheduled node.
 #[derive(Clone, Debug, Default)]
-struct Slot {
+struct GangCore {
     running: Option<CopyId>,
-    /// Scheduler the copies belong to, once one has spoken.
+    /// GangScheduler the copies belong to, once one has spoken.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
     /// Copies that ended here lately: the scheduler may order one again before it learns.
@@ -25,13 +25,13 @@ const REMEMBERED: usize = 16;
 
 /// A node manager that does what the slice says.
 #[derive(Debug)]
-pub(super) struct Node {
-    slots: Box<[Slot]>,
+pub(super) struct GangNode {
+    slots: Box<[GangCore]>,
 }
 
-impl Node {
+impl GangNode {
     pub(super) fn new(cores: u32) -> Self {
-        Self { slots: vec![Slot::default(); cores as usize].into() }
+        Self { slots: vec![GangCore::default(); cores as usize].into() }
     }
 
     fn switch(
@@ -81,11 +81,11 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for GangNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Gang(Order::Switch { core, copy, epoch, order }) => {
+                Message::Gang(Slice::Switch { core, copy, epoch, order }) => {
                     self.switch(from, core, copy, (epoch, order), fx);
                 }
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
@@ -107,7 +107,7 @@ impl Machine for Node {
                             fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
                         }
                         // Orders of the dead scheduler that are still under way stay void.
-                        *slot = Slot { last: slot.last, ..Slot::default() };
+                        *slot = GangCore { last: slot.last, ..GangCore::default() };
                     }
                 }
             }
@@ -117,7 +117,7 @@ impl Machine for Node {
             | Input::Fire(_)
             | Input::Done { .. }
             | Input::Halted { .. }
-            | Input::Gauged { .. } => {}
+            | Input::Progress { .. } => {}
         }
     }
 }

@@ -4,20 +4,20 @@ use super::matrix::Matrix;
 use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Gang as Order, Job, Launch, Message};
-use crate::roles::jobs::{Completion, JobTable, Open};
-use crate::roles::returned;
+use crate::message::{Job, Launch, Message, Slice};
+use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::resend;
 
 #[derive(Debug)]
-struct Placed {
-    open: Open,
+struct GangJob {
+    open: OpenJob,
     /// Core of the run on which each task has its cell, where it has one; it has no more.
     cores: Vec<Option<u32>>,
 }
 
 /// The one scheduler of a run.
 #[derive(Debug)]
-pub(super) struct Scheduler {
+pub(super) struct GangScheduler {
     quantum: Span,
     matrix: Matrix,
     /// Whether a tick is armed; none is while one slice or none exists.
@@ -26,12 +26,12 @@ pub(super) struct Scheduler {
     epoch: u16,
     /// How many orders each core of the run was given.
     orders: Vec<u32>,
-    jobs: JobTable<Placed>,
+    jobs: JobTable<GangJob>,
     /// Copies that found no core alive.
     stranded: Vec<CopyId>,
 }
 
-impl Scheduler {
+impl GangScheduler {
     pub(super) fn new(quantum: Span, layout: &Layout) -> Self {
         Self {
             quantum,
@@ -47,7 +47,7 @@ impl Scheduler {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
-        self.jobs.open(job, Placed { open, cores: vec![None; tasks as usize] });
+        self.jobs.open(job, GangJob { open, cores: vec![None; tasks as usize] });
         let copies: Vec<_> = (0..tasks).map(|i| job.task(i).copy(attempt)).collect();
         for gang in copies.chunks(self.matrix.width().max(1)) {
             self.place(gang, fx);
@@ -91,7 +91,7 @@ impl Scheduler {
         let count = &mut self.orders[core as usize];
         *count += 1;
         let (core, copy) = (index as u16, self.matrix.running(core));
-        let order = Order::Switch { core, copy, epoch: self.epoch, order: *count };
+        let order = Slice::Switch { core, copy, epoch: self.epoch, order: *count };
         fx.send_as(recovery, fx.layout().node(node), order);
     }
 
@@ -169,7 +169,7 @@ impl Scheduler {
     }
 }
 
-impl Machine for Scheduler {
+impl Machine for GangScheduler {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { msg, .. } => match msg {
@@ -178,11 +178,11 @@ impl Machine for Scheduler {
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Tick(_)) => self.tick(fx),
-            Input::Undelivered { to, msg: Message::Gang(Order::Switch { core, order, .. }) } => {
+            Input::Undelivered { to, msg: Message::Gang(Slice::Switch { core, order, .. }) } => {
                 self.undelivered(to, core, order, fx);
             }
             Input::Undelivered { to, msg } => {
-                let _ = returned(to, msg, fx);
+                let _ = resend(to, msg, fx);
             }
             Input::Down { actor } => {
                 if let Role::Node(node) = fx.layout().role(actor) {
@@ -199,7 +199,7 @@ impl Machine for Scheduler {
                 }
             }
             Input::Start { epoch } => self.epoch = epoch as u16,
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }
@@ -207,7 +207,7 @@ impl Machine for Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripts::{Bench, sends};
+    use crate::harness::{Harness, sends};
 
     /// A core takes the order of a restarted scheduler for newer, however many its last life gave.
     #[test]
@@ -216,18 +216,18 @@ mod tests {
         let (me, node) = (layout.scheduler(0), layout.node(0));
         let worker = layout.worker(0, 0);
         let order = |epoch, given| {
-            let mut scheduler = Scheduler::new(Span(1), &layout);
+            let mut scheduler = GangScheduler::new(Span(1), &layout);
             scheduler.orders[0] = given;
-            let mut bench = Bench::new(layout.clone(), me, 1, Box::new(scheduler));
+            let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));
             bench.step(Input::Start { epoch });
             let job = JobId(epoch);
-            bench.hear(layout.client(0), Job::Submit { job, round: 0 })[0].1
+            bench.receive(layout.client(0), Job::Submit { job, round: 0 })[0].1
         };
-        let mut bench = Bench::new(layout.clone(), node, 1, Box::new(super::super::Node::new(1)));
-        bench.hear(me, order(0, 1 << 26));
+        let mut bench = Harness::new(layout.clone(), node, 1, Box::new(super::super::node::GangNode::new(1)));
+        bench.receive(me, order(0, 1 << 26));
         let sent = sends(&bench.step(Input::Down { actor: me }));
         assert_eq!(sent.len(), 1, "it forgets what the dead scheduler wanted");
-        let sent = bench.hear(me, order(1, 0));
+        let sent = bench.receive(me, order(1, 0));
         assert_eq!(sent, [(worker, crate::message::Core::Run { copy: JobId(1).task(0).copy(0) }.into())]);
     }
 }

@@ -1,4 +1,4 @@
-//! A node of Hawk: the plain one, which steals when it becomes idle.
+//! A node of Hawk: the manager one, which steals when it becomes idle.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,14 @@ use crate::base::ActorId;
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine};
 use crate::message::{Message, Probe, Steal};
-use crate::policies::Seat;
-use crate::roles::Node as Plain;
+use crate::policies::policy::BuildContext;
+use crate::roles::NodeManager;
 use crate::roles::node::Reservation;
 
 /// A node manager that steals.
 #[derive(Debug)]
-pub(super) struct Node {
-    plain: Plain,
+pub(super) struct StealingNode {
+    manager: NodeManager,
     index: u32,
     /// Nodes of the big partition: the first ones.
     big: u32,
@@ -28,11 +28,11 @@ pub(super) struct Node {
     loot: Vec<Reservation>,
 }
 
-impl Node {
-    pub(super) fn new(seat: Seat<'_>, big: u32, attempts: u32) -> Self {
+impl StealingNode {
+    pub(super) fn new(context: BuildContext<'_>, big: u32, attempts: u32) -> Self {
         Self {
-            plain: Plain::new(seat.layout.cores(seat.index)),
-            index: seat.index,
+            manager: NodeManager::new(context.layout.cores(context.index)),
+            index: context.index,
             big,
             attempts,
             left: 0,
@@ -42,12 +42,12 @@ impl Node {
         }
     }
 
-    fn hear(&mut self, from: ActorId, steal: Steal, fx: &mut Effects<'_>) {
+    fn receive(&mut self, from: ActorId, steal: Steal, fx: &mut Effects<'_>) {
         match steal {
             Steal::Ask => self.give(from, fx),
             Steal::Loot { scheduler, job, count, repair } => {
                 let from = fx.layout().scheduler(scheduler);
-                self.plain.reserve(Reservation { from, job, group: 0, count, repair }, fx);
+                self.manager.reserve(Reservation { from, job, group: 0, count, repair }, fx);
             }
             Steal::Nothing => {
                 if self.idle {
@@ -59,7 +59,7 @@ impl Node {
 
     /// Gives away the first reservations in a row that wait behind a long task.
     fn give(&mut self, to: ActorId, fx: &mut Effects<'_>) {
-        self.plain.take_behind_long(fx, &mut self.loot);
+        self.manager.take_behind_long(fx, &mut self.loot);
         if self.loot.is_empty() {
             return fx.send(to, Steal::Nothing);
         }
@@ -86,12 +86,12 @@ impl Node {
 
     /// After a step: claims what was stolen, or steals, if there is nothing else to do.
     fn settle(&mut self, fx: &mut Effects<'_>) {
-        while self.plain.is_idle()
+        while self.manager.is_idle()
             && let Some(place) = self.stolen.pop_front()
         {
-            self.plain.reserve(place, fx);
+            self.manager.reserve(place, fx);
         }
-        let was = std::mem::replace(&mut self.idle, self.plain.is_idle());
+        let was = std::mem::replace(&mut self.idle, self.manager.is_idle());
         if self.idle && !was {
             self.left = self.attempts;
             self.ask(fx);
@@ -99,19 +99,19 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for StealingNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
-            Input::Deliver { from, msg: Message::Steal(steal) } => self.hear(from, steal, fx),
+            Input::Deliver { from, msg: Message::Steal(steal) } => self.receive(from, steal, fx),
             Input::Deliver { from, msg: Message::Probe(Probe::Cancel { job, .. }) } => {
                 self.stolen.retain(|place| (place.from, place.job) != (from, job));
-                self.plain.step(input, fx);
+                self.manager.step(input, fx);
             }
             Input::Down { actor } => {
                 self.stolen.retain(|place| place.from != actor);
-                self.plain.step(input, fx);
+                self.manager.step(input, fx);
             }
-            _ => self.plain.step(input, fx),
+            _ => self.manager.step(input, fx),
         }
         self.settle(fx);
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{CopyId, Rng};
 use crate::layout::Layout;
-use crate::roles::waits::Waits;
+use crate::roles::min_wait_index::MinWaitIndex;
 
 #[derive(Clone, Debug)]
 struct Host {
@@ -37,7 +37,7 @@ impl Host {
 pub(super) struct Nodes {
     hosts: Vec<Host>,
     /// Feasible nodes, the best score at hand: the least of what is missing.
-    ranks: Waits,
+    ranks: MinWaitIndex,
 }
 
 impl Nodes {
@@ -50,7 +50,7 @@ impl Nodes {
             avoided: false,
         };
         let hosts: Vec<_> = (0..layout.nodes()).map(host).collect();
-        let mut nodes = Self { hosts, ranks: Waits::new(layout.nodes(), Vec::new()) };
+        let mut nodes = Self { hosts, ranks: MinWaitIndex::new(layout.nodes(), Vec::new()) };
         (0..layout.nodes()).for_each(|node| nodes.rank(node));
         nodes
     }

@@ -22,7 +22,7 @@ const AT_ONCE: usize = 2;
 
 /// An answer, as far as it has arrived.
 #[derive(Debug)]
-pub(super) struct Copy {
+pub(super) struct CacheCopy {
     from: ActorId,
     /// Parts that are announced and those that came.
     parts: Option<u32>,
@@ -41,7 +41,7 @@ pub(super) struct Boot {
     timeout: Span,
     /// Those not asked yet, the next ones at the end.
     left: Vec<ActorId>,
-    answers: Vec<Copy>,
+    answers: Vec<CacheCopy>,
     /// News that came meanwhile.
     pub(super) news: Vec<Gossip>,
 }
@@ -70,7 +70,7 @@ impl Boot {
     }
 
     /// Takes in a part of an answer; the answer, once it is whole.
-    pub(super) fn answer(&mut self, from: ActorId, part: Gossip, nodes: u32) -> Option<Copy> {
+    pub(super) fn answer(&mut self, from: ActorId, part: Gossip, nodes: u32) -> Option<CacheCopy> {
         let (Gossip::Answer { round, .. } | Gossip::Entry { round, .. } | Gossip::Heard { round, .. }) = part
         else {
             return None;
@@ -80,7 +80,7 @@ impl Boot {
         }
         let at = self.answers.iter().position(|copy| copy.from == from).unwrap_or_else(|| {
             let entries = vec![(0, Time::ZERO); nodes as usize];
-            self.answers.push(Copy { from, parts: None, came: 0, entries, contained: Vec::new() });
+            self.answers.push(CacheCopy { from, parts: None, came: 0, entries, contained: Vec::new() });
             self.answers.len() - 1
         });
         let copy = &mut self.answers[at];
@@ -103,15 +103,15 @@ impl Boot {
 /// Copies that are given to others.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// The longest an answer lies.
+    /// The longest an answer entry.
     most: Span,
     /// Answers that lie: until when, for whom, to which attempt.
-    lying: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
+    delayed: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
 }
 
 impl Answers {
     pub(super) const fn new(most: Span) -> Self {
-        Self { most, lying: Vec::new() }
+        Self { most, delayed: Vec::new() }
     }
 
     /// Answers with a copy, now or after it lay for a while.
@@ -120,14 +120,15 @@ impl Answers {
             return send(to, round, parts, fx);
         }
         let after = self.most.scale(fx.rng().unit());
-        self.lying.push((fx.now() + after, to, round, parts));
+        self.delayed.push((fx.now() + after, to, round, parts));
         fx.arm(Timer::Tick(ANSWER), after);
     }
 
     /// Sends what has lain long enough.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
-        let (due, lying) = std::mem::take(&mut self.lying).into_iter().partition(|lies| lies.0 <= fx.now());
-        self.lying = lying;
+        let (due, delayed) =
+            std::mem::take(&mut self.delayed).into_iter().partition(|entry| entry.0 <= fx.now());
+        self.delayed = delayed;
         for (_, to, round, parts) in due {
             send(to, round, parts, fx);
         }

@@ -1,22 +1,22 @@
 //! What a scheduler expects at every node.
 
-use super::heard::Heard;
-use super::{Copying, Murmuration, Spread, Wait};
+use super::policy::{Copying, Murmuration, MurmurationSpread, MurmurationWait};
+use super::seen_window::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Note};
-use crate::message::{Ended, Form, Gossip, Placed};
-use crate::policies::Seat;
-use crate::roles::waits::Waits;
+use crate::message::{EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+use crate::policies::policy::BuildContext;
+use crate::roles::min_wait_index::MinWaitIndex;
 
 /// The resource cache of a scheduler.
 #[derive(Debug)]
 pub(super) struct Cache {
-    waits: Waits,
+    waits: MinWaitIndex,
     clock: bool,
     forget_dead: bool,
-    /// Which news was heard: only where it can come twice or a cache be copied.
-    heard: Option<Heard>,
+    /// Which news was seen: only where it can come twice or a cache be copied.
+    seen: Option<SeenWindow>,
     /// When each node last crashed or came back: news decided before is of an earlier life. Empty where nodes
     /// live for ever.
     since: Vec<Time>,
@@ -35,7 +35,7 @@ pub(super) struct Cache {
 
 /// What a node says it has: the parts of [`Gossip::Backlog`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Report {
+pub(super) struct BacklogReport {
     pub(super) work: Span,
     pub(super) at: Time,
     pub(super) number: u32,
@@ -44,27 +44,27 @@ pub(super) struct Report {
 
 impl Cache {
     /// An empty cache.
-    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
-        let layout = seat.layout;
+    pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
+        let layout = context.layout;
         let nodes = layout.nodes();
         let times = |wanted: bool| if wanted { vec![Time::ZERO; nodes as usize] } else { Vec::new() };
-        let numbered = config.copy == Copying::Numbered && seat.lossy;
+        let numbered = config.copy == Copying::Numbered && context.lossy;
         let repaired = config.repair > Span::ZERO;
-        let rumours = config.spread != Spread::Streams;
-        let echoes = repaired || config.spread == Spread::Epidemic || rumours && seat.lossy;
-        let cores = if config.wait == Wait::PerCore { uneven(layout) } else { Vec::new() };
+        let rumours = config.spread != MurmurationSpread::Streams;
+        let echoes = repaired || config.spread == MurmurationSpread::Epidemic || rumours && context.lossy;
+        let cores = if config.wait == MurmurationWait::PerCore { uneven(layout) } else { Vec::new() };
         Self {
-            waits: Waits::new(nodes, cores),
-            clock: config.wait == Wait::Clock,
+            waits: MinWaitIndex::new(nodes, cores),
+            clock: config.wait == MurmurationWait::Clock,
             forget_dead: config.forget_dead,
-            heard: (numbered || echoes).then(|| Heard::new(layout.schedulers() + nodes, rumours)),
-            since: times(seat.lossy),
+            seen: (numbered || echoes).then(|| SeenWindow::new(layout.schedulers() + nodes, rumours)),
+            since: times(context.lossy),
             told: times(repaired),
             sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
             down: Vec::new(),
-            watched: seat.watched,
+            watched: context.watched,
             awaited: false,
-            me: seat.index,
+            me: context.index,
         }
     }
 
@@ -118,10 +118,10 @@ impl Cache {
     }
 
     /// Takes in news, unless it was heard before: then `false`.
-    pub(super) fn hear(&mut self, news: Gossip, fx: &mut Effects<'_>) -> bool {
-        if let Some(heard) = &mut self.heard
+    pub(super) fn receive(&mut self, news: Gossip, fx: &mut Effects<'_>) -> bool {
+        if let Some(seen) = &mut self.seen
             && let Some((maker, number)) = news.origin(fx.layout())
-            && (maker == self.me || !heard.first_time(maker, number, news))
+            && (maker == self.me || !seen.insert(maker, number, news))
         {
             return false;
         }
@@ -158,15 +158,15 @@ impl Cache {
 
     /// A node says what it has, which is what is believed from now on. It is not if that would undo newer news: a
     /// task of ours that is still on its way, or an end that was heard of already.
-    pub(super) fn backlog(&mut self, node: u32, report: &Report, fx: &mut Effects<'_>) {
-        let Report { work, at, number, came } = *report;
+    pub(super) fn backlog(&mut self, node: u32, report: &BacklogReport, fx: &mut Effects<'_>) {
+        let BacklogReport { work, at, number, came } = *report;
         let Some(told) = self.told.get_mut(node as usize) else { return };
         let since = self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
         if at < *told || at < since || came < self.sent[node as usize] {
             return;
         }
         let maker = fx.layout().schedulers() + node;
-        if self.heard.as_mut().is_some_and(|heard| !heard.catch_up(maker, number)) {
+        if self.seen.as_mut().is_some_and(|seen| !seen.catch_up(maker, number)) {
             return;
         }
         *told = at;
@@ -216,7 +216,7 @@ impl Cache {
     pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
-        for news in self.heard.iter().flat_map(Heard::early) {
+        for news in self.seen.iter().flat_map(SeenWindow::early) {
             // The copy contains it as little as what its maker made before.
             changes(news, fx, |node, change, at, _| {
                 if self.counts(node, at) {
@@ -229,7 +229,7 @@ impl Cache {
             let wait = self.waits.work(node).saturating_sub(early[node as usize]);
             Gossip::Entry { round: 0, node, wait, since: since(node) }
         });
-        let contained = self.heard.iter().flat_map(Heard::contained).map(|(maker, number)| {
+        let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(maker, number)| {
             // Of ourselves we hear nothing: we know.
             let number = if maker == self.me { own } else { number };
             Gossip::Heard { round: 0, maker, number }
@@ -243,11 +243,11 @@ impl Cache {
     }
 
     /// Replaces everything by a copy of another's; without one, by nothing.
-    pub(super) fn adopt(&mut self, copy: Option<&super::boot::Copy>, fx: &mut Effects<'_>) {
+    pub(super) fn adopt(&mut self, copy: Option<&super::boot::CacheCopy>, fx: &mut Effects<'_>) {
         self.awaited = false;
-        match (&mut self.heard, copy) {
-            (Some(heard), Some(copy)) => heard.adopt(&copy.contained),
-            (Some(heard), None) => heard.forget(),
+        match (&mut self.seen, copy) {
+            (Some(seen), Some(copy)) => seen.adopt(&copy.contained),
+            (Some(seen), None) => seen.forget(),
             (None, _) => {}
         }
         for node in 0..fx.layout().nodes() {
@@ -274,9 +274,9 @@ fn instant(at: Time) -> i64 {
 }
 
 /// What a task of this news adds to its node.
-fn placed(news: &Placed, fx: &Effects<'_>) -> i64 {
+fn placed(news: &PlacementUpdate, fx: &Effects<'_>) -> i64 {
     let estimate = fx.catalog().job_estimate(news.job).signed();
-    if news.form == Form::Withdrawn { -estimate } else { estimate }
+    if news.form == PlacementForm::Withdrawn { -estimate } else { estimate }
 }
 
 /// The changes that news brings: node, work and when it was decided.
@@ -287,8 +287,8 @@ fn changes(news: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64,
             let each = placed(&news, fx);
             news.nodes().for_each(|node| change(node, each, news.at, fx));
         }
-        Gossip::Ended(Ended { node, estimate, since, .. })
-        | Gossip::EndedRumour(Ended { node, estimate, since, .. }) => {
+        Gossip::Ended(EndUpdate { node, estimate, since, .. })
+        | Gossip::EndedRumour(EndUpdate { node, estimate, since, .. }) => {
             change(node, -estimate.signed(), since, fx);
         }
         Gossip::Ask { .. }

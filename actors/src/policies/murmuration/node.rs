@@ -3,20 +3,20 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::teller::{SPREAD, Teller};
-use super::{Murmuration, Order, Wait};
+use super::disseminator::{Disseminator, SPREAD};
+use super::policy::{Murmuration, MurmurationOrder, MurmurationWait};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Ended, Gossip, Launch, Message};
-use crate::policies::Seat;
+use crate::message::{Core, EndUpdate, Gossip, Launch, Message};
+use crate::policies::policy::BuildContext;
 
-/// The tick at which the node tells what it has.
+/// The tick at which the node broadcasts what it has.
 const REPORT: u32 = 3;
 
 /// A task that waits: the least comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Waiting {
+struct QueuedTask {
     /// Its estimate where that counts, when its job arrived, how many came here before.
     order: (Span, Time, u64),
     estimate: Span,
@@ -28,48 +28,48 @@ struct Waiting {
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    task: Waiting,
+    task: QueuedTask,
     began: Time,
 }
 
 impl Running {
     /// What schedulers hear of it when it is not here any more.
-    const fn since(&self, wait: Wait) -> Time {
+    const fn since(&self, wait: MurmurationWait) -> Time {
         match wait {
-            Wait::Clock => self.began,
-            Wait::PerCore | Wait::Work => self.task.at,
+            MurmurationWait::Clock => self.began,
+            MurmurationWait::PerCore | MurmurationWait::Work => self.task.at,
         }
     }
 }
 
 /// A node manager.
 #[derive(Debug)]
-pub(super) struct Node {
-    order: Order,
-    wait: Wait,
+pub(super) struct MurmurationNode {
+    order: MurmurationOrder,
+    wait: MurmurationWait,
     repair: Span,
     index: u32,
-    teller: Teller,
+    disseminator: Disseminator,
     cores: Box<[Option<Running>]>,
-    queue: BinaryHeap<Reverse<Waiting>>,
+    queue: BinaryHeap<Reverse<QueuedTask>>,
     came: u64,
     /// How many tasks came from each scheduler since it lives; empty if nobody is told.
     from: Vec<u32>,
 }
 
-impl Node {
-    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
+impl MurmurationNode {
+    pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
         Self {
             order: config.order,
             wait: config.wait,
             repair: config.repair,
-            index: seat.index,
-            teller: Teller::new(config, seat),
-            cores: (0..seat.layout.cores(seat.index)).map(|_| None).collect(),
+            index: context.index,
+            disseminator: Disseminator::new(config, context),
+            cores: (0..context.layout.cores(context.index)).map(|_| None).collect(),
             queue: BinaryHeap::new(),
             came: 0,
             from: if config.repair > Span::ZERO {
-                vec![0; seat.layout.schedulers() as usize]
+                vec![0; context.layout.schedulers() as usize]
             } else {
                 Vec::new()
             },
@@ -86,10 +86,10 @@ impl Node {
         }
         let (catalog, job) = (fx.catalog(), copy.task.job);
         let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
-        let first = if self.order == Order::Srjf { estimate } else { Span::ZERO };
+        let first = if self.order == MurmurationOrder::Srjf { estimate } else { Span::ZERO };
         self.came += 1;
         let order = (first, created, self.came);
-        self.queue.push(Reverse(Waiting { order, estimate, at, from, copy }));
+        self.queue.push(Reverse(QueuedTask { order, estimate, at, from, copy }));
         self.fill(fx);
     }
 
@@ -110,15 +110,15 @@ impl Node {
         if let Some(run) = self.cores[core as usize].take() {
             debug_assert_eq!(run.task.copy, copy, "a core ended what it was not given");
             fx.send(run.task.from, Launch::Completed { copy });
-            self.tell(run.task.estimate, run.since(self.wait), false, fx);
+            self.announce(run.task.estimate, run.since(self.wait), false, fx);
         }
         self.fill(fx);
     }
 
-    fn tell(&mut self, estimate: Span, since: Time, repair: bool, fx: &mut Effects<'_>) {
-        let number = self.teller.number();
-        let news = Ended { node: self.index, number, estimate, since };
-        self.teller.tell(Gossip::ended(self.teller.rumours(), news), repair, fx);
+    fn announce(&mut self, estimate: Span, since: Time, repair: bool, fx: &mut Effects<'_>) {
+        let number = self.disseminator.number();
+        let news = EndUpdate { node: self.index, number, estimate, since };
+        self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), news), repair, fx);
     }
 
     /// A scheduler lost its state: what it placed is placed again by another.
@@ -141,7 +141,7 @@ impl Node {
             keep
         });
         for (estimate, since) in gone {
-            self.tell(estimate, since, true, fx);
+            self.announce(estimate, since, true, fx);
         }
         self.fill(fx);
     }
@@ -151,10 +151,10 @@ impl Node {
         let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
         let running = self.cores.iter().flatten().map(|run| run.task.estimate);
         let work = waiting.chain(running).fold(Span::ZERO, |sum, estimate| sum + estimate);
-        let (at, number) = (fx.now(), self.teller.next());
+        let (at, number) = (fx.now(), self.disseminator.next());
         for (index, &came) in (0..).zip(&self.from) {
             let scheduler = fx.layout().scheduler(index);
-            if self.teller.is_up(scheduler) {
+            if self.disseminator.is_up(scheduler) {
                 fx.recover(scheduler, Gossip::Backlog { work, at, number, came });
             }
         }
@@ -162,11 +162,11 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for MurmurationNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Start { epoch } => {
-                self.teller.begin(epoch);
+                self.disseminator.begin(epoch);
                 if self.repair > Span::ZERO {
                     // Not all nodes at the same time.
                     let phase = self.repair.scale(fx.rng().unit());
@@ -178,20 +178,20 @@ impl Machine for Node {
                 Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
                 _ => fx.unexpected(&msg),
             },
-            Input::Fire(Timer::Tick(SPREAD)) => self.teller.due(fx),
+            Input::Fire(Timer::Tick(SPREAD)) => self.disseminator.due(fx),
             Input::Fire(Timer::Tick(REPORT)) => self.report(fx),
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a scheduler that died is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
-                Message::Gossip(news) => self.teller.returned(to, news, fx),
+                Message::Gossip(news) => self.disseminator.returned(to, news, fx),
                 _ => {}
             },
             Input::Down { actor } => {
-                self.teller.down(actor, fx.layout());
+                self.disseminator.down(actor, fx.layout());
                 self.forget(actor, fx);
             }
-            Input::Up { actor } => self.teller.up(actor, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
+            Input::Up { actor } => self.disseminator.up(actor, fx),
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }

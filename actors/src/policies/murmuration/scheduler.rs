@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
-use super::cache::{Cache, Report};
-use super::teller::{SPREAD, Teller, others};
-use super::{Murmuration, Order};
+use super::cache::{BacklogReport, Cache};
+use super::disseminator::{Disseminator, SPREAD, others};
+use super::policy::{Murmuration, MurmurationOrder};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
-use crate::message::{Form, Gossip, Job, Launch, Message, Placed};
-use crate::policies::Seat;
-use crate::roles::jobs::{Completion, JobTable, Open};
-use crate::roles::{AVOIDED, returned};
+use crate::message::{Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
+use crate::policies::policy::BuildContext;
+use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::{RETRY_AFTER, resend};
 
 /// The tick at which a decision is made.
 const DECIDE: u32 = 0;
@@ -22,15 +22,15 @@ const DECIDE: u32 = 0;
 const NODES: u32 = 4;
 
 /// A task that has no node.
-const NOWHERE: u32 = Placed::NOBODY;
+const NOWHERE: u32 = PlacementUpdate::NO_NODE;
 
 /// An open job.
 #[derive(Debug)]
-struct Tasks {
-    open: Open,
-    /// Node of each task, and the attempt that went there.
+struct PlacedJob {
+    open: OpenJob,
+    /// MurmurationNode of each task, and the attempt that went there.
     nodes: Vec<(u32, u32)>,
-    /// Tasks that were placed, or would have been had a node been alive: the first ones.
+    /// PlacedJob that were placed, or would have been had a node been alive: the first ones.
     decided: u32,
 }
 
@@ -39,24 +39,24 @@ type Queued = Reverse<(u64, Time, JobId)>;
 
 /// What placing needs, apart from the jobs.
 #[derive(Debug)]
-struct Desk {
+struct Placer {
     index: u32,
     batch: bool,
     cache: Cache,
-    teller: Teller,
+    disseminator: Disseminator,
     /// Nodes of the tasks that were placed since the others were last told, and when.
-    untold: Vec<(u32, Time)>,
+    unannounced: Vec<(u32, Time)>,
 }
 
 /// A scheduler of Murmuration.
 #[derive(Debug)]
-pub(super) struct Scheduler {
-    order: Order,
+pub(super) struct MurmurationScheduler {
+    order: MurmurationOrder,
     per_job: Span,
     per_task: Span,
     ask_timeout: Span,
-    desk: Desk,
-    jobs: JobTable<Tasks>,
+    placer: Placer,
+    jobs: JobTable<PlacedJob>,
     queue: BinaryHeap<Queued>,
     /// The job being placed.
     busy: Option<JobId>,
@@ -67,21 +67,21 @@ pub(super) struct Scheduler {
     answers: Answers,
 }
 
-impl Scheduler {
-    pub(super) fn new(config: &Murmuration, seat: Seat<'_>) -> Self {
-        let desk = Desk {
-            index: seat.index,
+impl MurmurationScheduler {
+    pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
+        let placer = Placer {
+            index: context.index,
             batch: config.batch,
-            cache: Cache::new(config, seat),
-            teller: Teller::new(config, seat),
-            untold: Vec::new(),
+            cache: Cache::new(config, context),
+            disseminator: Disseminator::new(config, context),
+            unannounced: Vec::new(),
         };
         Self {
             order: config.order,
             per_job: config.decision_per_job,
             per_task: config.decision_per_task,
             ask_timeout: config.ask_timeout,
-            desk,
+            placer,
             jobs: JobTable::default(),
             queue: BinaryHeap::new(),
             busy: None,
@@ -93,7 +93,7 @@ impl Scheduler {
 
     /// First boot begins with an empty cache, as nothing is placed anywhere; a later one with a copy.
     fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
-        self.desk.teller.begin(epoch);
+        self.placer.disseminator.begin(epoch);
         if epoch == 0 {
             return;
         }
@@ -102,23 +102,23 @@ impl Scheduler {
             peers.swap(i, fx.rng().below(i as u32 + 1) as usize);
         }
         self.boot = Some(Boot::new(epoch, self.ask_timeout, peers));
-        self.desk.cache.await_copy();
+        self.placer.cache.await_copy();
         self.ask(fx);
     }
 
     fn ask(&mut self, fx: &mut Effects<'_>) {
         let Some(boot) = &mut self.boot else { return };
-        if !boot.ask(|other| self.desk.teller.is_up(other), fx) {
+        if !boot.ask(|other| self.placer.disseminator.is_up(other), fx) {
             self.ready(None, fx);
         }
     }
 
     /// There is a cache, copied or empty: work begins.
-    fn ready(&mut self, copy: Option<&boot::Copy>, fx: &mut Effects<'_>) {
+    fn ready(&mut self, copy: Option<&boot::CacheCopy>, fx: &mut Effects<'_>) {
         let Some(boot) = self.boot.take() else { return };
-        self.desk.cache.adopt(copy, fx);
+        self.placer.cache.adopt(copy, fx);
         for news in boot.news {
-            self.desk.cache.hear(news, fx);
+            self.placer.cache.receive(news, fx);
         }
         self.work(fx);
     }
@@ -129,11 +129,11 @@ impl Scheduler {
         open.attempts(1);
         let tasks = open.spec.tasks;
         let first = match self.order {
-            Order::Fcfs => 0,
-            Order::Srjf => catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)),
+            MurmurationOrder::Fcfs => 0,
+            MurmurationOrder::Srjf => catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)),
         };
         self.queue.push(Reverse((first, open.spec.arrival, job)));
-        self.jobs.open(job, Tasks { open, nodes: vec![(NOWHERE, 0); tasks as usize], decided: 0 });
+        self.jobs.open(job, PlacedJob { open, nodes: vec![(NOWHERE, 0); tasks as usize], decided: 0 });
         self.work(fx);
     }
 
@@ -165,14 +165,14 @@ impl Scheduler {
                     continue; // by a copy of an earlier submission
                 }
                 let attempt = tasks.open.first_attempt();
-                let node = self.desk.bind(job.task(index).copy(attempt), false, fx);
+                let node = self.placer.bind(job.task(index).copy(attempt), false, fx);
                 tasks.nodes[index as usize] = (node, attempt);
             }
             if (tasks.decided as usize) < tasks.nodes.len() {
                 return fx.arm(Timer::Tick(DECIDE), self.per_task);
             }
         }
-        self.desk.tell_batch(job, fx);
+        self.placer.announce_batch(job, fx);
         self.busy = None;
         for (from, news) in std::mem::take(&mut self.inbox) {
             self.gossip(from, news, fx);
@@ -198,20 +198,20 @@ impl Scheduler {
             Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
                 if let Some(boot) = &mut self.boot {
                     boot.news.push(news);
-                } else if self.desk.cache.hear(news, fx) {
-                    self.desk.spread(from, news, fx);
+                } else if self.placer.cache.receive(news, fx) {
+                    self.placer.spread(from, news, fx);
                 }
             }
             Gossip::Backlog { work, at, number, came } => {
                 if let Role::Node(node) = fx.layout().role(from)
                     && self.boot.is_none()
                 {
-                    self.desk.cache.backlog(node, &Report { work, at, number, came }, fx);
+                    self.placer.cache.backlog(node, &BacklogReport { work, at, number, came }, fx);
                 }
             }
             // Whoever has no cache yet does not answer.
             Gossip::Ask { round } if self.boot.is_none() => {
-                let parts = self.desk.cache.copy(self.desk.teller.next(), fx);
+                let parts = self.placer.cache.copy(self.placer.disseminator.next(), fx);
                 self.answers.give(from, round, parts, fx);
             }
             Gossip::Ask { .. } => {}
@@ -230,7 +230,7 @@ impl Scheduler {
             for index in 0..tasks.decided {
                 if !tasks.open.is_done(index) && lost(index, tasks.nodes[index as usize]) {
                     let attempt = tasks.open.attempts(1);
-                    let node = self.desk.bind(job.task(index).copy(attempt), true, fx);
+                    let node = self.placer.bind(job.task(index).copy(attempt), true, fx);
                     tasks.nodes[index as usize] = (node, attempt);
                 }
             }
@@ -239,44 +239,44 @@ impl Scheduler {
 
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
         match msg {
-            Message::Gossip(news) => self.desk.teller.returned(to, news, fx),
+            Message::Gossip(news) => self.placer.disseminator.returned(to, news, fx),
             Message::Launch(Launch::Task { copy, at }) => {
                 if let Role::Node(node) = fx.layout().role(to) {
                     self.refused(node, copy, at, fx);
                 }
             }
             // Nobody is sent rows.
-            _ => _ = returned(to, msg, fx),
+            _ => _ = resend(to, msg, fx),
         }
     }
 
     /// A task never reached its node: it goes to another, and this one is left alone for a while.
     fn refused(&mut self, node: u32, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
-        if !self.desk.cache.counts(node, at) {
+        if !self.placer.cache.counts(node, at) {
             // It was forgotten, and placed again, when the node was reported down.
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index);
-        self.desk.withdraw(job, node, at, fx);
-        if self.desk.cache.avoid(node) {
-            fx.arm(Timer::Tick(NODES + node), AVOIDED);
+        self.placer.withdraw(job, node, at, fx);
+        if self.placer.cache.avoid(node) {
+            fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
         }
         self.again(Some(job), |task, place| task == index && place == (node, copy.attempt), fx);
     }
 
     /// A node that could not be reached may be tried again.
     fn try_again(&mut self, node: u32, fx: &mut Effects<'_>) {
-        self.desk.cache.try_again(node);
+        self.placer.cache.try_again(node);
         self.again(None, |_, (at, _)| at == NOWHERE, fx);
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         match fx.layout().role(actor) {
             Role::Node(node) => {
-                self.desk.cache.down(node, fx);
+                self.placer.cache.down(node, fx);
                 self.again(None, |_, (at, _)| at == node, fx);
             }
-            Role::Scheduler(_) => self.desk.teller.down(actor, fx.layout()),
+            Role::Scheduler(_) => self.placer.disseminator.down(actor, fx.layout()),
             Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
         }
     }
@@ -284,16 +284,16 @@ impl Scheduler {
     fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         match fx.layout().role(actor) {
             Role::Node(node) => {
-                self.desk.cache.up(node, fx);
+                self.placer.cache.up(node, fx);
                 self.again(None, |_, (at, _)| at == NOWHERE, fx);
             }
-            Role::Scheduler(_) => self.desk.teller.up(actor, fx),
+            Role::Scheduler(_) => self.placer.disseminator.up(actor, fx),
             Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => {}
         }
     }
 }
 
-impl Desk {
+impl Placer {
     /// Sends a copy to the node with the least before it, whose number it returns; [`NOWHERE`] if none lives.
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
@@ -302,52 +302,53 @@ impl Desk {
         let at = fx.now();
         fx.send_as(repair, fx.layout().node(node), Launch::Task { copy, at });
         if self.batch && !repair {
-            self.untold.push((node, at));
+            self.unannounced.push((node, at));
         } else {
-            self.tell(copy.task.job, [node, NOWHERE], at, Form::Single, repair, fx);
+            self.announce(copy.task.job, [node, NOWHERE], at, PlacementForm::Single, repair, fx);
         }
         node
     }
 
     /// Tells of the tasks of a job, those that were decided at once in pairs: each is judged by when it was.
-    fn tell_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
-        let (mut form, untold) = (Form::Batch, std::mem::take(&mut self.untold));
-        for told in untold.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
+    fn announce_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        let (mut form, unannounced) = (PlacementForm::Batch, std::mem::take(&mut self.unannounced));
+        for told in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
             let nodes = [told[0].0, told.get(1).map_or(NOWHERE, |next| next.0)];
-            self.tell(job, nodes, told[0].1, form, false, fx);
-            form = Form::Rest;
+            self.announce(job, nodes, told[0].1, form, false, fx);
+            form = PlacementForm::Rest;
         }
     }
 
-    fn tell(
+    fn announce(
         &mut self,
         job: JobId,
         nodes: [u32; 2],
         at: Time,
-        form: Form,
+        form: PlacementForm,
         repair: bool,
         fx: &mut Effects<'_>,
     ) {
-        let (number, maker) = (self.teller.number(), self.index);
-        let news = Placed { job, nodes, at, number, maker, form, rumour: self.teller.rumours() };
-        self.teller.tell(Gossip::Placed(news), repair, fx);
+        let (number, maker) = (self.disseminator.number(), self.index);
+        let news =
+            PlacementUpdate { job, nodes, at, number, maker, form, rumour: self.disseminator.rumours() };
+        self.disseminator.announce(Gossip::Placed(news), repair, fx);
     }
 
     /// A task never reached its node.
     fn withdraw(&mut self, job: JobId, node: u32, at: Time, fx: &mut Effects<'_>) {
         self.cache.withdraw(node, job, at, fx);
-        self.tell(job, [node, NOWHERE], at, Form::Withdrawn, true, fx);
+        self.announce(job, [node, NOWHERE], at, PlacementForm::Withdrawn, true, fx);
     }
 
     /// Passes on what was heard for the first time, if that is how news spreads.
     fn spread(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
-        if self.teller.is_epidemic() && news.is_rumour() {
-            self.teller.pass_on(news, Some(from), false, fx);
+        if self.disseminator.is_epidemic() && news.is_rumour() {
+            self.disseminator.pass_on(news, Some(from), false, fx);
         }
     }
 }
 
-impl Machine for Scheduler {
+impl Machine for MurmurationScheduler {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
@@ -360,7 +361,7 @@ impl Machine for Scheduler {
                 self.decide(fx);
                 self.work(fx);
             }
-            Input::Fire(Timer::Tick(SPREAD)) => self.desk.teller.due(fx),
+            Input::Fire(Timer::Tick(SPREAD)) => self.placer.disseminator.due(fx),
             Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
             Input::Fire(Timer::Tick(ANSWER)) => self.answers.due(fx),
             Input::Fire(Timer::Tick(tick)) => self.try_again(tick - NODES, fx),
@@ -368,7 +369,7 @@ impl Machine for Scheduler {
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),
             Input::Start { epoch } => self.start(epoch, fx),
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Gauged { .. } => {}
+            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }

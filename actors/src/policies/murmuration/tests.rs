@@ -2,35 +2,38 @@
 
 mod faults;
 
-use super::*;
+use super::policy::{Copying, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
+use crate::base::Span;
 use crate::base::{ActorId, JobId, Time};
+use crate::harness::{Harness, broadcasts, sends};
+use crate::layout::Layout;
 use crate::machine::{Effect, Input, Note, Timer};
-use crate::message::{Core, Ended, Form, Gossip, Job, Launch, Message, Placed};
-use crate::scripts::{Bench, sends, tells};
+use crate::message::{Core, EndUpdate, Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
+use crate::policies::policy::{BuildContext, Policy as _};
 
 /// A scheduler of some, watched; job j of the bench is estimated at j seconds.
-fn scheduler(config: &Murmuration, index: u32, layout: &Layout, tasks: u32) -> Bench {
+fn scheduler(config: &Murmuration, index: u32, layout: &Layout, tasks: u32) -> Harness {
     let me = layout.scheduler(index);
-    let machine = config.scheduler(Seat { me, index, layout, lossy: true, watched: true });
-    Bench::new(layout.clone(), me, tasks, machine)
+    let machine = config.scheduler(BuildContext { me, index, layout, lossy: true, watched: true });
+    Harness::new(layout.clone(), me, tasks, machine)
 }
 
-fn node(config: &Murmuration, layout: &Layout) -> Bench {
+fn node(config: &Murmuration, layout: &Layout) -> Harness {
     let me = layout.node(0);
-    let machine = config.node(Seat { me, index: 0, layout, lossy: true, watched: false });
-    Bench::new(layout.clone(), me, 1, machine)
+    let machine = config.node(BuildContext { me, index: 0, layout, lossy: true, watched: false });
+    Harness::new(layout.clone(), me, 1, machine)
 }
 
 fn unbatched() -> Murmuration {
     Murmuration { batch: false, ..Murmuration::default() }
 }
 
-fn submit(bench: &mut Bench, job: u32) -> Vec<Effect> {
+fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {
     let msg = Job::Submit { job: JobId(job), round: 0 }.into();
     bench.step(Input::Deliver { from: bench.layout.client(0), msg })
 }
 
-fn hear(bench: &mut Bench, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
+fn receive(bench: &mut Harness, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
     bench.step(Input::Deliver { from, msg: msg.into() })
 }
 
@@ -59,7 +62,7 @@ fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
 
 fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gossip) {
     let (estimate, since) = (Span::from_secs(seconds), Time::ZERO);
-    (layout.node(node), Gossip::Ended(Ended { node, number, estimate, since }))
+    (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, since }))
 }
 
 /// O-M2, Fig. 7: two schedulers, two idle nodes, a job of two tasks of 3 s at the first. Each task goes to a
@@ -73,11 +76,11 @@ fn figure_7_step_by_step() {
     let (first, second) = (placed[0].0, placed[1].0);
     assert_eq!(placed, [(first, 0), (second, 0)]);
     assert_ne!(first, second, "the second task finds 3 s at the first node");
-    let told = |effects: &[Effect], receivers: u32| tells(effects).len() as u32 * receivers;
+    let told = |effects: &[Effect], receivers: u32| broadcasts(effects).len() as u32 * receivers;
     let mut messages = told(&effects, layout.schedulers() - 1);
-    for (news, node) in tells(&effects).into_iter().zip([first, second]) {
+    for (news, node) in broadcasts(&effects).into_iter().zip([first, second]) {
         assert_eq!(news.name(), "gossip.placed");
-        assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [(node, 3)]);
+        assert_eq!(learnt(&receive(&mut s2, s1.me, news)), [(node, 3)]);
     }
     assert_eq!(messages, 2, "a message a task to the one other scheduler");
     // The tasks reach their nodes, run, and end.
@@ -86,17 +89,17 @@ fn figure_7_step_by_step() {
         let mut manager = node(&unbatched(), &layout);
         manager.me = to;
         let worker = layout.worker(0, 0);
-        assert_eq!(manager.hear(s1.me, msg), [(worker, Core::Run { copy }.into())]);
-        let done = hear(&mut manager, worker, Core::Ended { copy });
+        assert_eq!(manager.receive(s1.me, msg), [(worker, Core::Run { copy }.into())]);
+        let done = receive(&mut manager, worker, Core::Ended { copy });
         assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy }.into())]);
-        let [Message::Gossip(Gossip::Ended(news))] = tells(&done)[..] else { panic!("{done:?}") };
+        let [Message::Gossip(Gossip::Ended(news))] = broadcasts(&done)[..] else { panic!("{done:?}") };
         assert_eq!(news.estimate, Span::from_secs(3));
         messages += told(&done, layout.schedulers());
     }
     for node in [first, second] {
         let (from, news) = ended(&layout, node, 0, 3);
-        assert_eq!(learnt(&hear(&mut s1, from, news)), [(node, -3)]);
-        assert_eq!(learnt(&hear(&mut s2, from, news)), [(node, -3)]);
+        assert_eq!(learnt(&receive(&mut s1, from, news)), [(node, -3)]);
+        assert_eq!(learnt(&receive(&mut s2, from, news)), [(node, -3)]);
     }
     assert_eq!(messages, 6);
     // Both caches are empty again: one task more finds nothing anywhere.
@@ -114,27 +117,27 @@ fn figure_8_conflicts_end_in_agreement() {
         for (own, bench) in both.iter_mut().enumerate() {
             // The ten seconds are a task that the other one placed.
             let maker = 1 - own as u32;
-            let placed = Placed {
+            let placed = PlacementUpdate {
                 at: Time::ZERO,
                 job: JobId(10),
-                nodes: [0, Placed::NOBODY],
+                nodes: [0, PlacementUpdate::NO_NODE],
                 number: 0,
                 maker,
-                form: Form::Single,
+                form: PlacementForm::Single,
                 rumour: false,
             };
             let from = layout.scheduler(maker);
-            assert_eq!(learnt(&hear(bench, from, Gossip::Placed(placed))), [(0, 10)]);
+            assert_eq!(learnt(&receive(bench, from, Gossip::Placed(placed))), [(0, 10)]);
         }
         let mut news: Vec<(usize, Message)> = Vec::new();
         for (own, job) in [(0, 3), (1, 4)] {
             let effects = submit(&mut both[own], job);
             assert_eq!(placements(&effects), [(0, 10)]);
-            news.extend(tells(&effects).into_iter().map(|msg| (own, renumbered(msg))));
+            news.extend(broadcasts(&effects).into_iter().map(|msg| (own, renumbered(msg))));
         }
         for i in order {
             let (own, msg) = news[i];
-            hear(&mut both[1 - own], layout.scheduler(own as u32), msg);
+            receive(&mut both[1 - own], layout.scheduler(own as u32), msg);
         }
         assert_eq!(placements(&submit(&mut both[0], 1)), [(0, 17)]);
         assert_eq!(placements(&submit(&mut both[1], 1)), [(0, 17)]);
@@ -151,25 +154,25 @@ fn figure_8_conflicts_end_in_agreement() {
 /// The number after that of the ten seconds.
 fn renumbered(msg: Message) -> Message {
     let Message::Gossip(Gossip::Placed(placed)) = msg else { panic!("{msg:?}") };
-    Gossip::Placed(Placed { number: placed.number + 1, ..placed }).into()
+    Gossip::Placed(PlacementUpdate { number: placed.number + 1, ..placed }).into()
 }
 
-/// O-M1: a batch is one message, however many tasks it tells of.
+/// O-M1: a batch is one message, however many tasks it broadcasts of.
 #[test]
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);
     let mut batched = scheduler(&Murmuration::default(), 0, &layout, 15);
-    let news = tells(&submit(&mut batched, 2));
-    assert_eq!(news.iter().filter(|msg| !msg.continues()).count(), 1);
+    let news = broadcasts(&submit(&mut batched, 2));
+    assert_eq!(news.iter().filter(|msg| !msg.is_fragment()).count(), 1);
     let mut other = scheduler(&Murmuration::default(), 1, &layout, 15);
-    let heard: Vec<_> = news.iter().flat_map(|&msg| learnt(&hear(&mut other, batched.me, msg))).collect();
-    let mut nodes: Vec<_> = heard.iter().map(|&(node, _)| node).collect();
+    let seen: Vec<_> = news.iter().flat_map(|&msg| learnt(&receive(&mut other, batched.me, msg))).collect();
+    let mut nodes: Vec<_> = seen.iter().map(|&(node, _)| node).collect();
     nodes.sort_unstable();
     nodes.dedup();
-    assert_eq!((heard.len(), nodes.len()), (15, 15), "fifteen nodes that were idle");
-    assert!(heard.iter().all(|&(_, change)| change == 2));
+    assert_eq!((seen.len(), nodes.len()), (15, 15), "fifteen nodes that were idle");
+    assert!(seen.iter().all(|&(_, change)| change == 2));
     let mut single = scheduler(&unbatched(), 0, &layout, 15);
-    assert_eq!(tells(&submit(&mut single, 2)).len(), 15);
+    assert_eq!(broadcasts(&submit(&mut single, 2)).len(), 15);
 }
 
 /// News of an end may overtake that of the beginning: what is expected is negative meanwhile, and right after.
@@ -178,13 +181,13 @@ fn order_of_news_does_not_matter() {
     let layout = Layout::new(2, 0, [1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
-    let news = tells(&submit(&mut s1, 7))[0];
+    let news = broadcasts(&submit(&mut s1, 7))[0];
     let (from, end) = ended(&layout, 0, 0, 7);
-    hear(&mut s2, from, end);
+    receive(&mut s2, from, end);
     assert_eq!(placements(&submit(&mut s2, 1)), [(0, -7)]);
-    hear(&mut s2, s1.me, news);
+    receive(&mut s2, s1.me, news);
     assert_eq!(placements(&submit(&mut s2, 2)), [(0, 1)]);
-    assert_eq!(learnt(&hear(&mut s2, s1.me, news)), [], "what comes twice counts once");
+    assert_eq!(learnt(&receive(&mut s2, s1.me, news)), [], "what comes twice counts once");
 }
 
 /// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. What comes meanwhile waits.
@@ -201,12 +204,12 @@ fn decisions_take_their_time_and_news_waits() {
     assert_eq!(submit(&mut s1, 3), [arm(105)]);
     assert_eq!(submit(&mut s1, 2), [], "one job after the other");
     let (from, end) = ended(&layout, 0, 0, 9);
-    assert_eq!(hear(&mut s1, from, end), []);
+    assert_eq!(receive(&mut s1, from, end), []);
     let first = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!(placements(&first)[0].1, 0, "what came meanwhile is not known yet");
     assert_eq!(first.last(), Some(&arm(5)));
     let second = s1.step(Input::Fire(Timer::Tick(0)));
-    assert_eq!((placements(&second).len(), tells(&second).len()), (1, 1));
+    assert_eq!((placements(&second).len(), broadcasts(&second).len()), (1, 1));
     assert_eq!(learnt(&second), [(0, -9)]);
     assert_eq!(second.last(), Some(&arm(105)), "the next job");
 }
@@ -214,7 +217,7 @@ fn decisions_take_their_time_and_news_waits() {
 #[test]
 fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     let config = Murmuration {
-        order: Order::Srjf,
+        order: MurmurationOrder::Srjf,
         decision_per_job: Span::from_millis(100),
         ..Murmuration::default()
     };
@@ -229,7 +232,7 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     }
     assert_eq!(order, [4, 2, 9], "the first was in hand when the others came");
     let mut manager = node(&config, &layout);
-    [4, 9, 2].into_iter().for_each(|job| drop(manager.hear(s1.me, task(job, 0))));
+    [4, 9, 2].into_iter().for_each(|job| drop(manager.receive(s1.me, task(job, 0))));
     let next = manager.ended(JobId(4).task(0).copy(0));
     let run = Core::Run { copy: JobId(2).task(0).copy(0) }.into();
     assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
@@ -246,17 +249,17 @@ fn a_copied_cache_and_news_on_its_way() {
         let (from, first) = ended(&layout, 0, 0, 2);
         let (_, second) = ended(&layout, 0, 1, 3);
         submit(&mut owner, 20);
-        hear(&mut owner, from, first);
+        receive(&mut owner, from, first);
         let mut back = scheduler(&config, 0, &layout, 1);
         let asked = sends(&back.step(Input::Start { epoch: 1 }));
         assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
         // Both pieces of news reach the newcomer before the answer; the first is in it.
-        hear(&mut back, from, first);
-        hear(&mut back, from, second);
+        receive(&mut back, from, first);
+        receive(&mut back, from, second);
         assert_eq!(placements(&submit(&mut back, 1)), [], "no cache yet");
-        let answer = sends(&hear(&mut owner, back.me, asked[0].1));
+        let answer = sends(&receive(&mut owner, back.me, asked[0].1));
         let mut effects = Vec::new();
-        answer.iter().for_each(|&(_, part)| effects.extend(hear(&mut back, owner.me, part)));
+        answer.iter().for_each(|&(_, part)| effects.extend(receive(&mut back, owner.me, part)));
         let expected = if copy == Copying::Numbered { 20 - 2 - 3 } else { 20 - 2 - 2 - 3 };
         assert_eq!(placements(&effects), [(0, expected)], "{copy:?}");
     }
@@ -280,31 +283,31 @@ fn without_an_answer_others_are_asked_and_then_nobody() {
 /// The authors' clock: a node that was used lately ranks behind one that never was, though both are idle.
 #[test]
 fn a_clock_remembers_use() {
-    let config = Murmuration { wait: Wait::Clock, ..unbatched() };
+    let config = Murmuration { wait: MurmurationWait::Clock, ..unbatched() };
     let layout = Layout::new(1, 0, [1, 1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
     s1.now = Time(10_000_000_000);
     let (used, _) = placements(&submit(&mut s1, 4))[0];
     let (estimate, since) = (Span::from_secs(4), s1.now);
     let from = layout.node(used);
-    hear(&mut s1, from, Gossip::Ended(Ended { node: used, number: 0, estimate, since }));
+    receive(&mut s1, from, Gossip::Ended(EndUpdate { node: used, number: 0, estimate, since }));
     assert_eq!(placements(&submit(&mut s1, 5))[0].0, 1 - used);
 }
 
 #[test]
 fn rumours_are_passed_on_once() {
-    let config = Murmuration { spread: Spread::Epidemic, fan_out: 2, ..unbatched() };
+    let config = Murmuration { spread: MurmurationSpread::Epidemic, fan_out: 2, ..unbatched() };
     let layout = Layout::new(6, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
     let sent = sends(&submit(&mut s1, 2));
     let names: Vec<_> = sent.iter().map(|(_, msg)| msg.name()).collect();
     assert_eq!(names, ["launch.row", "rumour.placed", "rumour.placed"]);
     let mut s2 = scheduler(&config, 1, &layout, 1);
-    let on = sends(&hear(&mut s2, s1.me, sent[1].1));
+    let on = sends(&receive(&mut s2, s1.me, sent[1].1));
     assert_eq!(on.len(), 2);
     assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
-    assert_eq!(hear(&mut s2, s1.me, sent[1].1), [], "heard before");
-    assert_eq!(hear(&mut s1, s2.me, sent[1].1), [], "its own");
+    assert_eq!(receive(&mut s2, s1.me, sent[1].1), [], "heard before");
+    assert_eq!(receive(&mut s1, s2.me, sent[1].1), [], "its own");
 }
 
 /// What a node says it has replaces what was believed of it.
@@ -313,16 +316,16 @@ fn a_backlog_repairs() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut manager = node(&config, &layout);
-    [3, 4].into_iter().for_each(|job| drop(manager.hear(layout.scheduler(0), task(job, 0))));
+    [3, 4].into_iter().for_each(|job| drop(manager.receive(layout.scheduler(0), task(job, 0))));
     let report = sends(&manager.step(Input::Fire(Timer::Tick(3))));
     let mut s1 = scheduler(&config, 0, &layout, 1);
     submit(&mut s1, 50);
-    hear(&mut s1, manager.me, report[0].1);
+    receive(&mut s1, manager.me, report[0].1);
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 7)]);
 }
 
 /// It does not undo what is newer: a task on its way, an end that was heard of; and of an end that is in it
-/// nothing more is heard.
+/// nothing more is seen.
 #[test]
 fn a_backlog_does_not_undo_newer_news() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
@@ -332,11 +335,15 @@ fn a_backlog_does_not_undo_newer_news() {
         |work, number, came| Gossip::Backlog { work: Span::from_secs(work), at: Time(9), number, came };
     let node = layout.node(0);
     submit(&mut s1, 5);
-    hear(&mut s1, node, says(0, 0, 0));
+    receive(&mut s1, node, says(0, 0, 0));
     assert_eq!(placements(&submit(&mut s1, 6)), [(0, 5)], "the task of 5 s is on its way");
-    hear(&mut s1, node, says(20, 1, 2));
-    assert_eq!(learnt(&hear(&mut s1, node, ended(&layout, 0, 0, 5).1)), [], "it ended before that was said");
-    assert_eq!(learnt(&hear(&mut s1, node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
-    hear(&mut s1, node, says(20, 1, 2));
+    receive(&mut s1, node, says(20, 1, 2));
+    assert_eq!(
+        learnt(&receive(&mut s1, node, ended(&layout, 0, 0, 5).1)),
+        [],
+        "it ended before that was said"
+    );
+    assert_eq!(learnt(&receive(&mut s1, node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
+    receive(&mut s1, node, says(20, 1, 2));
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 14)], "it is older than the end");
 }

@@ -1,40 +1,40 @@
 //! The elastic queue of a Peacock worker: order, placement and overflow of waiting probes.
 
 use crate::base::{Span, Time};
-use crate::message::Visitor;
+use crate::message::RingProbe;
 
 /// A probe that waits here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingProbe {
     /// The probe.
-    pub visitor: Visitor,
+    pub probe: RingProbe,
     /// Estimated work of its task.
     pub estimate: Span,
     /// When its job entered the system.
     pub entered: Time,
 }
 
-impl Waiting {
+impl WaitingProbe {
     /// When it must be served at the latest.
     pub(super) fn deadline(&self) -> Time {
-        self.entered + self.visitor.max_wait
+        self.entered + self.probe.max_wait
     }
 }
 
-/// Waiting probes, the next to be served first.
+/// WaitingProbe probes, the next to be served first.
 #[derive(Debug, Default)]
 pub(super) struct ElasticQueue {
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingProbe>,
     total: Span,
 }
 
 impl ElasticQueue {
     /// The next probe to be served.
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
+    pub(super) fn pop(&mut self) -> Option<WaitingProbe> {
         (!self.waiting.is_empty()).then(|| self.take(0))
     }
 
-    /// Waiting probes.
+    /// WaitingProbe probes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
@@ -47,18 +47,18 @@ impl ElasticQueue {
     }
 
     /// Keeps only some probes.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Waiting) -> bool) {
+    pub(super) fn retain(&mut self, keep: impl Fn(&WaitingProbe) -> bool) {
         self.waiting.retain(keep);
         self.total = self.waiting.iter().fold(Span::ZERO, |sum, w| sum + w.estimate);
     }
 
-    fn take(&mut self, at: usize) -> Waiting {
+    fn take(&mut self, at: usize) -> WaitingProbe {
         let taken = self.waiting.remove(at);
         self.total = self.total.saturating_sub(taken.estimate);
         taken
     }
 
-    fn insert(&mut self, at: usize, new: Waiting) {
+    fn insert(&mut self, at: usize, new: WaitingProbe) {
         self.total += new.estimate;
         self.waiting.insert(at, new);
     }
@@ -68,7 +68,7 @@ impl ElasticQueue {
     /// the other is shorter and the newcomer can still be served in time behind it. It stays where it ends up
     /// if that is in time, too late anyway, or the head; otherwise it is returned, to be rotated. `ahead` is
     /// what the cores still have to do before the queue's head is served.
-    pub(super) fn place(&mut self, new: Waiting, ahead: Span, now: Time) -> Option<Waiting> {
+    pub(super) fn place(&mut self, new: WaitingProbe, ahead: Span, now: Time) -> Option<WaitingProbe> {
         let mut wait = ahead + self.total;
         let mut at = self.waiting.len();
         while at > 0 {
@@ -94,7 +94,7 @@ impl ElasticQueue {
     }
 
     /// The authors' filter: while more probes wait than `limit`, or more work than `load`, the tail goes.
-    pub(super) fn overflow(&mut self, limit: usize, load: Span, ahead: Span, out: &mut Vec<Waiting>) {
+    pub(super) fn overflow(&mut self, limit: usize, load: Span, ahead: Span, out: &mut Vec<WaitingProbe>) {
         while !self.waiting.is_empty() && (self.waiting.len() > limit || ahead + self.total > load) {
             let tail = self.waiting.len() - 1;
             out.push(self.take(tail));
@@ -102,19 +102,19 @@ impl ElasticQueue {
     }
 
     /// Shortest first, equal ones in order of arrival.
-    pub(super) fn push_shortest_first(&mut self, new: Waiting) {
+    pub(super) fn push_shortest_first(&mut self, new: WaitingProbe) {
         let at = self.waiting.partition_point(|other| other.estimate <= new.estimate);
         self.insert(at, new);
     }
 
     /// Takes out every probe that is not yet late and would wait past its deadline here. One that has been
     /// all round a ring of `ring` nodes stays: without link delay it would go round for ever.
-    pub(super) fn take_late(&mut self, ahead: Span, now: Time, ring: u32, out: &mut Vec<Waiting>) {
+    pub(super) fn take_late(&mut self, ahead: Span, now: Time, ring: u32, out: &mut Vec<WaitingProbe>) {
         let mut wait = ahead;
         let mut at = 0;
         while at < self.waiting.len() {
             let this = self.waiting[at];
-            if this.deadline() > now && now + wait > this.deadline() && u32::from(this.visitor.hops) < ring {
+            if this.deadline() > now && now + wait > this.deadline() && u32::from(this.probe.hops) < ring {
                 out.push(self.take(at));
             } else {
                 wait += this.estimate;
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use crate::base::JobId;
 
-    fn probe(job: u32, estimate: u64, entered: u64, max_wait: u64) -> Waiting {
-        let visitor = Visitor {
+    fn probe(job: u32, estimate: u64, entered: u64, max_wait: u64) -> WaitingProbe {
+        let probe = RingProbe {
             task: JobId(job).task(0),
             scheduler: 0,
             limit: 0,
@@ -138,18 +138,18 @@ mod tests {
             repair: false,
             max_wait: Span::from_secs(max_wait),
         };
-        Waiting { visitor, estimate: Span::from_secs(estimate), entered: Time(entered * 1_000_000_000) }
+        WaitingProbe { probe, estimate: Span::from_secs(estimate), entered: Time(entered * 1_000_000_000) }
     }
 
     fn order(queue: &ElasticQueue) -> Vec<u32> {
-        queue.waiting.iter().map(|w| w.visitor.task.job.0).collect()
+        queue.waiting.iter().map(|w| w.probe.task.job.0).collect()
     }
 
     /// One row per case of the placement rule: queue before, newcomer, order after (or rotated).
     #[test]
     fn placement_step_table() {
         let now = Time(10_000_000_000);
-        type Case<'a> = (&'a str, &'a [Waiting], Waiting, Option<&'a [u32]>);
+        type Case<'a> = (&'a str, &'a [WaitingProbe], WaitingProbe, Option<&'a [u32]>);
         let cases: [Case<'_>; 6] = [
             ("into an empty queue", &[], probe(9, 5, 10, 1), Some(&[9])),
             (

@@ -4,13 +4,13 @@ use super::YaqD;
 use crate::base::Span;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::Heartbeat;
-use crate::policies::Seat;
-use crate::roles::Node as Plain;
+use crate::policies::policy::BuildContext;
+use crate::roles::NodeManager;
 
 /// A node manager that tells how it is.
 #[derive(Debug)]
-pub(super) struct Node {
-    plain: Plain,
+pub(super) struct HeartbeatNode {
+    manager: NodeManager,
     every: Span,
     /// Heartbeats are due so long after each multiple of `every`.
     phase: Span,
@@ -23,16 +23,16 @@ pub(super) struct Node {
     beating: bool,
 }
 
-impl Node {
-    pub(super) fn new(config: &YaqD, plain: Plain, seat: Seat<'_>) -> Self {
-        let nodes = u64::from(seat.layout.nodes());
-        let spread = u128::from(config.heartbeat.0) * u128::from(seat.index) / u128::from(nodes);
+impl HeartbeatNode {
+    pub(super) fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
+        let nodes = u64::from(context.layout.nodes());
+        let spread = u128::from(config.heartbeat.0) * u128::from(context.index) / u128::from(nodes);
         let phase = if config.together { Span::ZERO } else { Span(spread as u64) };
         Self {
-            plain,
+            manager,
             every: config.heartbeat,
             phase,
-            always: seat.lossy,
+            always: context.lossy,
             silent: config.silent,
             news: false,
             beating: false,
@@ -41,7 +41,7 @@ impl Node {
 
     /// Arms the next heartbeat, unless there is nothing that schedulers do not know.
     fn keep_beating(&mut self, fx: &mut Effects<'_>) {
-        let due = self.always || self.news || !self.silent && !self.plain.is_idle();
+        let due = self.always || self.news || !self.silent && !self.manager.is_idle();
         if !self.beating && due {
             self.beating = true;
             let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
@@ -51,7 +51,7 @@ impl Node {
     }
 
     fn beat(&mut self, fx: &mut Effects<'_>) {
-        let (wait, passing) = self.plain.wait(fx);
+        let (wait, passing) = self.manager.wait(fx);
         for i in 0..fx.layout().schedulers() {
             fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, passing, at: fx.now() });
         }
@@ -59,12 +59,12 @@ impl Node {
     }
 }
 
-impl Machine for Node {
+impl Machine for HeartbeatNode {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         if let Input::Fire(Timer::Tick(_)) = input {
             self.beat(fx);
         } else {
-            self.plain.step(input, fx);
+            self.manager.step(input, fx);
             // Whatever it hears of is a task that came, ended or is void.
             self.news |= !matches!(input, Input::Start { .. });
         }

@@ -5,10 +5,10 @@ use crate::base::{ActorId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::Effects;
 use crate::message::{Heartbeat, Message};
-use crate::policies::eagle::partition;
-use crate::roles::early::Place;
-use crate::roles::members::Members;
-use crate::roles::waits::Waits;
+use crate::policies::shared::partition;
+use crate::roles::early_binding::PlacementRule;
+use crate::roles::membership::Membership;
+use crate::roles::min_wait_index::MinWaitIndex;
 
 /// What a node without work is compared by where time passes silently: before all others.
 const IDLE: i64 = i64::MIN / 2;
@@ -32,7 +32,7 @@ struct Belief {
 pub(super) struct Snapshot {
     beliefs: Vec<Belief>,
     /// The waits; where time passes silently, when they will be over.
-    ranks: Waits,
+    ranks: MinWaitIndex,
     silent: bool,
     /// The most that is added to what a node says.
     jitter: Option<Span>,
@@ -46,7 +46,8 @@ impl Snapshot {
     pub(super) fn new(config: &YaqD, layout: &Layout) -> Self {
         let nodes = partition(config.nodes, layout);
         let jitter = config.jitter.then_some(config.heartbeat);
-        let (beliefs, ranks) = (vec![Belief::default(); nodes as usize], Waits::new(nodes, Vec::new()));
+        let (beliefs, ranks) =
+            (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));
         let (silent, remembers) = (config.silent, config.remembers);
         let mut snapshot = Self { beliefs, ranks, silent, jitter, remembers, job: None, placed: Vec::new() };
         (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
@@ -94,8 +95,8 @@ impl Snapshot {
     }
 }
 
-impl Place for Snapshot {
-    fn place(&mut self, task: TaskId, members: &Members, fx: &mut Effects<'_>) -> Option<ActorId> {
+impl PlacementRule for Snapshot {
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         self.begin(task.job, fx.now());
         let Some(node) = self.pick(fx) else { return members.pick(fx.rng()) };
         if !self.remembers {
@@ -125,7 +126,7 @@ impl Place for Snapshot {
         true
     }
 
-    fn hear(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) -> bool {
+    fn receive(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) -> bool {
         let Message::Heartbeat(Heartbeat::Wait { wait, passing, at }) = *msg else { return false };
         let node = fx.layout().node_number(from);
         if self.uses(node) && at > self.beliefs[node as usize].sent {

@@ -170,7 +170,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             }
             (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
         } else if self.reset(to, due, now) {
-            self.traffic.dropped += u64::from(!msg.continues());
+            self.traffic.dropped += u64::from(!msg.is_fragment());
             if KINDS[msg.kind() as usize].1 == Class::Stream {
                 self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
             }
@@ -311,7 +311,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 
     fn carry_out(&mut self, me: ActorId, effect: Effect) {
         match effect {
-            Effect::Tell { msg } => self.announce(me, msg),
+            Effect::Broadcast { msg } => self.announce(me, msg),
             Effect::Send { to, msg, recovery } => {
                 if self.parts.layout.local(me, to) {
                     self.say(me, to, msg);
@@ -322,7 +322,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             Effect::Arm { timer, after } => self.arm(me, timer, after),
             Effect::Run { copy, left } => self.run(me, copy, left),
             Effect::Halt { copy } => self.halt(me, copy),
-            Effect::Gauge { copy } => self.gauge(me, copy),
+            Effect::QueryProgress { copy } => self.gauge(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),
         }
     }

@@ -3,7 +3,7 @@
 use volary_actors::base::{ActorId, Span};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Machine;
-use volary_actors::policies::{PolicySpec, Seat};
+use volary_actors::policies::{BuildContext, PolicySpec};
 use volary_actors::roles::Worker;
 use volary_netem::Fabric;
 
@@ -44,11 +44,11 @@ impl Parts<'_> {
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
         let watch = Watch::new(layout);
-        let seat = |index| Seat { me: actor, index, layout, lossy, watched: watch.has(index) };
+        let context = |index| BuildContext { me: actor, index, layout, lossy, watched: watch.has(index) };
         match layout.role(actor) {
-            Role::Client(i) => policy.client(seat(i)),
-            Role::Scheduler(i) => policy.scheduler(seat(i)),
-            Role::Node(i) => policy.node(seat(i)),
+            Role::Client(i) => policy.client(context(i)),
+            Role::Scheduler(i) => policy.scheduler(context(i)),
+            Role::Node(i) => policy.node(context(i)),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
             Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }

@@ -28,7 +28,7 @@ impl<O: Observer> Shard<'_, O> {
     pub(super) fn send(&mut self, me: ActorId, to: ActorId, msg: Message, recovery: bool) {
         let kind = msg.kind();
         let class = KINDS[kind as usize].1;
-        let counts = !msg.continues();
+        let counts = !msg.is_fragment();
         self.traffic.by_kind[kind as usize] += u64::from(counts);
         self.traffic.recovery += u64::from(recovery && counts);
         let layout = self.parts.layout;
@@ -83,7 +83,7 @@ impl<O: Observer> Shard<'_, O> {
         };
         let count = u64::from(layout.schedulers() - u32::from(self.board.is_reader(me)));
         let kind = msg.kind();
-        self.traffic.by_kind[kind as usize] += if msg.continues() { 0 } else { count };
+        self.traffic.by_kind[kind as usize] += if msg.is_fragment() { 0 } else { count };
         self.parts.fabric.told(KINDS[kind as usize].1, count, after);
         if count > 0 {
             self.push(self.now + after, me, Event { to: me, stamp: 0, what: What::Told(msg) });

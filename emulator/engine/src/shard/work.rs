@@ -47,7 +47,7 @@ impl<O: Observer> Shard<'_, O> {
             None => self.parts.cores.left(core, self.now),
         };
         let score = Score::of(self.parts.workload.work(copy), left);
-        self.lane.push_front((me, Input::Gauged { copy, score }));
+        self.lane.push_front((me, Input::Progress { copy, score }));
     }
 
     /// The copy on a core is lost.

@@ -38,11 +38,11 @@ impl<'a> Ledger<'a> {
         let notes = effects.iter().filter_map(|effect| match effect {
             Effect::Note(note) => Some(*note),
             Effect::Send { .. }
-            | Effect::Tell { .. }
+            | Effect::Broadcast { .. }
             | Effect::Arm { .. }
             | Effect::Run { .. }
             | Effect::Halt { .. }
-            | Effect::Gauge { .. } => None,
+            | Effect::QueryProgress { .. } => None,
         });
         match self {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),

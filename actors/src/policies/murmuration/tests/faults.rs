@@ -6,7 +6,7 @@ use super::*;
 fn what_cannot_work_is_refused() {
     let layout = Layout::new(2, 0, [1]);
     let wrong = |config: Murmuration| config.check(&layout).unwrap_err();
-    let spread = Spread::Epidemic;
+    let spread = MurmurationSpread::Epidemic;
     for fan_out in [0, u32::MAX] {
         let error = wrong(Murmuration { spread, fan_out, ..unbatched() });
         assert!(error.starts_with("fan_out: must be from 1 to 65536"), "{error}");
@@ -29,7 +29,7 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
         s1.step(Input::Up { actor: layout.node(0) });
         s1.now = Time(9);
         let (work, at, number) = (Span::from_secs(2), s1.now, 1 << 24);
-        hear(&mut s1, layout.node(0), Gossip::Backlog { work, at, number, came: 1 });
+        receive(&mut s1, layout.node(0), Gossip::Backlog { work, at, number, came: 1 });
         assert_eq!(placements(&submit(&mut s1, 1)), [(0, 2)], "{forget_dead}");
     }
 }
@@ -55,17 +55,17 @@ fn a_dead_node_is_forgotten() {
     s1.now = Time(1_000_000_000);
     let again = s1.step(Input::Down { actor: layout.node(0) });
     assert_eq!(placements(&again), [(1, 6)]);
-    let late = Placed {
+    let late = PlacementUpdate {
         at: Time(500_000_000),
         job: JobId(9),
         nodes: [0, 1],
         number: 0,
         maker: 1,
-        form: Form::Batch,
+        form: PlacementForm::Batch,
         rumour: false,
     };
     s1.step(Input::Up { actor: layout.node(0) });
-    let heard = hear(&mut s1, layout.scheduler(1), Gossip::Placed(late));
+    let heard = receive(&mut s1, layout.scheduler(1), Gossip::Placed(late));
     assert_eq!(learnt(&heard), [(1, 9)], "what was placed before the crash is gone");
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
 }
@@ -76,7 +76,7 @@ fn missed_news_is_said_again() {
     let layout = Layout::new(3, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
-    let news = tells(&submit(&mut s1, 5))[0];
+    let news = broadcasts(&submit(&mut s1, 5))[0];
     assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: news })), [(cut, news)]);
     s1.step(Input::Down { actor: dead });
     assert_eq!(s1.step(Input::Undelivered { to: dead, msg: news }), []);
@@ -97,16 +97,18 @@ fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
     s1.step(Input::Up { actor: back.me });
     back.step(Input::Start { epoch: 1 });
     for (job, decided, counts) in [(3, 9, false), (4, 10, true)] {
-        assert_eq!(back.hear(s1.me, task(job, decided)).len(), 1, "it runs");
-        let done = hear(&mut back, layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
-        let [news @ Message::Gossip(Gossip::Ended(ended))] = tells(&done)[..] else { panic!("{done:?}") };
+        assert_eq!(back.receive(s1.me, task(job, decided)).len(), 1, "it runs");
+        let done = receive(&mut back, layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
+        let [news @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
+            panic!("{done:?}")
+        };
         assert_eq!(ended.since, second(decided));
         let expected = if counts { vec![(0, -i64::from(job))] } else { Vec::new() };
-        assert_eq!(learnt(&hear(&mut s1, back.me, news)), expected);
+        assert_eq!(learnt(&receive(&mut s1, back.me, news)), expected);
     }
 }
 
-/// Tasks of a job are told of when the last one is placed, but each counts from when it was: what lay on a node that
+/// PlacedJob of a job are told of when the last one is placed, but each counts from when it was: what lay on a node that
 /// crashed meanwhile, and is back, does not.
 #[test]
 fn a_batch_is_judged_by_its_decisions() {
@@ -114,7 +116,7 @@ fn a_batch_is_judged_by_its_decisions() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut both = [0, 1].map(|i| scheduler(&config, i, &layout, 3));
     submit(&mut both[0], 8);
-    let decide = |s1: &mut Bench, seconds| {
+    let decide = |s1: &mut Harness, seconds| {
         s1.now = Time::ZERO + Span::from_secs(seconds);
         s1.step(Input::Fire(Timer::Tick(0)))
     };
@@ -125,9 +127,9 @@ fn a_batch_is_judged_by_its_decisions() {
     let again = s1.step(Input::Down { actor: node });
     s2.step(Input::Down { actor: node });
     assert_eq!(placements(&again), [(1 - first, 0)]);
-    for news in tells(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
+    for news in broadcasts(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
         if let Message::Gossip(_) = news {
-            assert_eq!(learnt(&hear(s2, s1.me, news)), [(1 - first, 8)]);
+            assert_eq!(learnt(&receive(s2, s1.me, news)), [(1 - first, 8)]);
         }
     }
     s1.step(Input::Up { actor: node });
@@ -135,8 +137,8 @@ fn a_batch_is_judged_by_its_decisions() {
     assert_eq!(placements(&decide(s1, 2)), [(first, 0)]);
     let last = decide(s1, 3);
     let third = placements(&last)[0].0;
-    let heard: Vec<_> = tells(&last).iter().flat_map(|&news| learnt(&hear(s2, s1.me, news))).collect();
-    assert_eq!(heard, [(first, 8), (third, 8)], "not the first one");
+    let seen: Vec<_> = broadcasts(&last).iter().flat_map(|&news| learnt(&receive(s2, s1.me, news))).collect();
+    assert_eq!(seen, [(first, 8), (third, 8)], "not the first one");
 }
 
 /// A node that could not be reached is no choice for a while, however little is before it; and what comes back of a

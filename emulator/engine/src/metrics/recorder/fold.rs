@@ -11,7 +11,7 @@ use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
-use volary_actors::roles::jobs::Bits;
+use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
 
 use super::super::placements::Binder;
@@ -44,7 +44,7 @@ const STALLED: Span = Span::from_secs(24 * 3600);
 #[derive(Debug)]
 pub(super) enum Job {
     Pending,
-    Open { done: Bits, left: u32 },
+    Open { done: TaskSet, left: u32 },
     Finished(Time),
 }
 
@@ -179,7 +179,7 @@ impl<'a> Recorder<'a> {
         self.progress = now;
         let tasks = self.workload.job(job).tasks;
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
-        self.jobs[job.index()] = Job::Open { done: Bits::new(tasks), left: tasks };
+        self.jobs[job.index()] = Job::Open { done: TaskSet::new(tasks), left: tasks };
         self.counts.submitted += 1;
         self.tasks.submitted += u64::from(tasks);
         self.first_arrival.get_or_insert(now);

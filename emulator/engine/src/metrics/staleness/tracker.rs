@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::roles::waits::Waits;
+use volary_actors::roles::min_wait_index::MinWaitIndex;
 use volary_netem::Faults;
 
 use super::super::gauge::Gauge;
@@ -78,7 +78,7 @@ struct View {
 /// What is kept while somebody places tasks by a cache.
 #[derive(Debug)]
 struct Books {
-    truth: Waits,
+    truth: MinWaitIndex,
     /// Where each task of a job is, while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
@@ -281,7 +281,7 @@ impl Books {
             since: Time::ZERO,
         };
         Self {
-            truth: Waits::new(nodes, if alike { Vec::new() } else { cores }),
+            truth: MinWaitIndex::new(nodes, if alike { Vec::new() } else { cores }),
             places: vec![Vec::new(); jobs as usize],
             views: (0..layout.schedulers()).filter(|&i| watch.has(i)).map(view).collect(),
             first: next,
@@ -366,7 +366,7 @@ impl Books {
 
 impl View {
     /// A look at this cache; `each` hears of every age and error, s.
-    fn row(&self, at: Time, truth: &Waits, mut each: impl FnMut(f64, f64)) -> StalenessRow {
+    fn row(&self, at: Time, truth: &MinWaitIndex, mut each: impl FnMut(f64, f64)) -> StalenessRow {
         let nodes = self.work.len();
         let mut row = StalenessRow {
             time: at.as_secs_f64(),

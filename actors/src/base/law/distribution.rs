@@ -1,0 +1,292 @@
+//! Probability laws, as experiment files write them.
+//!
+//! A law is a bare value (a constant) or a one-key table: `{ exponential = { mean = "1s" } }`. It is generic
+//! over what it yields: [`Span`] for delays and work, `f64` for factors. Samples below zero are cut at zero,
+//! so a `normal` of mean 1 s and deviation 1.41 s stays a length of time.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use rand_distr::Distribution;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::rng::Draw;
+use crate::base::time::Span;
+
+/// Something a law can yield: a non-negative quantity.
+pub trait Quantity: Copy + Default + PartialEq + fmt::Debug {
+    /// As a number in its base unit (seconds, or one).
+    fn to_f64(self) -> f64;
+    /// From a number in its base unit; negative numbers become zero.
+    fn from_f64(value: f64) -> Self;
+    /// Why this value cannot be a parameter of a law, if it cannot.
+    fn refuse(self) -> Option<String>;
+}
+
+impl Quantity for Span {
+    fn to_f64(self) -> f64 {
+        self.as_secs_f64()
+    }
+    fn from_f64(value: f64) -> Self {
+        Self::from_secs_f64(value)
+    }
+    fn refuse(self) -> Option<String> {
+        None
+    }
+}
+
+impl Quantity for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+    fn from_f64(value: f64) -> Self {
+        value.max(0.0)
+    }
+    fn refuse(self) -> Option<String> {
+        (!(self.is_finite() && self >= 0.0))
+            .then(|| format!("{self} is not a finite number of at least zero"))
+    }
+}
+
+/// A probability law over `T`. Parameters named after a quantity carry its unit; `shape`, `sigma`, `stages`
+/// and `weights` are plain numbers.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", remote = "Self")]
+#[schemars(rename = "Law of {T}", transform = super::form::or_bare_value)]
+pub enum Law<T> {
+    /// Always the same.
+    Constant(T),
+    /// Evenly between `low` and `high`.
+    Uniform(Uniform<T>),
+    /// Gaussian, cut at zero.
+    Normal(Normal<T>),
+    /// exp of a Gaussian with mean ln `median` and deviation `sigma`.
+    Lognormal(Lognormal<T>),
+    /// Memoryless with the given `mean`.
+    Exponential(Exponential<T>),
+    /// Gamma of `shape` and `mean` (scale = mean / shape).
+    Gamma(Gamma<T>),
+    /// Sum of `stages` equal exponentials, `mean` in all.
+    Erlang(Erlang<T>),
+    /// Pareto: P(X > x) = (scale / x)^shape for x ≥ scale.
+    Pareto(Scaled<T>),
+    /// Weibull: P(X > x) = exp(−(x / scale)^shape).
+    Weibull(Scaled<T>),
+    /// A mixture of exponentials.
+    Hyperexponential(Hyperexponential<T>),
+    /// Evenly one of the listed values.
+    Empirical(Empirical<T>),
+}
+
+macro_rules! parameters {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$fdoc:meta])* $field:ident : $ty:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name<T> { $($(#[$fdoc])* pub $field: $ty),* }
+    )*};
+}
+
+parameters! {
+    /// Bounds of a uniform law.
+    Uniform {
+        /// The smallest value.
+        low: T,
+        /// The largest value.
+        high: T,
+    }
+    /// Parameters of a Gaussian.
+    Normal {
+        /// Its mean before the cut at zero.
+        mean: T,
+        /// Its standard deviation before the cut at zero.
+        std: T,
+    }
+    /// Parameters of a log-normal law.
+    Lognormal {
+        /// Half the samples are below it.
+        median: T,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+    }
+    /// Parameter of an exponential law.
+    Exponential {
+        /// Its mean.
+        mean: T,
+    }
+    /// Parameters of a gamma law.
+    Gamma {
+        /// Shape; the variance is mean² / shape.
+        shape: f64,
+        /// Its mean.
+        mean: T,
+    }
+    /// Parameters of an Erlang law.
+    Erlang {
+        /// How many exponential stages.
+        stages: u32,
+        /// Mean of their sum.
+        mean: T,
+    }
+    /// Scale and shape of a Pareto or Weibull law.
+    Scaled {
+        /// The smallest value (Pareto) or the 63 % point (Weibull).
+        scale: T,
+        /// Tail exponent.
+        shape: f64,
+    }
+    /// Parameters of a mixture of exponentials.
+    Hyperexponential {
+        /// Means of the components.
+        means: Vec<T>,
+        /// Their weights, in any positive unit.
+        weights: Vec<f64>,
+    }
+}
+
+/// Observed values, in the file or beside it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, bound(deserialize = "T: Deserialize<'de>"))]
+pub struct Empirical<T> {
+    /// The values, each equally likely.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<T>,
+    /// A text file with one value a line, relative to the experiment file; loaded into `values`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+}
+
+impl<T: Quantity> Law<T> {
+    /// One sample from the stream at an address.
+    pub fn sample(&self, draw: &mut Draw) -> T {
+        if let Self::Constant(value) = self {
+            return *value;
+        }
+        T::from_f64(self.sample_f64(draw))
+    }
+
+    /// One sample in the base unit, before rounding.
+    fn sample_f64(&self, draw: &mut Draw) -> f64 {
+        let unit =
+            |draw: &mut Draw| -> f64 { Distribution::<f64>::sample(&rand_distr::StandardUniform, draw) };
+        let exp1 = |draw: &mut Draw| -> f64 { rand_distr::Exp1.sample(draw) };
+        let gauss = |draw: &mut Draw| -> f64 { rand_distr::StandardNormal.sample(draw) };
+        match self {
+            Self::Constant(value) => value.to_f64(),
+            Self::Uniform(p) => {
+                let u = unit(draw);
+                p.low.to_f64() + u * (p.high.to_f64() - p.low.to_f64())
+            }
+            Self::Normal(p) => (p.mean.to_f64() + p.std.to_f64() * gauss(draw)).max(0.0),
+            Self::Lognormal(p) => p.median.to_f64() * (p.sigma * gauss(draw)).exp(),
+            Self::Exponential(p) => p.mean.to_f64() * exp1(draw),
+            Self::Gamma(p) => gamma_sample(p.shape, p.mean.to_f64(), draw),
+            Self::Erlang(p) => gamma_sample(f64::from(p.stages), p.mean.to_f64(), draw),
+            Self::Pareto(p) => p.scale.to_f64() * (exp1(draw) / p.shape).exp(),
+            Self::Weibull(p) => p.scale.to_f64() * exp1(draw).powf(1.0 / p.shape),
+            Self::Hyperexponential(p) => {
+                let total: f64 = p.weights.iter().sum();
+                let mut left: f64 = total * unit(draw);
+                let mut chosen = p.means.len() - 1;
+                for (i, weight) in p.weights.iter().enumerate() {
+                    left -= weight;
+                    if left < 0.0 {
+                        chosen = i;
+                        break;
+                    }
+                }
+                p.means[chosen].to_f64() * exp1(draw)
+            }
+            Self::Empirical(p) => {
+                let u = unit(draw);
+                p.values[((u * p.values.len() as f64) as usize).min(p.values.len() - 1)].to_f64()
+            }
+        }
+    }
+
+    /// Whether every sample is the same.
+    #[must_use]
+    pub const fn is_constant(&self) -> bool {
+        matches!(self, Self::Constant(_))
+    }
+}
+
+/// A gamma sample of the given shape and mean; the constructor refuses only parameters `check` refused.
+fn gamma_sample(shape: f64, mean: f64, draw: &mut Draw) -> f64 {
+    rand_distr::Gamma::new(shape, mean / shape).map_or(mean, |law| law.sample(draw))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::rng::{Address, Purpose};
+
+    fn secs(x: f64) -> Span {
+        Span::from_secs_f64(x)
+    }
+
+    fn laws() -> Vec<Law<Span>> {
+        vec![
+            Law::Constant(secs(2.0)),
+            Law::Uniform(Uniform { low: secs(1.0), high: secs(3.0) }),
+            Law::Normal(Normal { mean: secs(2.0), std: secs(0.3) }),
+            Law::Lognormal(Lognormal { median: secs(1.0), sigma: 0.5 }),
+            Law::Exponential(Exponential { mean: secs(0.7) }),
+            Law::Gamma(Gamma { shape: 100.0, mean: secs(0.01) }),
+            Law::Erlang(Erlang { stages: 3, mean: secs(2.0) }),
+            Law::Pareto(Scaled { scale: secs(1.0), shape: 4.5 }),
+            Law::Weibull(Scaled { scale: secs(1.0), shape: 1.5 }),
+            Law::Hyperexponential(Hyperexponential {
+                means: vec![secs(0.1), secs(2.0)],
+                weights: vec![3.0, 1.0],
+            }),
+            Law::Empirical(Empirical { values: vec![secs(1.0), secs(2.0), secs(6.0)], file: None }),
+        ]
+    }
+
+    #[test]
+    fn sample_moments_match_the_stated_ones() {
+        for law in laws() {
+            let n = 200_000u64;
+            let base = Address::new(11, Purpose::Tool);
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for k in 0..n {
+                let x = law.sample(&mut base.at(k).draw()).as_secs_f64();
+                sum += x;
+                squares += x * x;
+            }
+            let mean = sum / n as f64;
+            let std = (squares / n as f64 - mean * mean).max(0.0).sqrt();
+            let tolerance = 5.0 * law.std() / (n as f64).sqrt() + 1e-9;
+            assert!((mean - law.mean()).abs() < tolerance, "{law:?}: mean {mean}, stated {}", law.mean());
+            assert!(
+                (std - law.std()).abs() <= 0.05 * law.std() + 1e-6,
+                "{law:?}: std {std}, stated {}",
+                law.std()
+            );
+        }
+    }
+
+    #[test]
+    fn serde_round_trips_and_refuses_nonsense() {
+        for law in laws() {
+            let text = serde_json::to_string(&law).unwrap();
+            assert_eq!(serde_json::from_str::<Law<Span>>(&text).unwrap(), law, "{text}");
+        }
+        for bad in [
+            r#"{"exponential":{"mean":1}}"#,
+            r#"{"exponential":{"men":"1s"}}"#,
+            r#"{"expo":{"mean":"1s"}}"#,
+            r#"{"gamma":{"shape":-1,"mean":"1s"}}"#,
+            r#"{"uniform":{"low":"3s","high":"1s"}}"#,
+            r#"{"empirical":{}}"#,
+            r#""10""#,
+            "3",
+        ] {
+            assert!(serde_json::from_str::<Law<Span>>(bad).is_err(), "{bad}");
+        }
+        assert!(serde_json::from_str::<Law<f64>>("-1.0").is_err());
+        assert_eq!(serde_json::from_str::<Law<f64>>("2").unwrap(), Law::Constant(2.0));
+    }
+}

@@ -1,0 +1,93 @@
+//! Table-driven step tests: inputs in, effects out.
+
+use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
+use crate::catalog::{Catalog, JobSpec};
+use crate::layout::Layout;
+use crate::machine::{Effect, Effects, Input, Machine};
+use crate::message::{Core, Message};
+
+/// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
+/// least one.
+pub(crate) struct Jobs {
+    pub tasks: u32,
+    /// Jobs of the long class.
+    pub long: Vec<JobId>,
+}
+
+impl Catalog for Jobs {
+    fn jobs(&self) -> u32 {
+        1000
+    }
+    fn job(&self, job: JobId) -> JobSpec {
+        let arrival = Time(u64::from(job.0) * 1_000_000_000);
+        let class = self.long.contains(&job).into();
+        JobSpec { arrival, tasks: self.tasks, client: 0, class, deadline: None }
+    }
+    fn estimate(&self, task: TaskId) -> Span {
+        Span::from_secs(u64::from(task.index) + 1)
+    }
+    fn job_estimate(&self, job: JobId) -> Span {
+        Span::from_secs(u64::from(job.0).max(1))
+    }
+}
+
+/// One machine under test.
+pub(crate) struct Harness {
+    pub layout: Layout,
+    pub me: ActorId,
+    pub now: Time,
+    jobs: Jobs,
+    rng: Rng,
+    machine: Box<dyn Machine>,
+}
+
+impl Harness {
+    pub(crate) fn new(layout: Layout, me: ActorId, tasks: u32, machine: Box<dyn Machine>) -> Self {
+        Self {
+            layout,
+            me,
+            now: Time::ZERO,
+            jobs: Jobs { tasks, long: Vec::new() },
+            rng: Rng::new(1, me.0, 0),
+            machine,
+        }
+    }
+
+    /// These jobs are long.
+    pub(crate) fn with_long(mut self, jobs: &[JobId]) -> Self {
+        self.jobs.long = jobs.to_vec();
+        self
+    }
+
+    /// Steps the machine and returns what it asked for.
+    pub(crate) fn step(&mut self, input: Input) -> Vec<Effect> {
+        let mut out = Vec::new();
+        let mut fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
+        self.machine.step(input, &mut fx);
+        out
+    }
+
+    /// A message arrives; what is sent in answer.
+    pub(crate) fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
+        sends(&self.step(Input::Deliver { from, msg: msg.into() }))
+    }
+
+    /// A worker of this node reports that a copy ended; what is sent in answer.
+    pub(crate) fn ended(&mut self, copy: CopyId) -> Vec<(ActorId, Message)> {
+        let worker = self.layout.worker(0, 0);
+        self.receive(worker, Core::Ended { copy })
+    }
+}
+
+/// The messages that were sent, with their receivers.
+pub(crate) fn sends(effects: &[Effect]) -> Vec<(ActorId, Message)> {
+    let send =
+        |effect: &Effect| if let Effect::Send { to, msg, .. } = *effect { Some((to, msg)) } else { None };
+    effects.iter().filter_map(send).collect()
+}
+
+/// The messages that were broadcast.
+pub(crate) fn broadcasts(effects: &[Effect]) -> Vec<Message> {
+    let broadcast = |effect: &Effect| if let Effect::Broadcast { msg } = *effect { Some(msg) } else { None };
+    effects.iter().filter_map(broadcast).collect()
+}

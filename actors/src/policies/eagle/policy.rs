@@ -1,0 +1,260 @@
+//! Eagle: a central scheduler for long jobs, distributed ones for short jobs, which avoid nodes with long work.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::SharingNode;
+use super::scheduler::Hybrid;
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::{check_bypass, check_probes, client, partition, probing};
+use crate::roles::NodeManager;
+use crate::roles::late_binding::{ProbeOptions, StateSharing};
+use crate::roles::node::NodeOptions;
+use crate::roles::node_queue::QueueOrder;
+
+/// Parameters of Eagle.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Eagle {
+    /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere. The paper has
+    /// 0.98 for Yahoo and Facebook, 0.91 for Cloudera, 0.83 for Google.
+    pub big_partition: f64,
+    /// Probes per task of a short job.
+    pub probe_ratio: f64,
+    /// Probes of a short job, at least (the authors' simulator).
+    pub min_probes: u32,
+    /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
+    pub replacement: bool,
+    /// Succinct State StateSharing: how often a probe that was turned away goes to a node that is free of long work
+    /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
+    /// prototype, 3 in its README.
+    pub retry_rounds: u16,
+    /// Sticky batch probing: a node that ran a task asks the same scheduler for the next.
+    pub sticky: bool,
+    /// Short probes of the job with the least work left come first (SRPT); otherwise all in turn.
+    pub srpt: bool,
+    /// SRPT: a probe lets others past up to this many times its own estimate.
+    pub bypass: f64,
+    /// Tell nodes to drop probes once a job's last task is launched. The authors let them claim in vain.
+    pub cancellation: bool,
+    /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
+    /// network can lose datagrams.
+    pub probe_timeout: Span,
+}
+
+impl Default for Eagle {
+    fn default() -> Self {
+        Self {
+            big_partition: 0.98,
+            probe_ratio: 2.0,
+            min_probes: 20,
+            replacement: false,
+            retry_rounds: 1,
+            sticky: true,
+            srpt: true,
+            bypass: 5.0,
+            cancellation: false,
+            probe_timeout: Span::from_secs(1),
+        }
+    }
+}
+
+impl Policy for Eagle {
+    const ABOUT: &'static str = "Eagle (Delgado, Didona, Dinu and Zwaenepoel, SoCC 2016)\n\
+        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
+        with the least wait, together with a bitmap of nodes that have long work. Short jobs go to the \
+        scheduler of their client, which probes random nodes as Sparrow does; nodes with long work turn probes \
+        away and answer with their bitmap, and the probes go where it says there is none. Nodes serve the \
+        short job with the least work left, and ask for another of its tasks when one ends. Which jobs are \
+        long is said by `cutoff` of the workload.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        "{ big_partition = 0.5 }",
+        "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
+    ];
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_probes(self.big_partition, self.probe_ratio, self.probe_timeout)?;
+        check_bypass(self.bypass)
+    }
+
+    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        client(context)
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let options = ProbeOptions {
+            replacement: self.replacement,
+            cancellation: self.cancellation,
+            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
+        };
+        let big = partition(self.big_partition, context.layout);
+        Box::new(Hybrid::new(options, big, Some(StateSharing::new(self.retry_rounds, big)), context))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let order = if self.srpt { QueueOrder::Least { bypass: self.bypass } } else { QueueOrder::Fifo };
+        let options = NodeOptions { order, long_in_turn: true, sticky: self.sticky };
+        Box::new(SharingNode::new(NodeManager::with(options, context.layout.cores(context.index))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, JobId};
+    use crate::harness::Harness;
+    use crate::message::{Blocks, Core, Job, Launch, Message, Probe, Row, Share, Stamp};
+
+    const SHORT: JobId = JobId(0);
+    const LONG: JobId = JobId(1);
+
+    fn layout(nodes: usize) -> Layout {
+        Layout::new(1, 0, vec![1; nodes])
+    }
+
+    fn scheduler(config: &Eagle, tasks: u32, nodes: usize) -> Harness {
+        let layout = layout(nodes);
+        let me = layout.scheduler(0);
+        let machine =
+            config.scheduler(BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false });
+        Harness::new(layout, me, tasks, machine).with_long(&[LONG])
+    }
+
+    fn node(tasks: u32) -> Harness {
+        let layout = layout(4);
+        let me = layout.node(0);
+        let machine = Eagle::default().node(BuildContext {
+            me,
+            index: 0,
+            layout: &layout,
+            lossy: false,
+            watched: false,
+        });
+        Harness::new(layout, me, tasks, machine).with_long(&[LONG])
+    }
+
+    fn submit(bench: &mut Harness, job: JobId) -> Vec<(ActorId, Message)> {
+        bench.receive(bench.layout.client(0), Job::Submit { job, round: 0 })
+    }
+
+    fn probe(job: JobId, last: bool) -> Message {
+        let known = Stamp::from(crate::base::Time::ZERO);
+        Share::Probe { job, count: 1, round: 0, last, repair: false, known }.into()
+    }
+
+    fn bits(first: u32) -> Blocks {
+        Blocks { first: 0, len: 1, bits: [first, 0, 0], at: crate::base::Time(1).into() }
+    }
+
+    /// Nodes that were probed, with round and whether they must accept.
+    fn probes(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u16, bool)> {
+        let is_probe = |&(to, msg): &(ActorId, Message)| match msg {
+            Message::Share(Share::Probe { round, last, .. }) => Some((to, round, last)),
+            _ => None,
+        };
+        sent.iter().filter_map(is_probe).collect()
+    }
+
+    /// 98 % of 100 nodes, two tasks: one each on two idle nodes; then the third and fourth; never on the last two.
+    #[test]
+    fn long_tasks_go_to_the_least_wait_of_the_big_partition() {
+        let mut central = scheduler(&Eagle::default(), 120, 100);
+        let rows: Vec<_> =
+            submit(&mut central, LONG).into_iter().filter(|s| s.1.name() == "launch.row").collect();
+        assert_eq!(rows.len(), 120);
+        let mut count = [0; 100];
+        rows.iter().for_each(|(to, _)| count[central.layout.node_number(*to) as usize] += 1);
+        assert_eq!(count[98..], [0, 0]);
+        assert!(count[..98].iter().all(|&n| n == 1 || n == 2), "idle nodes first: {count:?}");
+    }
+
+    /// With the task goes the bitmap: of nodes 0 to 3, those that have got one by then.
+    #[test]
+    fn a_long_task_takes_the_bitmap_along() {
+        let mut central = scheduler(&Eagle { big_partition: 0.75, ..Eagle::default() }, 2, 4);
+        central.now = crate::base::Time(1);
+        let sent = submit(&mut central, LONG);
+        let of = |msg: Message| match msg {
+            Message::Share(Share::Bits(Blocks { bits, .. })) => Some(bits[0]),
+            _ => None,
+        };
+        let [a, b] = [sent[0].0, sent[2].0].map(|node| central.layout.node_number(node));
+        assert_eq!(of(sent[1].1), Some(1 << a));
+        assert_eq!(of(sent[3].1), Some(1 << a | 1 << b));
+        assert!(a != b && a < 3 && b < 3);
+        // Its long backlog is worked off: the bit is clear in what the next one hears.
+        let done = Launch::Completed { copy: LONG.task(0).copy(0) };
+        assert_eq!(central.receive(sent[0].0, done), []);
+        let again =
+            Harness::receive(&mut central, sent[2].0, Launch::Completed { copy: LONG.task(1).copy(0) });
+        assert_eq!(again.last().map(|s| s.1.name()), Some("job.finished"));
+    }
+
+    #[test]
+    fn a_node_with_long_work_turns_probes_away_and_says_what_it_knows() {
+        let mut node = node(3);
+        let scheduler = node.layout.scheduler(0);
+        let long = LONG.task(0).copy(0);
+        node.receive(scheduler, Launch::Row(Row::single(long)));
+        node.receive(scheduler, Share::Bits(bits(0b101)));
+        let rejected = Share::Rejected { job: SHORT, count: 1, round: 0, repair: false };
+        let sent = node.receive(scheduler, probe(SHORT, false));
+        assert_eq!(sent, [(scheduler, Share::Bits(bits(0b101)).into()), (scheduler, rejected.into())]);
+        // One that knows as much hears no more than that.
+        let known = bits(0).at;
+        let informed = Share::Probe { job: SHORT, count: 1, round: 0, last: false, repair: false, known };
+        assert_eq!(node.receive(scheduler, informed), [(scheduler, rejected.into())]);
+        // What must be taken is.
+        let taken = node.receive(scheduler, probe(SHORT, true));
+        assert_eq!(taken.last().map(|s| s.1.name()), Some("share.accepted"));
+        let sent = node.ended(long);
+        assert_eq!(sent[1].1, Probe::Claim { job: SHORT, group: 0, repair: false }.into());
+    }
+
+    /// Round 1 goes where the bitmap says there is no long work; what is turned away again, out of the big
+    /// partition, where it must be taken.
+    #[test]
+    fn probes_turned_away_go_elsewhere() {
+        let config = Eagle { big_partition: 0.75, min_probes: 0, ..Eagle::default() };
+        let mut scheduler = scheduler(&config, 1, 4);
+        let first = probes(&submit(&mut scheduler, SHORT));
+        assert_eq!(first.len(), 2);
+        assert!(first.iter().all(|&(_, round, last)| round == 0 && !last));
+        let node = first[0].0;
+        assert_eq!(scheduler.receive(node, Share::Bits(bits(0b1011))), []);
+        let rejected = |round| Share::Rejected { job: SHORT, count: 1, round, repair: false };
+        let second = probes(&scheduler.receive(node, rejected(0)));
+        let free = scheduler.layout.node(2);
+        assert_eq!(second, [(free, 1, false)], "the only node whose bit is clear");
+        let third = probes(&scheduler.receive(free, rejected(1)));
+        assert_eq!(third, [(scheduler.layout.node(3), 2, true)]);
+        assert_eq!(
+            scheduler.receive(scheduler.layout.node(2), rejected(1)),
+            [],
+            "it has none of ours any more"
+        );
+    }
+
+    /// The node asks the same scheduler again, until there is nothing; then the next job's.
+    #[test]
+    fn probes_stick_until_nothing_is_left() {
+        let mut node = node(3);
+        let (scheduler, worker) = (node.layout.scheduler(0), node.layout.worker(0, 0));
+        let claim = |job| Message::from(Probe::Claim { job, group: 0, repair: false });
+        let grant = |task: u32| Probe::Grant { row: Row::single(SHORT.task(task).copy(0)), group: 0 };
+        node.receive(scheduler, probe(SHORT, false));
+        node.receive(scheduler, probe(JobId(2), false));
+        for task in [0, 2] {
+            let run = Core::Run { copy: SHORT.task(task).copy(0) };
+            assert_eq!(node.receive(scheduler, grant(task)), [(worker, run.into())]);
+            let sent = node.ended(SHORT.task(task).copy(0));
+            assert_eq!(sent[1], (scheduler, claim(SHORT)), "it has less work left than the other job");
+        }
+        let next = node.receive(scheduler, Probe::Nothing { job: SHORT, group: 0 });
+        assert_eq!(next, [(scheduler, claim(JobId(2)))]);
+    }
+}

@@ -1,0 +1,161 @@
+//! Gang scheduling: all tasks of a job run in the same time slice, on distinct cores.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::GangNode;
+use super::scheduler::GangScheduler;
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::positive;
+
+/// Parameters of gang scheduling.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Gang {
+    /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
+    /// and gives none.
+    pub quantum: Span,
+}
+
+impl Default for Gang {
+    fn default() -> Self {
+        Self { quantum: Span::from_millis(50) }
+    }
+}
+
+impl Policy for Gang {
+    const ABOUT: &'static str = "Gang scheduling (Ousterhout matrix; latin-square paper, section V-A)\n\
+        Time is cut into slices; a slice holds jobs whose tasks fit on distinct cores together. Slices take \
+        turns, a core resting where its slice has nothing for it; tasks keep their progress between slices. A \
+        job with more tasks than cores runs in several slices.";
+
+    const VARIANTS: &'static [&'static str] = &[r#"{ quantum = "200ms" }"#];
+
+    const ONE_SCHEDULER: bool = true;
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        positive("quantum", self.quantum)?;
+        if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
+            return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
+        }
+        Ok(())
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(GangScheduler::new(self.quantum, context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(GangNode::new(context.layout.cores(context.index)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{ActorId, JobId};
+    use crate::harness::{Harness, sends};
+    use crate::machine::{Effect, Input, Timer};
+    use crate::message::{Core, Job, Launch, Message, Slice};
+
+    fn context(layout: &Layout, me: ActorId) -> BuildContext<'_> {
+        BuildContext { me, index: 0, layout, lossy: false, watched: false }
+    }
+
+    fn scheduler(nodes: usize, tasks: u32) -> Harness {
+        let layout = Layout::new(1, 0, vec![1; nodes]);
+        let me = layout.scheduler(0);
+        let machine = Gang::default().scheduler(context(&layout, me));
+        Harness::new(layout, me, tasks, machine)
+    }
+
+    fn running(sent: &[(ActorId, Message)]) -> Vec<Option<u32>> {
+        let mut jobs: Vec<_> = sent
+            .iter()
+            .filter_map(|&(_, msg)| match msg {
+                Message::Gang(Slice::Switch { copy, .. }) => Some(copy.map(|copy| copy.task.job.0)),
+                _ => None,
+            })
+            .collect();
+        jobs.sort_unstable();
+        jobs
+    }
+
+    fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {
+        let msg = Job::Submit { job: JobId(job), round: 0 }.into();
+        bench.step(Input::Deliver { from: bench.layout.client(0), msg })
+    }
+
+    #[test]
+    fn two_jobs_take_turns_and_one_needs_no_ticks() {
+        let mut bench = scheduler(2, 2);
+        let first = submit(&mut bench, 0);
+        assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
+        assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "one slice needs no clock");
+        let second = submit(&mut bench, 1);
+        assert_eq!(running(&sends(&second)), [], "it waits for its slice");
+        assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
+        for job in [1, 0, 1] {
+            let tick = bench.step(Input::Fire(Timer::Tick(0)));
+            assert_eq!(running(&sends(&tick)), [Some(job), Some(job)]);
+        }
+        // Job 1, whose turn it is, ends: the turn passes on at once.
+        let node = bench.layout.node(0);
+        bench.receive(node, Launch::Completed { copy: JobId(1).task(0).copy(0) });
+        let sent = bench.receive(node, Launch::Completed { copy: JobId(1).task(1).copy(0) });
+        assert_eq!(running(&sent), [Some(0), Some(0)]);
+    }
+
+    #[test]
+    fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
+        let mut bench = scheduler(5, 2);
+        assert_eq!(running(&sends(&submit(&mut bench, 0))), [Some(0), Some(0)]);
+        assert_eq!(running(&sends(&submit(&mut bench, 1))), [Some(1), Some(1)], "the same slice");
+        let mut wide = scheduler(2, 3);
+        assert_eq!(running(&sends(&submit(&mut wide, 0))), [Some(0), Some(0)]);
+        let tick = wide.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(running(&sends(&tick)), [None, Some(0)], "the third task has a slice of its own");
+    }
+
+    #[test]
+    fn a_core_keeps_progress_and_runs_nothing_twice() {
+        let layout = Layout::new(1, 0, [1]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let machine = Gang::default().node(context(&layout, me));
+        let mut node = Harness::new(layout, me, 2, machine);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order };
+        let order = |order: Core| (worker, Message::from(order));
+        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [order(Core::Run { copy: a })]);
+        let both = [order(Core::Suspend { copy: a }), order(Core::Run { copy: b })];
+        assert_eq!(node.receive(scheduler, switch(Some(b), 2)), both);
+        let left = Span::from_millis(300);
+        node.receive(worker, Core::Suspended { copy: a, left });
+        assert_eq!(node.receive(scheduler, switch(Some(a), 1)), [], "an order that was overtaken is void");
+        assert_eq!(node.ended(b), [(scheduler, Launch::Completed { copy: b }.into())]);
+        assert_eq!(node.receive(scheduler, switch(Some(b), 3)), [], "it has ended here");
+        assert_eq!(node.receive(scheduler, switch(Some(a), 4)), [order(Core::Resume { copy: a, left })]);
+    }
+
+    /// No scheduler gives one copy to two cores; a node told to by somebody else keeps its cores apart.
+    #[test]
+    fn a_core_ends_what_it_runs_itself() {
+        let layout = Layout::new(1, 0, [2]);
+        let (me, scheduler) = (layout.node(0), layout.scheduler(0));
+        let workers = [0, 1].map(|core| layout.worker(0, core));
+        let machine = Gang::default().node(context(&layout, me));
+        let mut node = Harness::new(layout, me, 2, machine);
+        let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
+        for core in [0, 1] {
+            node.receive(scheduler, Slice::Switch { core, copy: Some(a), epoch: 0, order: 1 });
+        }
+        node.receive(workers[1], Core::Ended { copy: a });
+        let sent = node.receive(scheduler, Slice::Switch { core: 1, copy: Some(b), epoch: 0, order: 2 });
+        assert_eq!(sent, [(workers[1], Core::Run { copy: b }.into())], "it is idle");
+        let sent = node.receive(scheduler, Slice::Switch { core: 0, copy: None, epoch: 0, order: 2 });
+        assert_eq!(sent, [(workers[0], Core::Suspend { copy: a }.into())], "it still runs");
+    }
+}

@@ -1,0 +1,170 @@
+//! Hawk: a central scheduler for long jobs, distributed ones for short jobs, and idle nodes that steal.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::node::StealingNode;
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::policies::eagle::Hybrid;
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::{check_probes, client, partition, probing};
+use crate::roles::late_binding::ProbeOptions;
+
+/// Parameters of Hawk.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hawk {
+    /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere.
+    pub big_partition: f64,
+    /// Probes per task of a short job.
+    pub probe_ratio: f64,
+    /// Probes of a short job, at least (Eagle's simulator).
+    pub min_probes: u32,
+    /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
+    pub replacement: bool,
+    /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
+    /// 0: none.
+    pub steal_attempts: u32,
+    /// Tell nodes to drop probes once a job's last task is launched. The authors let them claim in vain.
+    pub cancellation: bool,
+    /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
+    /// network can lose datagrams.
+    pub probe_timeout: Span,
+}
+
+impl Default for Hawk {
+    fn default() -> Self {
+        Self {
+            big_partition: 0.98,
+            probe_ratio: 2.0,
+            min_probes: 20,
+            replacement: false,
+            steal_attempts: 10,
+            cancellation: false,
+            probe_timeout: Span::from_secs(1),
+        }
+    }
+}
+
+impl Policy for Hawk {
+    const ABOUT: &'static str = "Hawk (Delgado, Dinu, Kermarrec and Zwaenepoel, USENIX ATC 2015)\n\
+        Long jobs go to the first scheduler that is up, which sends each task to the node of the big partition \
+        with the least wait. Short jobs go to the scheduler of their client, which probes random nodes as \
+        Sparrow does. A node that becomes idle asks others for the short probes that wait behind their first \
+        long task. Which jobs are long is said by `cutoff` of the workload.";
+
+    const VARIANTS: &'static [&'static str] =
+        &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0, cancellation = true }"];
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_probes(self.big_partition, self.probe_ratio, self.probe_timeout)
+    }
+
+    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        client(context)
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let options = ProbeOptions {
+            replacement: self.replacement,
+            cancellation: self.cancellation,
+            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
+        };
+        Box::new(Hybrid::new(options, partition(self.big_partition, context.layout), None, context))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        let big = partition(self.big_partition, context.layout);
+        Box::new(StealingNode::new(context, big, self.steal_attempts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::JobId;
+    use crate::harness::Harness;
+    use crate::message::{Core, Launch, Message, Probe, Row, Steal};
+
+    const LONG: JobId = JobId(1);
+
+    fn node(index: u32) -> Harness {
+        let layout = Layout::new(1, 0, vec![1; 4]);
+        let me = layout.node(index);
+        let context = BuildContext { me, index, layout: &layout, lossy: false, watched: false };
+        let machine = Hawk::default().node(context);
+        Harness::new(layout, me, 3, machine).with_long(&[LONG])
+    }
+
+    fn reserve(job: u32) -> Message {
+        Probe::Reserve { job: JobId(job), group: 0, count: 1, repair: false }.into()
+    }
+
+    fn loot(job: u32) -> Message {
+        Steal::Loot { scheduler: 0, job: JobId(job), count: 1, repair: false }.into()
+    }
+
+    /// The first short probes in a row behind a long task go; those before it and after the next one stay.
+    #[test]
+    fn what_waits_behind_a_long_task_is_stolen_once() {
+        let mut victim = node(0);
+        let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
+        let long = |index| Message::from(Launch::Row(Row::single(LONG.task(index).copy(0))));
+        assert_eq!(victim.receive(thief, Steal::Ask), [(thief, Steal::Nothing.into())]);
+        victim.receive(scheduler, reserve(2));
+        for msg in [reserve(3), long(0), reserve(4), reserve(5), long(1), reserve(6)] {
+            assert_eq!(victim.receive(scheduler, msg), []);
+        }
+        assert_eq!(victim.receive(thief, Steal::Ask), [(thief, loot(4)), (thief, loot(5))]);
+        assert_eq!(victim.receive(thief, Steal::Ask), [(thief, loot(6))]);
+        assert_eq!(victim.receive(thief, Steal::Ask), [(thief, Steal::Nothing.into())]);
+    }
+
+    /// While a long task runs the head of the queue waits behind it. Once nothing else is left the victim asks
+    /// for what was stolen itself: the thief may have died.
+    #[test]
+    fn what_was_stolen_is_claimed_when_nothing_else_is_left() {
+        let mut victim = node(0);
+        let (scheduler, thief) = (victim.layout.scheduler(0), victim.layout.node(3));
+        let long = LONG.task(0).copy(0);
+        victim.receive(scheduler, Launch::Row(Row::single(long)));
+        victim.receive(scheduler, reserve(2));
+        assert_eq!(victim.receive(thief, Steal::Ask), [(thief, loot(2))]);
+        let sent = victim.ended(long);
+        let claim = Probe::Claim { job: JobId(2), group: 0, repair: false };
+        assert_eq!(sent[1..], [(scheduler, claim.into())]);
+        let idle = victim.receive(scheduler, Probe::Nothing { job: JobId(2), group: 0 });
+        assert_eq!(idle.len(), 1, "and then it steals itself: {idle:?}");
+        assert_eq!(idle[0].1, Steal::Ask.into());
+    }
+
+    #[test]
+    fn an_idle_node_asks_ten_others_and_runs_what_it_gets() {
+        let mut thief = node(3);
+        let scheduler = thief.layout.scheduler(0);
+        let first = JobId(0).task(0).copy(0);
+        thief.receive(scheduler, Launch::Row(Row::single(first)));
+        let mut sent = thief.receive(thief.layout.worker(3, 0), Core::Ended { copy: first });
+        sent.remove(0);
+        for _ in 1..10 {
+            let [(victim, msg)] = sent[..] else { panic!("{sent:?}") };
+            assert!(victim != thief.me && msg == Steal::Ask.into());
+            sent = thief.receive(victim, Steal::Nothing);
+        }
+        let victim = sent[0].0;
+        let claim = Message::from(Probe::Claim { job: JobId(7), group: 0, repair: false });
+        assert_eq!(thief.receive(victim, loot(7)), [(scheduler, claim)]);
+        assert_eq!(thief.receive(victim, loot(8)), [], "the core is held");
+        let next = thief.receive(scheduler, Probe::Nothing { job: JobId(7), group: 0 });
+        assert_eq!(next.len(), 1, "{next:?}");
+        let asked = thief.receive(scheduler, Probe::Nothing { job: JobId(8), group: 0 });
+        assert_eq!(asked.len(), 1, "idle again, it asks again: {asked:?}");
+        let mut sent = asked;
+        for _ in 0..9 {
+            sent = thief.receive(sent[0].0, Steal::Nothing);
+        }
+        assert_eq!(thief.receive(sent[0].0, Steal::Nothing), [], "ten are enough");
+    }
+}

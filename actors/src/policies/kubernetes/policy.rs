@@ -1,0 +1,86 @@
+//! Parameters of Kubernetes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::scheduler::KubernetesScheduler;
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+use crate::policies::policy::{BuildContext, Policy};
+use crate::roles::Client;
+use crate::roles::client::CentralJobs;
+
+/// Parameters of Kubernetes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kubernetes {
+    /// What becomes of a task for which there is no room.
+    pub retry: Retry,
+    /// `timer`: how long it waits. 30 s by default in the Murmuration paper, and 1 s (section 2.3.2).
+    pub retry_after: Span,
+    /// `timer`: a task that comes back is tried in the order of its return, as kube-scheduler does, and not in that in
+    /// which jobs arrived, as the Murmuration paper says.
+    pub restamp: bool,
+    /// Time of one attempt to place a task, one after the other: 5 ms in the Murmuration paper's prototype
+    /// (sections 6.1 and 6.2.4).
+    pub attempt: Span,
+}
+
+/// What becomes of a task for which there is no room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Retry {
+    /// It waits `retry_after`, as the Murmuration paper describes it.
+    #[default]
+    Timer,
+    /// It goes to the tail of the queue ("no retry queue").
+    Tail,
+    /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each
+    /// attempt up to 10 s) is over, looked at every second; or for a minute, looked at every 30 s. Tasks are
+    /// tried in the order in which they came, or came back.
+    Events,
+}
+
+impl Default for Kubernetes {
+    fn default() -> Self {
+        Self {
+            retry: Retry::Timer,
+            retry_after: Span::from_secs(30),
+            restamp: false,
+            attempt: Span::from_millis(5),
+        }
+    }
+}
+
+impl Policy for Kubernetes {
+    const ABOUT: &'static str = "Kubernetes, default scheduler (1.23; as in the Murmuration paper, section 2.3)\n\
+        All jobs go to the first scheduler that is up. It takes one task after the other, looks for nodes with \
+        room for it now, and binds it to the one with the best score: least allocated, and evenly between CPU \
+        and memory. A task for which there is no room is tried again later, and others may find some before \
+        it. Nodes do not queue.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ retry_after = "1s" }"#,
+        r#"{ retry = "tail", attempt = "20ms" }"#,
+        r#"{ retry = "events", attempt = "0s" }"#,
+    ];
+
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        if self.retry_after == Span::ZERO {
+            return Err("retry_after: must be longer than zero; retry = \"tail\" does not wait".into());
+        }
+        if self.retry == Retry::Tail && self.attempt == Span::ZERO {
+            return Err("attempt: must be longer than zero for retry = \"tail\", which tries for ever".into());
+        }
+        Ok(())
+    }
+
+    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(Client::with(context.index, CentralJobs::All))
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(KubernetesScheduler::new(self, context.layout))
+    }
+}

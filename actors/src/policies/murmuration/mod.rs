@@ -1,0 +1,23 @@
+//! Murmuration: schedulers that each keep a cache of the work at every node and broadcast their placements.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `policy` | parameters |
+//! | `scheduler` | the queue of jobs, placement, recovery of both when something is lost |
+//! | `cache` | expected waits: choosing a node, applying updates |
+//! | `seen_window` | the numbers of the updates already applied |
+//! | `disseminator` | numbering updates and sending them |
+//! | `boot` | a restarted scheduler copies the cache of another |
+//! | `node` | the node manager |
+
+mod boot;
+mod cache;
+mod disseminator;
+mod node;
+mod policy;
+mod scheduler;
+mod seen_window;
+#[cfg(test)]
+mod tests;
+
+pub use policy::{Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};

@@ -1,0 +1,8 @@
+//! Peacock: probes that rotate on a ring of workers until they can be served in time.
+
+mod node;
+mod policy;
+mod queue;
+mod scheduler;
+
+pub use policy::{Peacock, PeacockForm};

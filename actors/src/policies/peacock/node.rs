@@ -1,0 +1,313 @@
+//! A worker node of Peacock: cores, the elastic queue, and the ring.
+
+use std::collections::VecDeque;
+
+use super::queue::{ElasticQueue, WaitingProbe};
+use super::{Peacock, PeacockForm};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
+use crate::policies::policy::BuildContext;
+
+/// What a core does.
+#[derive(Clone, Copy, Debug)]
+enum PeacockCore {
+    Idle,
+    /// Held while a scheduler is asked for the task of a probe.
+    Claiming(WaitingProbe),
+    Running {
+        copy: CopyId,
+        from: ActorId,
+        /// When it should end by its estimate.
+        expected: Time,
+    },
+}
+
+/// Cluster-wide state as last heard of.
+#[derive(Clone, Copy, Debug, Default)]
+struct Global {
+    limit: u8,
+    load: Span,
+    at: Time,
+    /// When it was last passed on.
+    sent: Time,
+}
+
+/// A node manager on the ring.
+#[derive(Debug)]
+pub(super) struct PeacockNode {
+    form: PeacockForm,
+    interval: Span,
+    node: u32,
+    slots: Box<[PeacockCore]>,
+    queue: ElasticQueue,
+    global: Global,
+    /// Probes to be passed on at the next interval.
+    rotating: Vec<WaitingProbe>,
+    ticking: bool,
+    /// How far down the ring the next node is that can be reached; the whole ring, if nobody can.
+    hop: u32,
+    /// Tasks granted for claims that were given up since; they run before anything that waits.
+    granted: VecDeque<(ActorId, CopyId)>,
+    /// Schedulers that are down: probes of theirs that are still on the ring are void.
+    down: Vec<u16>,
+}
+
+impl PeacockNode {
+    pub(super) fn new(config: &Peacock, context: BuildContext<'_>) -> Self {
+        Self {
+            form: config.form,
+            interval: config.interval,
+            node: context.index,
+            slots: vec![PeacockCore::Idle; context.layout.cores(context.index) as usize].into(),
+            queue: ElasticQueue::default(),
+            global: Global::default(),
+            rotating: Vec::new(),
+            ticking: false,
+            hop: 1,
+            granted: VecDeque::new(),
+            down: Vec::new(),
+        }
+    }
+
+    fn visit(&mut self, probe: RingProbe, fx: &mut Effects<'_>) {
+        if self.down.contains(&probe.scheduler) {
+            return;
+        }
+        let entered = fx.catalog().job(probe.task.job).arrival;
+        let new = WaitingProbe { probe, estimate: fx.catalog().estimate(probe.task), entered };
+        if self.form == PeacockForm::Threshold {
+            self.queue.push_shortest_first(new);
+        } else {
+            self.learn(probe.limit, probe.max_wait, entered);
+            if let Some(rotated) = self.queue.place(new, self.ahead(fx.now()), fx.now()) {
+                self.rotating.push(rotated);
+            }
+        }
+        self.settle(fx);
+    }
+
+    fn learn(&mut self, limit: u8, load: Span, at: Time) {
+        if at > self.global.at || self.global.at == Time::ZERO {
+            self.global = Global { limit, load, at, sent: self.global.sent };
+        }
+    }
+
+    /// What the cores still have to do before the queue's head is served, by the estimates.
+    fn ahead(&self, now: Time) -> Span {
+        let busy = |slot: &PeacockCore| match slot {
+            PeacockCore::Idle => Span::ZERO,
+            PeacockCore::Claiming(waiting) => waiting.estimate,
+            PeacockCore::Running { expected, .. } => expected.since(now),
+        };
+        self.slots.iter().map(busy).min().unwrap_or(Span::ZERO)
+    }
+
+    /// Serves idle cores, then passes on what does not fit here.
+    fn settle(&mut self, fx: &mut Effects<'_>) {
+        while let Some(core) = self.slots.iter().position(|slot| matches!(slot, PeacockCore::Idle)) {
+            if let Some((from, copy)) = self.granted.pop_front() {
+                self.run(from, copy, core, fx);
+                continue;
+            }
+            let Some(next) = self.queue.pop() else { break };
+            let scheduler = fx.layout().scheduler(u32::from(next.probe.scheduler));
+            let RingProbe { task, repair, .. } = next.probe;
+            fx.send_as(repair, scheduler, Probe::Claim { job: task.job, group: task.index, repair });
+            self.slots[core] = PeacockCore::Claiming(next);
+        }
+        let ahead = self.ahead(fx.now());
+        let alone = self.hop >= fx.layout().nodes();
+        match self.form {
+            PeacockForm::Threshold if !alone => {
+                let mut late = Vec::new();
+                self.queue.take_late(ahead, fx.now(), fx.layout().nodes(), &mut late);
+                for waiting in late {
+                    self.forward(waiting.probe, fx);
+                }
+            }
+            PeacockForm::Elastic if !alone => {
+                let idle = self.slots.iter().filter(|slot| matches!(slot, PeacockCore::Idle)).count();
+                let limit = usize::from(self.global.limit) * self.slots.len() + idle;
+                self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
+                self.keep_ticking(fx);
+            }
+            // A ring of one, or what is left of one, keeps everything.
+            PeacockForm::Threshold => {}
+            PeacockForm::Elastic => {
+                for waiting in std::mem::take(&mut self.rotating) {
+                    self.queue.push_shortest_first(waiting);
+                }
+            }
+        }
+    }
+
+    fn keep_ticking(&mut self, fx: &mut Effects<'_>) {
+        if !self.ticking && !self.rotating.is_empty() {
+            self.ticking = true;
+            // Ticks lie on a grid of this node's own, so that idle nodes need none.
+            let phase = self.interval.0 / u64::from(fx.layout().nodes()) * u64::from(self.node);
+            let since = (fx.now().0 + self.interval.0 - phase % self.interval.0) % self.interval.0;
+            fx.arm(Timer::Tick(0), Span(self.interval.0 - since));
+        }
+    }
+
+    fn successor(&self, fx: &Effects<'_>) -> ActorId {
+        let layout = fx.layout();
+        layout.node((self.node + self.hop) % layout.nodes())
+    }
+
+    fn rotate(&mut self, fx: &mut Effects<'_>) {
+        self.ticking = false;
+        let successor = self.successor(fx);
+        if self.global.at > self.global.sent {
+            self.global.sent = self.global.at;
+            let Global { limit, load, at, .. } = self.global;
+            fx.send(successor, Ring::State { limit: u32::from(limit), load, at });
+        }
+        for waiting in std::mem::take(&mut self.rotating) {
+            self.forward(waiting.probe, fx);
+        }
+    }
+
+    /// Passes a probe on to the successor.
+    fn forward(&self, mut probe: RingProbe, fx: &mut Effects<'_>) {
+        probe.hops = probe.hops.saturating_add(1);
+        fx.send_as(probe.repair, self.successor(fx), probe);
+    }
+
+    fn claiming(&self, job: JobId, index: u32) -> Option<usize> {
+        let asked = |slot: &PeacockCore| match slot {
+            PeacockCore::Claiming(waiting) => waiting.probe.task == job.task(index),
+            PeacockCore::Idle | PeacockCore::Running { .. } => false,
+        };
+        self.slots.iter().position(asked)
+    }
+
+    fn run(&mut self, from: ActorId, copy: CopyId, core: usize, fx: &mut Effects<'_>) {
+        let expected = fx.now() + fx.catalog().estimate(copy.task);
+        self.slots[core] = PeacockCore::Running { copy, from, expected };
+        fx.send(fx.layout().worker(self.node, core as u32), Core::Run { copy });
+    }
+
+    fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
+        match probe {
+            Probe::Grant { row, .. } => {
+                let copy = row.copy(0);
+                let core = self
+                    .claiming(copy.task.job, copy.task.index)
+                    .or_else(|| self.slots.iter().position(|slot| matches!(slot, PeacockCore::Idle)));
+                match core {
+                    Some(core) => self.run(from, copy, core, fx),
+                    None => self.granted.push_back((from, copy)),
+                }
+            }
+            Probe::Nothing { job, group } => self.release(job, group, fx),
+            _ => fx.unexpected(&probe.into()),
+        }
+    }
+
+    fn release(&mut self, job: JobId, index: u32, fx: &mut Effects<'_>) {
+        if let Some(core) = self.claiming(job, index) {
+            self.slots[core] = PeacockCore::Idle;
+            self.settle(fx);
+        }
+    }
+
+    fn ended(&mut self, worker: ActorId, ended: CopyId, fx: &mut Effects<'_>) {
+        // By core, not by copy: whoever grants a task twice has it run twice.
+        if let Role::Worker { core, .. } = fx.layout().role(worker)
+            && let PeacockCore::Running { copy, from, .. } = self.slots[core as usize]
+            && copy == ended
+        {
+            self.slots[core as usize] = PeacockCore::Idle;
+            fx.send(from, Launch::Completed { copy });
+        }
+        self.settle(fx);
+    }
+
+    fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        let Role::Scheduler(dead) = fx.layout().role(actor) else { return };
+        self.down.push(dead as u16);
+        self.granted.retain(|(from, _)| *from != actor);
+        let of_dead = |waiting: &WaitingProbe| u32::from(waiting.probe.scheduler) == dead;
+        for core in 0..self.slots.len() {
+            match self.slots[core] {
+                PeacockCore::Running { copy, from, .. } if from == actor => {
+                    fx.send(fx.layout().worker(self.node, core as u32), Core::Stop { copy });
+                    self.slots[core] = PeacockCore::Idle;
+                }
+                PeacockCore::Claiming(waiting) if of_dead(&waiting) => self.slots[core] = PeacockCore::Idle,
+                PeacockCore::Running { .. } | PeacockCore::Claiming(_) | PeacockCore::Idle => {}
+            }
+        }
+        self.queue.retain(|waiting| !of_dead(waiting));
+        self.rotating.retain(|waiting| !of_dead(waiting));
+        self.settle(fx);
+    }
+
+    fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
+        match msg {
+            Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+            Message::Probe(Probe::Claim { job, group, .. }) => {
+                // The scheduler cannot be reached now: the core is free for others, the probe waits again.
+                if let Some(core) = self.claiming(job, group)
+                    && let PeacockCore::Claiming(waiting) =
+                        std::mem::replace(&mut self.slots[core], PeacockCore::Idle)
+                {
+                    self.queue.push_shortest_first(waiting);
+                    self.settle(fx);
+                }
+            }
+            Message::RingProbe(probe) => {
+                // A dead neighbour is skipped from now on; past the last one there is only this node.
+                if to == self.successor(fx) {
+                    self.hop += 1;
+                }
+                if self.hop < fx.layout().nodes() {
+                    fx.recover(self.successor(fx), probe);
+                } else {
+                    self.visit(probe, fx);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Machine for PeacockNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::RingProbe(probe) => {
+                    // Whoever was out of reach and speaks is back.
+                    if matches!(fx.layout().role(from), Role::Node(_)) {
+                        self.hop = 1;
+                    }
+                    self.visit(probe, fx);
+                }
+                Message::Ring(Ring::State { limit, load, at }) => {
+                    self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at);
+                    self.settle(fx);
+                }
+                Message::Probe(probe) => self.probe(from, probe, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Tick(_)) => self.rotate(fx),
+            Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
+            Input::Down { actor } => self.forget(actor, fx),
+            Input::Up { actor } => {
+                if let Role::Scheduler(back) = fx.layout().role(actor) {
+                    self.down.retain(|&s| u32::from(s) != back);
+                }
+            }
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. } => {}
+        }
+    }
+}

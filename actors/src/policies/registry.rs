@@ -1,0 +1,136 @@
+//! The registry of policies.
+
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Serialize};
+
+use super::policy::{BuildContext, Policy};
+use crate::base::Span;
+use crate::layout::Layout;
+use crate::machine::Machine;
+
+/// Name, description and parameters of a policy.
+#[derive(Clone, Debug)]
+pub struct Card {
+    /// As experiment files write it.
+    pub name: &'static str,
+    /// Title with source, then what it does.
+    pub about: &'static str,
+    /// JSON Schema of its parameters: descriptions, defaults, ranges.
+    pub schema: Schema,
+    /// Parameters to test it with; see [`Policy::VARIANTS`].
+    pub variants: &'static [&'static str],
+    /// Whether it runs with one scheduler only.
+    pub one_scheduler: bool,
+}
+
+macro_rules! registry {
+    ($($name:literal => $variant:ident($config:path),)*) => {
+        /// A policy and its parameters, as an experiment file names them: `sparrow = { probe_ratio = 2 }`.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        pub enum PolicySpec {
+            $(
+                #[doc = concat!("`", $name, "`")]
+                #[serde(rename = $name)]
+                $variant($config),
+            )*
+        }
+
+        $(const _: () = assert!(!<$config as Policy>::VARIANTS.is_empty(), "a policy states its variants");)*
+
+        impl PolicySpec {
+            /// Its name in experiment files.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self { $(Self::$variant(_) => $name,)* }
+            }
+
+            /// Every registered policy, in the order of the registry.
+            #[must_use]
+            pub fn cards() -> Vec<Card> {
+                vec![$(Card {
+                    name: $name,
+                    about: <$config as Policy>::ABOUT,
+                    schema: schemars::schema_for!($config),
+                    variants: <$config as Policy>::VARIANTS,
+                    one_scheduler: <$config as Policy>::ONE_SCHEDULER,
+                }),*]
+            }
+
+            /// Every registered policy with default parameters.
+            #[must_use]
+            pub fn defaults() -> Vec<Self> {
+                vec![$(Self::$variant(<$config>::default())),*]
+            }
+
+            /// Why this policy cannot run on this layout.
+            ///
+            /// # Errors
+            /// A sentence for the user: "key: reason and remedy".
+            pub fn check(&self, layout: &Layout) -> Result<(), String> {
+                match self {
+                    $(Self::$variant(config) => {
+                        if <$config as Policy>::ONE_SCHEDULER {
+                            check_one_scheduler(layout, $name)?;
+                        }
+                        config.check(layout)
+                    })*
+                }
+            }
+
+            /// How long a copy runs before this policy learns how far it is; nothing if it never asks.
+            #[must_use]
+            pub fn patience(&self) -> Option<Span> {
+                match self { $(Self::$variant(config) => config.patience(),)* }
+            }
+
+            /// A job source for this policy.
+            #[must_use]
+            pub fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.client(context),)* }
+            }
+
+            /// A scheduler of this policy.
+            #[must_use]
+            pub fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.scheduler(context),)* }
+            }
+
+            /// A node manager of this policy.
+            #[must_use]
+            pub fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.node(context),)* }
+            }
+        }
+    };
+}
+
+registry! {
+    "latin-square" => LatinSquare(super::latin_square::LatinSquare),
+    "full-repetition" => FullRepetition(super::full_repetition::FullRepetition),
+    "random" => Random(super::random::Random),
+    "round-robin" => RoundRobin(super::round_robin::RoundRobin),
+    "central-queue" => CentralQueue(super::central_queue::CentralQueue),
+    "gang" => Gang(super::gang::Gang),
+    "sparrow" => Sparrow(super::sparrow::Sparrow),
+    "peacock" => Peacock(super::peacock::Peacock),
+    "murmuration" => Murmuration(super::murmuration::Murmuration),
+    "hawk" => Hawk(super::hawk::Hawk),
+    "eagle" => Eagle(super::eagle::Eagle),
+    "kubernetes" => Kubernetes(super::kubernetes::Kubernetes),
+    "yaq-d" => YaqD(super::yaq_d::YaqD),
+    "yaq-c" => YaqC(super::yaq_c::YaqC),
+    "naive" => Naive(super::naive::Naive),
+    "late" => Late(super::late::LatePolicy),
+    "hadoop2" => Hadoop2(super::hadoop2::Hadoop2),
+    "mantri" => Mantri(super::mantri::Mantri),
+    "dolly" => Dolly(super::dolly::Dolly),
+    "hedged" => Hedged(super::hedged::Hedged),
+}
+
+/// Refuses more than one scheduler, for a policy that keeps all state in one place.
+fn check_one_scheduler(layout: &Layout, name: &str) -> Result<(), String> {
+    if layout.schedulers() == 1 {
+        return Ok(());
+    }
+    Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {}", layout.schedulers()))
+}

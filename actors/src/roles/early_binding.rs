@@ -1,0 +1,170 @@
+//! EarlyBinding binding: each task goes to a node as soon as its job arrives.
+
+use super::job_table::{Completion, JobTable, OpenJob};
+use super::membership::Membership;
+use super::{RETRY_AFTER, resend};
+use crate::base::{ActorId, JobId, TaskId};
+use crate::layout::{Layout, Role};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Job, Launch, Message, Row};
+
+/// How a policy picks the node of a task. One that knows nothing of nodes needs no more than `place`.
+pub trait PlacementRule: Send {
+    /// The node of the next task; `None` if no node is alive.
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
+
+    /// The task was sent to the node that was picked for it.
+    fn sent(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
+
+    /// A task is not at a node any more: it ended there, or never reached it.
+    fn left(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
+
+    /// A node crashed with all it had, or is back.
+    fn crashed(&mut self, _node: ActorId, _back: bool, _fx: &mut Effects<'_>) {}
+
+    /// A node cannot be reached, or may be tried again; whether that makes a difference.
+    fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
+
+    /// A message that is neither a job nor its result; whether it is understood.
+    fn receive(&mut self, _from: ActorId, _msg: &Message, _fx: &mut Effects<'_>) -> bool {
+        false
+    }
+}
+
+#[derive(Debug)]
+struct EarlyJob {
+    open: OpenJob,
+    /// Node of each task, and the attempt that went there; `None` while no node is alive.
+    nodes: Vec<Option<(ActorId, u32)>>,
+}
+
+/// A scheduler that binds early.
+#[derive(Debug)]
+pub struct EarlyBinding<P> {
+    place: P,
+    members: Membership,
+    jobs: JobTable<EarlyJob>,
+}
+
+impl<P: PlacementRule> EarlyBinding<P> {
+    /// A scheduler that places with `place`.
+    pub fn new(place: P, layout: &Layout) -> Self {
+        Self { place, members: Membership::new(layout), jobs: JobTable::default() }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        let attempt = open.attempts(1);
+        let mut nodes = Vec::with_capacity(open.spec.tasks as usize);
+        for task in 0..open.spec.tasks {
+            let node = self.place.place(job.task(task), &self.members, fx);
+            if let Some(node) = node {
+                fx.send(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                self.place.sent(job.task(task), node, fx);
+            }
+            nodes.push(node.map(|node| (node, attempt)));
+        }
+        self.jobs.open(job, EarlyJob { open, nodes });
+    }
+
+    /// Launches again every open task for which `lost` says so.
+    fn relaunch(
+        &mut self,
+        only: Option<JobId>,
+        lost: impl Fn(u32, Option<(ActorId, u32)>) -> bool,
+        fx: &mut Effects<'_>,
+    ) {
+        for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
+            for task in 0..placed.open.spec.tasks {
+                let slot = &mut placed.nodes[task as usize];
+                if placed.open.is_done(task) || !lost(task, *slot) {
+                    continue;
+                }
+                *slot = None;
+                if let Some(node) = self.place.place(job.task(task), &self.members, fx) {
+                    let attempt = placed.open.attempts(1);
+                    *slot = Some((node, attempt));
+                    fx.recover(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                    self.place.sent(job.task(task), node, fx);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) {
+        match *msg {
+            Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+            Message::Launch(Launch::Completed { copy }) => {
+                let job = copy.task.job;
+                self.place.left(copy.task, from, fx);
+                let Some(placed) = self.jobs.get_mut(job) else { return };
+                if placed.open.complete(copy.task.index) == Completion::Job {
+                    placed.open.report(job, fx);
+                    self.jobs.close(job);
+                }
+            }
+            _ => {
+                if !self.place.receive(from, msg, fx) {
+                    fx.unexpected(msg);
+                }
+            }
+        }
+    }
+
+    /// A row found no node: it goes to another one, and this one is left alone for a while.
+    fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
+        let (task, gone) = (row.copy(0).task, Some((node, row.attempt)));
+        let open = self.jobs.get_mut(row.job);
+        if open.is_none_or(|placed| placed.nodes[task.index as usize] != gone) {
+            // The node crashed, and the task went elsewhere when that was reported.
+            return;
+        }
+        self.place.left(task, node, fx);
+        if self.place.reach(node, false, fx)
+            && let Role::Node(number) = fx.layout().role(node)
+        {
+            fx.arm(Timer::Tick(number), RETRY_AFTER);
+        }
+        self.relaunch(Some(row.job), |index, at| index == task.index && at == gone, fx);
+    }
+}
+
+impl<P: PlacementRule> Machine for EarlyBinding<P> {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => self.deliver(from, &msg, fx),
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = resend(to, msg, fx) {
+                    self.refused(to, row, fx);
+                }
+            }
+            Input::Down { actor } => {
+                self.members.down(actor, fx.layout());
+                if let Role::Node(_) = fx.layout().role(actor) {
+                    self.place.crashed(actor, false, fx);
+                }
+                self.relaunch(None, |_, at| at.is_some_and(|(node, _)| node == actor), fx);
+            }
+            Input::Up { actor } => {
+                self.members.up(actor, fx.layout());
+                if let Role::Node(_) = fx.layout().role(actor) {
+                    self.place.crashed(actor, true, fx);
+                }
+                self.relaunch(None, |_, at| at.is_none(), fx);
+            }
+            Input::Fire(Timer::Tick(number)) => {
+                let node = fx.layout().node(number);
+                if self.members.has(node, fx.layout()) {
+                    self.place.reach(node, true, fx);
+                }
+            }
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Books of a scheduler: open jobs, and which of their tasks have a finished copy.
+
+use std::collections::VecDeque;
+
+use crate::base::JobId;
+use crate::catalog::{Catalog, JobSpec};
+use crate::machine::Effects;
+use crate::message::Job;
+
+/// OpenJob jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It has
+/// a pointer for every id between the first open job and the last, whoever's it is: an entry lies apart.
+#[derive(Debug)]
+pub struct JobTable<T> {
+    first: u32,
+    window: VecDeque<Option<Box<T>>>,
+}
+
+impl<T> Default for JobTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> JobTable<T> {
+    /// No open job.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { first: 0, window: VecDeque::new() }
+    }
+
+    /// Opens a job; replaces it if it was open.
+    pub fn open(&mut self, job: JobId, value: T) {
+        if self.window.is_empty() {
+            self.first = job.0;
+        }
+        while job.0 < self.first {
+            self.window.push_front(None);
+            self.first -= 1;
+        }
+        let at = (job.0 - self.first) as usize;
+        if at >= self.window.len() {
+            self.window.resize_with(at + 1, || None);
+        }
+        self.window[at] = Some(Box::new(value));
+    }
+
+    /// The books of a job submitted for the `round`-th time, to be opened; `None` if it is open already: a
+    /// submission that was under way to an earlier life of this scheduler can come on top.
+    #[must_use]
+    pub fn admit(&mut self, job: JobId, round: u32, catalog: &dyn Catalog) -> Option<OpenJob> {
+        self.get_mut(job).is_none().then(|| OpenJob::new(catalog.job(job), round))
+    }
+
+    /// The job, if it is open.
+    #[must_use]
+    pub fn get_mut(&mut self, job: JobId) -> Option<&mut T> {
+        self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
+    }
+
+    /// Closes a job and returns its entry.
+    pub fn close(&mut self, job: JobId) -> Option<T> {
+        let at = job.0.checked_sub(self.first)? as usize;
+        let value = self.window.get_mut(at)?.take();
+        while let Some(None) = self.window.front() {
+            self.window.pop_front();
+            self.first += 1;
+        }
+        value.map(|value| *value)
+    }
+
+    /// OpenJob jobs in order of id.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (JobId, &mut T)> {
+        let first = self.first;
+        self.window
+            .iter_mut()
+            .enumerate()
+            .filter_map(move |(i, slot)| slot.as_deref_mut().map(|value| (JobId(first + i as u32), value)))
+    }
+}
+
+/// A set of small integers; up to 64 of them need no allocation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskSet(Words);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Words {
+    One(u64),
+    Many(Box<[u64]>),
+}
+
+impl TaskSet {
+    /// The empty set over `0..len`.
+    #[must_use]
+    pub fn new(len: u32) -> Self {
+        Self(match len.div_ceil(64) {
+            0 | 1 => Words::One(0),
+            words => Words::Many(vec![0; words as usize].into()),
+        })
+    }
+
+    /// Whether it holds `i`.
+    #[must_use]
+    pub fn has(&self, i: u32) -> bool {
+        let word = match &self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                *word
+            }
+            Words::Many(words) => words[i as usize / 64],
+        };
+        word >> (i % 64) & 1 == 1
+    }
+
+    /// Adds `i`; says whether it is new.
+    pub fn add(&mut self, i: u32) -> bool {
+        let word = match &mut self.0 {
+            Words::One(word) => {
+                debug_assert!(i < 64, "{i} lies outside the set");
+                word
+            }
+            Words::Many(words) => &mut words[i as usize / 64],
+        };
+        let new = *word >> (i % 64) & 1 == 0;
+        *word |= 1 << (i % 64);
+        new
+    }
+}
+
+/// What a completion meant for a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// Another copy of the task had finished before.
+    Duplicate,
+    /// The task's first; others are open.
+    Task,
+    /// The last open task.
+    Job,
+}
+
+/// An open job: what it is, and what of it is done.
+#[derive(Debug)]
+pub struct OpenJob {
+    /// Its description.
+    pub spec: JobSpec,
+    remaining: u32,
+    done: TaskSet,
+    attempt: u32,
+}
+
+/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a
+/// scheduler that died are never used again.
+const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
+
+impl OpenJob {
+    /// A job as submitted for the `round`-th time.
+    #[must_use]
+    pub fn new(spec: JobSpec, round: u32) -> Self {
+        let attempt = round.wrapping_mul(ATTEMPTS_PER_ROUND);
+        Self { spec, remaining: spec.tasks, done: TaskSet::new(spec.tasks), attempt }
+    }
+
+    /// Reserves `count` attempt numbers for every task and returns the first.
+    pub fn attempts(&mut self, count: u32) -> u32 {
+        let first = self.attempt;
+        self.attempt += count;
+        debug_assert!(first / ATTEMPTS_PER_ROUND == self.attempt / ATTEMPTS_PER_ROUND, "attempts ran out");
+        first
+    }
+
+    /// The attempt number reserved last.
+    #[must_use]
+    pub const fn latest_attempt(&self) -> u32 {
+        self.attempt.saturating_sub(1)
+    }
+
+    /// Above every attempt number reserved so far.
+    #[must_use]
+    pub const fn next_attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether the job has been launched again, in part or as a whole.
+    #[must_use]
+    pub const fn is_repeated(&self, attempt: u32) -> bool {
+        attempt != 0 && attempt != self.first_attempt()
+    }
+
+    /// The first attempt number of this submission.
+    #[must_use]
+    pub const fn first_attempt(&self) -> u32 {
+        self.attempt / ATTEMPTS_PER_ROUND * ATTEMPTS_PER_ROUND
+    }
+
+    /// Whether a task has a finished copy.
+    #[must_use]
+    pub fn is_done(&self, task: u32) -> bool {
+        self.done.has(task)
+    }
+
+    /// How many tasks have a finished copy.
+    #[must_use]
+    pub const fn finished(&self) -> u32 {
+        self.spec.tasks - self.remaining
+    }
+
+    /// Books a finished copy of a task.
+    pub fn complete(&mut self, task: u32) -> Completion {
+        if !self.done.add(task) {
+            return Completion::Duplicate;
+        }
+        self.remaining -= 1;
+        if self.remaining == 0 { Completion::Job } else { Completion::Task }
+    }
+
+    /// Tells the client of this job, which is number `job`, that it is finished.
+    pub fn report(&self, job: JobId, fx: &mut Effects<'_>) {
+        fx.send(fx.layout().client(self.spec.client), Job::Finished { job });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Time;
+
+    #[test]
+    fn table_slides_and_reopens() {
+        let mut table = JobTable::default();
+        for id in [5, 7, 6, 3] {
+            table.open(JobId(id), id);
+        }
+        assert_eq!(table.iter_mut().map(|(id, _)| id.0).collect::<Vec<_>>(), [3, 5, 6, 7]);
+        assert_eq!(table.close(JobId(3)), Some(3));
+        assert_eq!(table.close(JobId(3)), None);
+        assert_eq!(table.close(JobId(5)), Some(5));
+        assert_eq!(table.get_mut(JobId(7)), Some(&mut 7));
+        assert_eq!(table.close(JobId(7)), Some(7));
+        assert_eq!(table.close(JobId(6)), Some(6));
+        assert_eq!(table.iter_mut().count(), 0);
+        table.open(JobId(2), 2);
+        assert_eq!(table.get_mut(JobId(2)), Some(&mut 2));
+    }
+
+    #[test]
+    fn a_task_is_done_once() {
+        let spec = JobSpec { arrival: Time::ZERO, tasks: 130, client: 0, class: 0, deadline: None };
+        let mut open = OpenJob::new(spec, 2);
+        assert_eq!((open.attempts(3), open.attempts(1)), (2 << 20, (2 << 20) + 3));
+        for task in 0..129 {
+            assert_eq!(open.complete(task), Completion::Task);
+            assert_eq!(open.complete(task), Completion::Duplicate);
+        }
+        assert_eq!(open.complete(129), Completion::Job);
+    }
+}

@@ -1,0 +1,12 @@
+//! Late binding: reservations on sampled nodes, and tasks for the nodes that claim first.
+
+mod group;
+mod offer;
+mod options;
+mod samples;
+mod scheduler;
+mod state_sharing;
+
+pub use self::options::{ProbeOptions, SamplingForm};
+pub use self::scheduler::LateBinding;
+pub use self::state_sharing::StateSharing;

@@ -1,0 +1,361 @@
+//! LateBinding binding: reservations on sampled nodes, tasks for those that claim first, and what becomes of both when
+//! something is lost. Sparrow, and the short jobs of Hawk and Eagle.
+
+use super::group::Group;
+use super::offer::Offer;
+use super::options::{ProbeOptions, SamplingForm};
+use super::samples::Samples;
+use super::state_sharing::StateSharing;
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::layout::Layout;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Job, Launch, Message, Probe, Row, Share};
+use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::membership::Membership;
+use crate::roles::resend::resend;
+
+#[derive(Debug)]
+struct LateJob {
+    open: OpenJob,
+    groups: Vec<Group>,
+    /// Node of each launched task.
+    nodes: Vec<Option<ActorId>>,
+    /// In the sampling form, where every task is a group.
+    samples: Option<Samples>,
+    /// Whether a look at the probes is armed.
+    checking: bool,
+}
+
+/// A scheduler that binds late.
+#[derive(Debug)]
+pub struct LateBinding {
+    options: ProbeOptions,
+    /// Whether probes can be turned away, and what is known of who would.
+    sharing: Option<StateSharing>,
+    lossy: bool,
+    members: Membership,
+    jobs: JobTable<LateJob>,
+    sample: Vec<ActorId>,
+}
+
+impl LateBinding {
+    /// A scheduler on these options; probes are repeated only where datagrams can be lost.
+    #[must_use]
+    pub fn new(options: ProbeOptions, sharing: Option<StateSharing>, layout: &Layout, lossy: bool) -> Self {
+        let (members, jobs) = (Membership::new(layout), JobTable::new());
+        Self { options, sharing, lossy, members, jobs, sample: Vec::new() }
+    }
+
+    fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
+        let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
+        open.attempts(1);
+        let tasks = open.spec.tasks;
+        let size = match self.options.form {
+            SamplingForm::Batch => tasks,
+            SamplingForm::Pairs => self.options.group,
+            SamplingForm::PerTask => 1,
+        };
+        let samples =
+            (self.options.form == SamplingForm::PerTask).then(|| Samples::new(tasks, self.samples_each()));
+        let mut placed = LateJob {
+            open,
+            groups: (0..tasks.div_ceil(size)).map(|g| Group::new(g * size, size, tasks)).collect(),
+            nodes: vec![None; tasks as usize],
+            samples,
+            checking: self.lossy,
+        };
+        for group in 0..placed.groups.len() {
+            let tasks = placed.groups[group].len;
+            self.probe(&mut placed, job, group as u32, tasks, false, fx);
+        }
+        self.jobs.open(job, placed);
+        self.recheck(job, 0, fx);
+    }
+
+    fn samples_each(&self) -> usize {
+        self.options.ratio.ceil() as usize
+    }
+
+    fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        if self.lossy {
+            let wait = Span(self.options.timeout.0.saturating_mul(1 << attempt.min(16)));
+            fx.arm(Timer::Recheck { job, attempt }, wait);
+        }
+    }
+
+    /// Asks fresh nodes for places for `tasks` tasks of a group, or how long their queues are.
+    fn probe(
+        &mut self,
+        placed: &mut LateJob,
+        job: JobId,
+        id: u32,
+        tasks: u32,
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        match &mut placed.samples {
+            Some(samples) => self.ask(samples, job.task(id), repair, fx),
+            None => self.reserve(&mut placed.groups[id as usize], job, id, tasks, repair, fx),
+        }
+    }
+
+    fn reserve(
+        &mut self,
+        group: &mut Group,
+        job: JobId,
+        id: u32,
+        tasks: u32,
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        let least = if repair { 0 } else { self.options.at_least };
+        let places = ((f64::from(tasks) * self.options.ratio).ceil() as u32).max(least).max(1) as usize;
+        let servers =
+            if self.options.form == SamplingForm::Pairs { places.min(group.len as usize) } else { places };
+        self.draw(servers, fx);
+        let found = self.sample.len();
+        for (i, &node) in self.sample.iter().enumerate() {
+            // With fewer nodes than places they hold as many each as is needed, the first ones one more.
+            let count = (places / found + usize::from(i < places % found)) as u32;
+            // A node that has places already, or is drawn again, is told how many it holds in all.
+            let count = if repair || self.options.replacement {
+                group.add(node, count)
+            } else {
+                group.reserved.push((node, count));
+                count
+            };
+            let again = self.options.replacement && self.sample[i + 1..].first() == Some(&node);
+            if !again {
+                let offer = Offer { job, group: id, count, round: 0, last: repair, repair };
+                offer.send(node, self.sharing.as_ref(), fx);
+            }
+        }
+    }
+
+    /// Draws so many nodes, equal ones next to each other.
+    fn draw(&mut self, servers: usize, fx: &mut Effects<'_>) {
+        self.sample.clear();
+        if self.options.replacement {
+            self.sample.extend((0..servers).filter_map(|_| self.members.pick(fx.rng())));
+            self.sample.sort_unstable();
+        } else {
+            self.members.sample(fx.rng(), servers, &mut self.sample);
+        }
+    }
+
+    fn ask(&mut self, samples: &mut Samples, task: TaskId, repair: bool, fx: &mut Effects<'_>) {
+        self.sample.clear();
+        self.members.sample(fx.rng(), self.samples_each(), &mut self.sample);
+        samples.ask(task.index, &self.sample);
+        for &node in &self.sample {
+            fx.send_as(repair, node, Probe::Sample { task, repair });
+        }
+    }
+
+    fn length(&mut self, from: ActorId, task: TaskId, length: i32, fx: &mut Effects<'_>) {
+        let Some(placed) = self.jobs.get_mut(task.job) else { return };
+        let Some(samples) = &mut placed.samples else { return };
+        let unbound = placed.nodes[task.index as usize].is_none();
+        if unbound && samples.answer(task.index, from, length) {
+            Self::bind(placed, task, fx);
+        }
+    }
+
+    /// Sends a sampled task to the shortest queue heard of; says whether one was.
+    fn bind(placed: &mut LateJob, task: TaskId, fx: &mut Effects<'_>) -> bool {
+        let Some(node) = placed.samples.as_ref().and_then(|samples| samples.best(task.index)) else {
+            return false;
+        };
+        let group = &mut placed.groups[task.index as usize];
+        let first = group.launched == 0;
+        group.launched = 1;
+        group.again.clear();
+        placed.nodes[task.index as usize] = Some(node);
+        let attempt = if first { placed.open.first_attempt() } else { placed.open.attempts(1) };
+        fx.send_as(!first, node, Launch::Row(Row::single(task.copy(attempt))));
+        true
+    }
+
+    fn claim(&mut self, node: ActorId, job: JobId, id: u32, repair: bool, fx: &mut Effects<'_>) {
+        let granted = self.jobs.get_mut(job).and_then(|placed| {
+            let group = placed.groups.get_mut(id as usize)?;
+            group.claimed(node);
+            let (task, attempt) = group.next(&mut placed.open)?;
+            placed.nodes[task as usize] = Some(node);
+            let row = Row::single(job.task(task).copy(attempt));
+            fx.send_as(placed.open.is_repeated(attempt), node, Probe::Grant { row, group: id });
+            Some(group)
+        });
+        let Some(group) = granted else {
+            return fx.send_as(repair, node, Probe::Nothing { job, group: id });
+        };
+        if self.options.cancellation && !group.is_open() {
+            for (node, _) in group.reserved.drain(..) {
+                fx.send(node, Probe::Cancel { job, group: id });
+            }
+        }
+    }
+
+    /// A node has long work and turns places away: they go elsewhere, as long as they are of use.
+    fn rejected(&mut self, node: ActorId, refused: Offer, fx: &mut Effects<'_>) {
+        let Offer { job, group: id, count, round, repair, .. } = refused;
+        let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
+        let Some(group) = placed.groups.get_mut(id as usize) else { return };
+        let places = group.refused(node, count);
+        if !group.is_open() {
+            return;
+        }
+        let round = round.saturating_add(1);
+        for _ in 0..places {
+            let Some((node, last)) = sharing.elsewhere(round, &self.members, fx) else { return };
+            let offer = Offer { job, group: id, count: group.add(node, 1), round, last, repair };
+            offer.send(node, Some(sharing), fx);
+        }
+    }
+
+    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        let job = copy.task.job;
+        let Some(placed) = self.jobs.get_mut(job) else { return };
+        if placed.open.complete(copy.task.index) == Completion::Job {
+            placed.open.report(job, fx);
+            self.jobs.close(job);
+        }
+    }
+
+    /// The timeout of a job's probes: reservations still out are repeated (a node that has one ignores it),
+    /// samples that lack answers are decided on what is known or drawn again.
+    fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
+        let Some(mut placed) = self.jobs.close(job) else { return };
+        for id in 0..placed.groups.len() as u32 {
+            let group = &placed.groups[id as usize];
+            if !group.is_open() || Self::bind(&mut placed, job.task(id), fx) {
+                continue;
+            }
+            let group = &placed.groups[id as usize];
+            for &(node, count) in &group.reserved {
+                let offer = Offer { job, group: id, count, round: 0, last: true, repair: true };
+                offer.send(node, self.sharing.as_ref(), fx);
+            }
+            if group.reserved.is_empty() {
+                let tasks = group.waiting();
+                self.probe(&mut placed, job, id, tasks, true, fx);
+            }
+        }
+        let open = placed.groups.iter().any(Group::is_open);
+        placed.checking = open && self.lossy;
+        self.jobs.open(job, placed);
+        if open {
+            self.recheck(job, attempt + 1, fx);
+        }
+    }
+
+    /// Takes back tasks whose node is `lost`, forgets its reservations if it is `gone`, and makes new ones.
+    fn recover(&mut self, node: ActorId, only: Option<TaskId>, gone: bool, fx: &mut Effects<'_>) {
+        let touched: Vec<_> = self.jobs.iter_mut().map(|(job, _)| job).collect();
+        for job in touched.into_iter().filter(|job| only.is_none_or(|task| task.job == *job)) {
+            let Some(mut placed) = self.jobs.close(job) else { continue };
+            let mut repaired = false;
+            for id in 0..placed.groups.len() {
+                let missing = self.lost(&mut placed, id, node, only, gone);
+                if missing > 0 {
+                    repaired = true;
+                    self.probe(&mut placed, job, id as u32, missing, true, fx);
+                }
+            }
+            let checking = placed.checking;
+            placed.checking |= self.lossy && repaired;
+            self.jobs.open(job, placed);
+            if repaired && !checking {
+                self.recheck(job, 0, fx);
+            }
+        }
+    }
+
+    /// Takes back what a node had of a group; for how many tasks new places are needed.
+    fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
+        let group = &mut placed.groups[id];
+        let places = if gone { group.forget(node) } else { 0 };
+        let worth = (f64::from(places) / self.options.ratio).ceil() as u32;
+        let mut missing = if group.is_open() { worth } else { 0 };
+        for task in group.base..group.base + group.launched {
+            let at = &mut placed.nodes[task as usize];
+            let asked = only.is_none_or(|only| only.index == task);
+            if *at == Some(node) && asked && !placed.open.is_done(task) {
+                *at = None;
+                group.again.push(task);
+                missing += 1;
+            }
+        }
+        missing
+    }
+
+    /// Nodes came back: jobs that found none alive try again.
+    fn retry_stranded(&mut self, fx: &mut Effects<'_>) {
+        let stranded = |placed: &LateJob, id: usize| {
+            let asked = placed.samples.as_ref().is_some_and(|samples| samples.is_waiting(id as u32));
+            placed.groups[id].is_open() && placed.groups[id].reserved.is_empty() && !asked
+        };
+        let touched: Vec<_> = self
+            .jobs
+            .iter_mut()
+            .filter(|(_, placed)| (0..placed.groups.len()).any(|id| stranded(placed, id)))
+            .map(|(job, _)| job)
+            .collect();
+        for job in touched {
+            let Some(mut placed) = self.jobs.close(job) else { continue };
+            for id in 0..placed.groups.len() {
+                if stranded(&placed, id) {
+                    let tasks = placed.groups[id].waiting();
+                    self.probe(&mut placed, job, id as u32, tasks, true, fx);
+                }
+            }
+            self.jobs.open(job, placed);
+        }
+    }
+}
+
+impl Machine for LateBinding {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
+                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                Message::Probe(Probe::Claim { job, group, repair }) => {
+                    self.claim(from, job, group, repair, fx);
+                }
+                Message::Probe(Probe::Length { task, length }) => self.length(from, task, length, fx),
+                Message::Share(Share::Rejected { job, count, round, repair }) => {
+                    let refused = Offer { job, group: 0, count, round, last: false, repair };
+                    self.rejected(from, refused, fx);
+                }
+                Message::Share(Share::Bits(news)) => {
+                    if let Some(sharing) = &mut self.sharing {
+                        sharing.bits.learn(news, fx.layout().nodes());
+                    }
+                }
+                // It answers for the bitmap's sake.
+                Message::Share(Share::Accepted { .. }) => {}
+                _ => fx.unexpected(&msg),
+            },
+            Input::Fire(Timer::Recheck { job, attempt }) => self.repeat(job, attempt, fx),
+            Input::Undelivered { to, msg } => {
+                if let Some(row) = resend(to, msg, fx) {
+                    self.recover(to, Some(row.copy(0).task), false, fx);
+                }
+            }
+            Input::Down { actor } => {
+                self.members.down(actor, fx.layout());
+                self.recover(actor, None, true, fx);
+            }
+            Input::Up { actor } => {
+                self.members.up(actor, fx.layout());
+                self.retry_stranded(fx);
+            }
+            Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. } => {}
+        }
+    }
+}

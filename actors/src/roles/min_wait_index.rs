@@ -1,0 +1,266 @@
+//! How much work each node is expected to have before it, with the least at hand.
+//!
+//! A flat table indexed by node under a tree in which every entry knows the least of sixteen below it and how
+//! many nodes share it. A change touches the table and marks its group; the tree is brought up to date when
+//! somebody asks, so a thousand changes between two questions cost no more than the groups they fell into.
+
+use crate::base::Rng;
+
+/// Entries that one entry of the level above stands for: two cache lines of the table.
+const FAN: usize = 16;
+
+/// The least wait of some nodes, and how many of them have it; none if all are out of reach.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Least {
+    wait: i64,
+    ties: u32,
+}
+
+impl Least {
+    fn of(waits: impl Iterator<Item = Self>) -> Self {
+        waits.filter(|entry| entry.ties > 0).fold(Self::default(), |least, entry| {
+            if least.ties == 0 || entry.wait < least.wait {
+                entry
+            } else if entry.wait == least.wait {
+                Self { ties: least.ties + entry.ties, ..least }
+            } else {
+                least
+            }
+        })
+    }
+}
+
+/// Work expected at every node, in nanoseconds; signed, since news of an end may overtake that of its
+/// beginning.
+#[derive(Clone, Debug)]
+pub struct MinWaitIndex {
+    work: Vec<i64>,
+    /// What to divide the work of each node by to get its wait; empty if by the same.
+    cores: Vec<u32>,
+    /// Nodes out of reach, a bit each.
+    away: Vec<u64>,
+    /// From the groups of nodes up to the one root.
+    levels: Vec<Vec<Least>>,
+    /// Groups of nodes that changed since the tree was up to date, a bit each.
+    stale: Vec<u64>,
+    /// Groups of one level that changed: kept for its memory.
+    changed: Vec<u32>,
+}
+
+impl MinWaitIndex {
+    /// No work at any of so many nodes. `cores` says for each how much of its work goes on at once; empty if
+    /// that does not matter.
+    #[must_use]
+    pub fn new(nodes: u32, cores: Vec<u32>) -> Self {
+        let nodes = nodes as usize;
+        debug_assert!(cores.is_empty() || cores.len() == nodes);
+        let mut levels = Vec::new();
+        let mut len = nodes;
+        while len > 1 || levels.is_empty() {
+            len = len.div_ceil(FAN);
+            levels.push(vec![Least::default(); len]);
+        }
+        let groups = levels[0].len();
+        let mut stale = vec![0; groups.div_ceil(64)];
+        (0..groups).for_each(|group| stale[group / 64] |= 1 << (group % 64));
+        let away = vec![0; nodes.div_ceil(64)];
+        Self { work: vec![0; nodes], cores, away, levels, stale, changed: Vec::new() }
+    }
+
+    /// The work expected at a node, ns.
+    #[must_use]
+    pub fn work(&self, node: u32) -> i64 {
+        self.work[node as usize]
+    }
+
+    /// Adds to the work of a node, or takes away.
+    #[inline]
+    pub fn add(&mut self, node: u32, change: i64) {
+        let work = &mut self.work[node as usize];
+        *work = work.saturating_add(change);
+        self.mark(node);
+    }
+
+    /// Sets the work of a node.
+    pub fn set(&mut self, node: u32, work: i64) {
+        self.work[node as usize] = work;
+        self.mark(node);
+    }
+
+    /// Takes a node out of reach, or back: one that is out of reach is never the least, whatever its work.
+    pub fn reach(&mut self, node: u32, can: bool) {
+        let (word, bit) = (node as usize / 64, 1 << (node % 64));
+        self.away[word] = if can { self.away[word] & !bit } else { self.away[word] | bit };
+        self.mark(node);
+    }
+
+    /// Whether a node is within reach.
+    #[must_use]
+    pub fn reaches(&self, node: u32) -> bool {
+        self.away[node as usize / 64] >> (node % 64) & 1 == 0
+    }
+
+    /// The least wait within reach, ns: work over cores, if those matter.
+    pub fn least(&mut self) -> Option<i64> {
+        let root = self.root();
+        (root.ties > 0).then_some(root.wait)
+    }
+
+    /// A node with the least wait, uniformly among all that have it; `None` if none is within reach.
+    pub fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
+        let root = self.root();
+        let mut left = match root.ties {
+            0 => return None,
+            1 => 0,
+            ties => rng.below(ties),
+        };
+        let mut at = 0;
+        for level in (0..self.levels.len() - 1).rev() {
+            at = descend(at, self.levels[level].len(), &mut left, |child| {
+                let entry = self.levels[level][child];
+                if entry.wait == root.wait { entry.ties } else { 0 }
+            });
+        }
+        let node = descend(at, self.work.len(), &mut left, |node| {
+            let entry = self.leaf(node);
+            if entry.wait == root.wait { entry.ties } else { 0 }
+        });
+        Some(node as u32)
+    }
+
+    /// What a node is compared by, ns.
+    #[must_use]
+    pub fn wait(&self, node: u32) -> i64 {
+        let node = node as usize;
+        self.cores.get(node).map_or(self.work[node], |&cores| self.work[node].div_euclid(i64::from(cores)))
+    }
+
+    #[inline]
+    fn leaf(&self, node: usize) -> Least {
+        Least { wait: self.wait(node as u32), ties: u32::from(self.reaches(node as u32)) }
+    }
+
+    #[inline]
+    fn mark(&mut self, node: u32) {
+        let group = node as usize / FAN;
+        self.stale[group / 64] |= 1 << (group % 64);
+    }
+
+    /// The least of all, after the tree was brought up to date.
+    fn root(&mut self) -> Least {
+        let mut changed = std::mem::take(&mut self.changed);
+        for word in 0..self.stale.len() {
+            let mut bits = std::mem::take(&mut self.stale[word]);
+            while bits != 0 {
+                let group = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.levels[0][group] = Least::of(span(group, self.work.len()).map(|node| self.leaf(node)));
+                push_parent(&mut changed, group);
+            }
+        }
+        for level in 1..self.levels.len() {
+            let mut above = 0;
+            for i in 0..changed.len() {
+                let group = changed[i] as usize;
+                let below = &self.levels[level - 1];
+                self.levels[level][group] = Least::of(span(group, below.len()).map(|child| below[child]));
+                let parent = (group / FAN) as u32;
+                if above == 0 || changed[above - 1] != parent {
+                    changed[above] = parent;
+                    above += 1;
+                }
+            }
+            changed.truncate(above);
+        }
+        changed.clear();
+        self.changed = changed;
+        self.levels.last().and_then(|root| root.first()).copied().unwrap_or_default()
+    }
+}
+
+/// The entries of a group on the level below, which has `len`.
+const fn span(group: usize, len: usize) -> std::ops::Range<usize> {
+    let end = (group + 1) * FAN;
+    group * FAN..if end < len { end } else { len }
+}
+
+/// The child of a group that holds the `left`-th of those counted by `ties`; what is `left` within it.
+fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32) -> usize {
+    for child in span(group, len) {
+        let here = ties(child);
+        if *left < here {
+            return child;
+        }
+        *left -= here;
+    }
+    unreachable!("a group has as many ties as it says")
+}
+
+/// Adds the group above, unless it is there: groups come in rising order.
+fn push_parent(parents: &mut Vec<u32>, group: usize) {
+    let parent = (group / FAN) as u32;
+    if parents.last() != Some(&parent) {
+        parents.push(parent);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against a scan of the whole table, through every kind of change, at sizes around those of the levels.
+    #[test]
+    fn the_least_is_what_a_scan_finds() {
+        for nodes in [1, 2, 15, 16, 17, 255, 256, 257, 5000] {
+            let mut rng = Rng::new(7, nodes, 0);
+            for cores in [Vec::new(), (0..nodes).map(|n| 1 + n % 3).collect()] {
+                let mut waits = MinWaitIndex::new(nodes, cores);
+                for _ in 0..300 {
+                    for _ in 0..rng.below(20) {
+                        let node = rng.below(nodes);
+                        match rng.below(8) {
+                            0 => waits.reach(node, false),
+                            1 => waits.reach(node, true),
+                            2 => waits.set(node, i64::from(rng.below(5)) - 2),
+                            _ => waits.add(node, i64::from(rng.below(7)) - 3),
+                        }
+                    }
+                    let within: Vec<u32> = (0..nodes).filter(|&n| waits.reaches(n)).collect();
+                    let least = within.iter().map(|&n| waits.wait(n)).min();
+                    assert_eq!(waits.least(), least);
+                    let picked = waits.pick(&mut rng);
+                    assert_eq!(picked.map(|n| waits.wait(n)), least);
+                    assert!(picked.is_none_or(|n| waits.reaches(n)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ties_are_broken_evenly() {
+        let mut waits = MinWaitIndex::new(300, Vec::new());
+        let mut rng = Rng::new(1, 2, 3);
+        (0..300).filter(|n| n % 3 != 0).for_each(|n| waits.add(n, 5));
+        waits.reach(33, false);
+        let mut hits = [0u32; 300];
+        for _ in 0..99_000 {
+            hits[waits.pick(&mut rng).unwrap() as usize] += 1;
+        }
+        for (node, &n) in hits.iter().enumerate() {
+            let expected = if node % 3 == 0 && node != 33 { 1000.0 } else { 0.0f64 };
+            assert!((f64::from(n) - expected).abs() <= 5.0 * expected.sqrt(), "node {node}: {n}");
+        }
+    }
+
+    /// A node with two cores has as much before it as one with one core and half the work.
+    #[test]
+    fn work_is_shared_by_cores() {
+        let mut waits = MinWaitIndex::new(2, vec![1, 2]);
+        let mut rng = Rng::new(1, 1, 1);
+        waits.add(0, 30);
+        waits.add(1, 50);
+        assert_eq!((waits.least(), waits.pick(&mut rng)), (Some(25), Some(1)));
+        waits.add(1, 11);
+        assert_eq!(waits.pick(&mut rng), Some(0));
+    }
+}

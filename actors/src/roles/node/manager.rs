@@ -1,0 +1,498 @@
+//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places
+//! kept for a scheduler that binds late), first come first served unless it is built [`with`](NodeManager::with) other
+//! options.
+//!
+//! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that
+//! need no copy any more, stops one that runs, and leaves every other core and task alone. A reservation at
+//! the head holds its core while it asks the scheduler for a task.
+
+use std::collections::VecDeque;
+
+use super::row_state::RowState;
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::layout::Role;
+use crate::machine::{Effects, Input, Machine};
+use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
+use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
+
+/// Places kept for a scheduler that binds late.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reservation {
+    /// The scheduler.
+    pub from: ActorId,
+    /// Its job.
+    pub job: JobId,
+    /// The group of the job's tasks.
+    pub group: u32,
+    /// How many places.
+    pub count: u32,
+    /// Whether it repairs a loss.
+    pub repair: bool,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Row(RowState),
+    Reservation(Reservation),
+}
+
+impl Entry {
+    /// Whether it keeps places for that group of a scheduler's job.
+    fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
+        matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
+    }
+}
+
+/// How a node manager differs from the plain one.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NodeOptions {
+    /// What is served first. Ranks are the estimated work of the job's tasks that have not begun.
+    pub order: QueueOrder,
+    /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
+    pub long_in_turn: bool,
+    /// Whether a reservation that led to a task stays, so that the same scheduler is asked again after it.
+    pub sticky: bool,
+}
+
+impl Default for NodeOptions {
+    fn default() -> Self {
+        Self { order: QueueOrder::Fifo, long_in_turn: false, sticky: false }
+    }
+}
+
+/// What a core does.
+#[derive(Debug)]
+pub(super) enum CoreState {
+    Idle,
+    /// RowState for a scheduler that was asked for a task.
+    Claiming {
+        from: ActorId,
+        job: JobId,
+        group: u32,
+    },
+    Running(RowState),
+}
+
+/// Drops that overtook the row they are about; a row that ended here leaves some behind, so they are few.
+const EARLY_DROPS: usize = 16;
+
+/// The node manager most policies use.
+#[derive(Debug)]
+pub struct NodeManager {
+    pub(super) slots: Box<[CoreState]>,
+    options: NodeOptions,
+    queue: NodeQueue<Entry>,
+    early: VecDeque<TaskRange>,
+}
+
+impl NodeManager {
+    /// A node with `cores` cores.
+    #[must_use]
+    pub fn new(cores: u32) -> Self {
+        Self::with(NodeOptions::default(), cores)
+    }
+
+    /// A node with `cores` cores that does not serve in turn, or asks again.
+    #[must_use]
+    pub fn with(options: NodeOptions, cores: u32) -> Self {
+        let slots = (0..cores).map(|_| CoreState::Idle).collect();
+        Self { slots, options, queue: NodeQueue::new(options.order), early: VecDeque::new() }
+    }
+
+    pub(super) fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
+        match fx.layout().role(fx.me()) {
+            Role::Node(node) => fx.layout().worker(node, core as u32),
+            role => unreachable!("a node manager runs as {role:?}"),
+        }
+    }
+
+    /// Gives idle cores the entries that are next.
+    fn fill(&mut self, fx: &mut Effects<'_>) {
+        while !self.queue.is_empty() {
+            let Some(core) = self.slots.iter().position(|slot| matches!(slot, CoreState::Idle)) else {
+                return;
+            };
+            let Some((at, entry)) = self.queue.serve() else { return };
+            if let Entry::Reservation(place) = entry {
+                place.count -= 1;
+                let Reservation { from, job, group, count, repair } = *place;
+                if count == 0 {
+                    let _ = self.queue.remove(at);
+                }
+                self.slots[core] = CoreState::Claiming { from, job, group };
+                fx.send_as(repair, from, Probe::Claim { job, group, repair });
+            } else if let Some(Entry::Row(row)) = self.queue.remove(at) {
+                self.run(core, row, fx);
+            }
+        }
+    }
+
+    /// Where tasks of a job belong of which `left` have not begun, as far as this node knows.
+    fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
+        let estimate = fx.catalog().job_estimate(job);
+        let in_turn = self.options.long_in_turn && is_long(job, fx);
+        Rank { key: (!in_turn).then(|| Span(estimate.0.saturating_mul(u64::from(left)))), estimate }
+    }
+
+    fn enqueue(&mut self, entry: Entry, job: JobId, fx: &Effects<'_>) {
+        let rank = match self.options.order {
+            QueueOrder::Fifo => Rank::FIFO,
+            QueueOrder::Least { .. } => self.rank(job, fx.catalog().tasks(job), fx),
+        };
+        self.queue.push(entry, rank);
+    }
+
+    /// Runs the next task of a row on an idle core; the core stays idle if none is left.
+    fn run(&mut self, core: usize, mut row: RowState, fx: &mut Effects<'_>) {
+        self.slots[core] = match row.seek() {
+            Some(copy) => {
+                fx.send(Self::worker(core, fx), Core::Run { copy });
+                row.began = fx.now();
+                CoreState::Running(row)
+            }
+            None => CoreState::Idle,
+        };
+    }
+
+    fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
+        let job = row.job;
+        let mut row = RowState::new(from, row);
+        self.early.retain(|&tasks| {
+            let about = row.overlaps(tasks);
+            if about {
+                row.remove(tasks);
+            }
+            !about
+        });
+        self.enqueue(Entry::Row(row), job, fx);
+        self.fill(fx);
+    }
+
+    fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        let Role::Worker { core, .. } = fx.layout().role(worker) else {
+            unreachable!("{copy} ended on {worker}, which is no core")
+        };
+        let core = core as usize;
+        if let CoreState::Running(mut row) = std::mem::replace(&mut self.slots[core], CoreState::Idle) {
+            debug_assert_eq!(row.row.copy(row.at), copy, "a core ended what it was not given");
+            fx.send(row.from, Launch::Completed { copy });
+            self.stick(&row, copy, fx);
+            row.at += 1;
+            self.run(core, row, fx);
+        }
+        self.fill(fx);
+    }
+
+    /// The reservation that led to a task goes back to where it was. Schedulers hand out the tasks of a job in
+    /// order, so the task tells how many are left.
+    fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
+        let (Some(group), TaskId { job, index }) = (row.stick, copy.task) else { return };
+        let place = Reservation { from: row.from, job, group, count: 1, repair: false };
+        let rank = self.rank(job, fx.catalog().tasks(job) - 1 - index, fx);
+        self.queue.push_front(Entry::Reservation(place), rank);
+    }
+
+    fn drop_tasks(&mut self, tasks: TaskRange, fx: &mut Effects<'_>) {
+        let mut found = false;
+        for core in 0..self.slots.len() {
+            let CoreState::Running(row) = &mut self.slots[core] else { continue };
+            if !row.overlaps(tasks) {
+                continue;
+            }
+            found = true;
+            row.remove(tasks);
+            let running = row.row.copy(row.at);
+            if tasks.contains(running.task) {
+                self.stop(core, running, true, fx);
+            }
+        }
+        self.queue.retain_mut(|entry| match entry {
+            Entry::Row(row) if row.overlaps(tasks) => {
+                found = true;
+                row.remove(tasks);
+                row.seek().is_some()
+            }
+            Entry::Row(_) | Entry::Reservation(_) => true,
+        });
+        if !found {
+            if self.early.len() == EARLY_DROPS {
+                self.early.pop_front();
+            }
+            self.early.push_back(tasks);
+        }
+        self.fill(fx);
+    }
+
+    /// Stops what a core runs; with `proceed` it goes on with the rest of the row.
+    fn stop(&mut self, core: usize, running: CopyId, proceed: bool, fx: &mut Effects<'_>) {
+        fx.send(Self::worker(core, fx), Core::Stop { copy: running });
+        if let CoreState::Running(row) = std::mem::replace(&mut self.slots[core], CoreState::Idle)
+            && proceed
+        {
+            self.run(core, row, fx);
+        }
+    }
+
+    /// Queues a reservation, unless it is known: a datagram can come twice, and a scheduler repeats one it
+    /// believes lost.
+    pub fn reserve(&mut self, place: Reservation, fx: &mut Effects<'_>) {
+        let Reservation { from, job, group, count, repair } = place;
+        if let Some(Entry::Reservation(known)) =
+            self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))
+        {
+            // All places that its scheduler counts here: more than before, if others were lost.
+            known.count = known.count.max(count);
+        } else if repair || self.claiming(from, job, group).is_none() {
+            self.enqueue(Entry::Reservation(place), job, fx);
+            self.fill(fx);
+        }
+    }
+
+    /// Whether nothing waits here and no core is busy or row.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, CoreState::Idle))
+    }
+
+    /// How long a new task would wait for a core, and how much of that is left of what runs: by the estimates,
+    /// shared by the cores.
+    #[must_use]
+    pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
+        let estimate = |row: &RowState| fx.catalog().job_estimate(row.row.job);
+        let work = |row: &RowState, tasks: u32| Span(estimate(row).0.saturating_mul(u64::from(tasks)));
+        let (mut waiting, mut running) = (Span::ZERO, Span::ZERO);
+        for entry in self.queue.iter() {
+            if let Entry::Row(row) = entry {
+                waiting += work(row, row.left());
+            }
+        }
+        for slot in &self.slots {
+            if let CoreState::Running(row) = slot {
+                waiting += work(row, row.left() - 1);
+                running += estimate(row).saturating_sub(fx.now().since(row.began));
+            }
+        }
+        let share = |work: Span| Span(work.0 / self.slots.len() as u64);
+        (share(waiting + running), share(running))
+    }
+
+    /// Whether tasks of long jobs wait or run here.
+    #[must_use]
+    pub fn has_long(&self, fx: &Effects<'_>) -> bool {
+        self.runs_long(fx) || self.queue.iter().any(|entry| is_long_row(entry, fx))
+    }
+
+    fn runs_long(&self, fx: &Effects<'_>) -> bool {
+        self.slots.iter().any(|slot| matches!(slot, CoreState::Running(row) if is_long(row.row.job, fx)))
+    }
+
+    /// Takes out the first reservations in a row that wait behind a task of a long job.
+    pub fn take_behind_long(&mut self, fx: &Effects<'_>, out: &mut Vec<Reservation>) {
+        let mut behind = self.runs_long(fx);
+        let mut ended = false;
+        self.queue.retain_mut(|entry| match entry {
+            Entry::Reservation(place) if behind && !ended => {
+                out.push(*place);
+                false
+            }
+            Entry::Reservation(_) => true,
+            Entry::Row(_) => {
+                ended |= !out.is_empty();
+                behind |= is_long_row(entry, fx);
+                true
+            }
+        });
+    }
+
+    /// The core that is row for this claim.
+    fn claiming(&self, by: ActorId, about: JobId, which: u32) -> Option<usize> {
+        self.slots.iter().position(|slot| {
+            matches!(*slot, CoreState::Claiming { from, job, group } if (from, job, group) == (by, about, which))
+        })
+    }
+
+    fn release(&mut self, from: ActorId, job: JobId, group: u32, fx: &mut Effects<'_>) {
+        if let Some(core) = self.claiming(from, job, group) {
+            self.slots[core] = CoreState::Idle;
+            self.fill(fx);
+        }
+    }
+
+    fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
+        match probe {
+            Probe::Reserve { job, group, count, repair } => {
+                self.reserve(Reservation { from, job, group, count, repair }, fx);
+            }
+            Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
+                Some(core) => {
+                    let mut row = RowState::new(from, row);
+                    row.stick = self.options.sticky.then_some(group);
+                    self.run(core, row, fx);
+                    self.fill(fx);
+                }
+                // The claim was given up meanwhile; the work is taken all the same, nothing may be lost.
+                None => self.row(from, row, fx),
+            },
+            Probe::Nothing { job, group } => self.release(from, job, group, fx),
+            Probe::Cancel { job, group } => {
+                self.queue.retain_mut(|entry| !entry.is_reservation(from, job, group));
+            }
+            Probe::Sample { task, repair } => {
+                let busy = self.slots.iter().filter(|slot| !matches!(slot, CoreState::Idle)).count();
+                let free = self.slots.len() - busy;
+                let length = if free > 0 { -(free as i32) } else { (self.queue.len() + busy) as i32 };
+                fx.send_as(repair, from, Probe::Length { task, length });
+            }
+            Probe::Claim { .. } | Probe::Length { .. } => fx.unexpected(&probe.into()),
+        }
+    }
+
+    /// A coordinator lost its state: what it asked for will be asked for again, elsewhere.
+    fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        for core in 0..self.slots.len() {
+            match &mut self.slots[core] {
+                CoreState::Running(row) if row.from == actor => {
+                    let running = row.row.copy(row.at);
+                    self.stop(core, running, false, fx);
+                }
+                CoreState::Claiming { from, .. } if *from == actor => self.slots[core] = CoreState::Idle,
+                CoreState::Running(_) | CoreState::Claiming { .. } | CoreState::Idle => {}
+            }
+        }
+        self.queue.retain_mut(|entry| match entry {
+            Entry::Row(row) => row.from != actor,
+            Entry::Reservation(place) => place.from != actor,
+        });
+        self.fill(fx);
+    }
+}
+
+fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
+    fx.catalog().job(job).class > 0
+}
+
+fn is_long_row(entry: &Entry, fx: &Effects<'_>) -> bool {
+    matches!(entry, Entry::Row(row) if is_long(row.row.job, fx))
+}
+
+impl Machine for NodeManager {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        match input {
+            Input::Deliver { from, msg } => match msg {
+                Message::Launch(Launch::Row(row)) => self.row(from, row, fx),
+                Message::Launch(Launch::Drop(tasks)) => self.drop_tasks(tasks, fx),
+                Message::Core(Core::Ended { copy }) => self.ended(from, copy, fx),
+                Message::Core(Core::Score { copy, score }) => self.score(from, copy, score, fx),
+                Message::Probe(probe) => self.probe(from, probe, fx),
+                _ => fx.unexpected(&msg),
+            },
+            Input::Undelivered { to, msg } => match msg {
+                // The peer timeout paces the repetition; a scheduler that died is reported down instead.
+                Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
+                Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
+                _ => {}
+            },
+            Input::Down { actor } => self.forget(actor, fx),
+            // A scheduler that comes back knows nothing of this node yet; timers and halts are not ours.
+            Input::Up { .. }
+            | Input::Start { .. }
+            | Input::Fire(_)
+            | Input::Done { .. }
+            | Input::Halted { .. }
+            | Input::Progress { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Harness;
+    use crate::layout::Layout;
+
+    const JOB: JobId = JobId(3);
+
+    fn bench(cores: u32) -> (Harness, ActorId) {
+        let layout = Layout::new(1, 0, [cores]);
+        let (me, scheduler) = (layout.node(0), layout.scheduler(0));
+        (Harness::new(layout, me, 3, Box::new(NodeManager::new(cores))), scheduler)
+    }
+
+    fn row(turn: u16) -> Row {
+        Row { job: JOB, base: 0, len: 3, turn, width: 3, attempt: u32::from(turn) }
+    }
+
+    fn one(index: u32) -> TaskRange {
+        TaskRange::one(JOB.task(index), 9)
+    }
+
+    fn run(copy: CopyId) -> Message {
+        Core::Run { copy }.into()
+    }
+
+    /// Table II of the latin-square paper, as server s2 sees it: row [1, 2, 0] (tasks from zero), task 0
+    /// completes on s1, then 1 on s2 itself, then 2 on s3.
+    #[test]
+    fn table_ii_on_the_second_server() {
+        let (mut node, scheduler) = bench(1);
+        let worker = node.layout.worker(0, 0);
+        assert_eq!(node.receive(scheduler, Launch::Row(row(1))), [(worker, run(row(1).copy(0)))]);
+        // Its head is unchanged: it must not be restarted.
+        assert_eq!(node.receive(scheduler, Launch::Drop(one(0))), []);
+        let done = Launch::Completed { copy: row(1).copy(0) }.into();
+        assert_eq!(node.ended(row(1).copy(0)), [(scheduler, done), (worker, run(row(1).copy(1)))]);
+        // Task 2 completes on s3: its copy here stops, and nothing is left.
+        let stop = Core::Stop { copy: row(1).copy(1) }.into();
+        assert_eq!(node.receive(scheduler, Launch::Drop(one(2))), [(worker, stop)]);
+    }
+
+    #[test]
+    fn a_drop_that_overtakes_its_row_is_remembered() {
+        let (mut node, scheduler) = bench(1);
+        let worker = node.layout.worker(0, 0);
+        assert_eq!(node.receive(scheduler, Launch::Drop(one(0))), []);
+        assert_eq!(node.receive(scheduler, Launch::Row(row(0))), [(worker, run(row(0).copy(1)))]);
+    }
+
+    #[test]
+    fn a_drop_in_the_queue_removes_only_its_task() {
+        let (mut node, scheduler) = bench(1);
+        let worker = node.layout.worker(0, 0);
+        let first = Row::single(JobId(1).task(0).copy(0));
+        node.receive(scheduler, Launch::Row(first));
+        assert_eq!(node.receive(scheduler, Launch::Row(row(2))), []);
+        assert_eq!(node.receive(scheduler, Launch::Drop(one(2))), []);
+        let sent = node.ended(first.copy(0));
+        assert_eq!(sent[1], (worker, run(row(2).copy(1))), "task 2 is skipped, task 0 runs");
+    }
+
+    #[test]
+    fn a_reservation_holds_its_core_until_answered() {
+        let (mut node, scheduler) = bench(2);
+        let reserve = |job| Probe::Reserve { job: JobId(job), group: 0, count: 1, repair: false };
+        let claim = |job| (scheduler, Probe::Claim { job: JobId(job), group: 0, repair: false }.into());
+        assert_eq!(node.receive(scheduler, reserve(1)), [claim(1)]);
+        assert_eq!(node.receive(scheduler, reserve(1)), [], "a repeated reservation is known");
+        assert_eq!(node.receive(scheduler, reserve(2)), [claim(2)]);
+        assert_eq!(node.receive(scheduler, reserve(3)), [], "both cores are row");
+        let length = Probe::Length { task: JOB.task(0), length: 3 }.into();
+        assert_eq!(
+            node.receive(scheduler, Probe::Sample { task: JOB.task(0), repair: false }),
+            [(scheduler, length)]
+        );
+        assert_eq!(node.receive(scheduler, Probe::Nothing { job: JobId(2), group: 0 }), [claim(3)]);
+        let granted = Row::single(JobId(1).task(4).copy(0));
+        let sent = node.receive(scheduler, Probe::Grant { row: granted, group: 0 });
+        assert_eq!(sent, [(node.layout.worker(0, 0), run(granted.copy(0)))]);
+    }
+
+    #[test]
+    fn a_dead_scheduler_is_forgotten() {
+        let (mut node, scheduler) = bench(1);
+        node.receive(scheduler, Launch::Row(row(0)));
+        node.receive(scheduler, Probe::Reserve { job: JobId(9), group: 0, count: 2, repair: false });
+        let stop = Core::Stop { copy: row(0).copy(0) }.into();
+        let worker = node.layout.worker(0, 0);
+        assert_eq!(crate::harness::sends(&node.step(Input::Down { actor: scheduler })), [(worker, stop)]);
+    }
+}

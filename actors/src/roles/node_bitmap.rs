@@ -1,0 +1,110 @@
+//! Which nodes have long work, as the central scheduler said at some time: Eagle's bitmap.
+
+use crate::base::Time;
+use crate::message::Blocks;
+
+const NODES: u32 = Blocks::NODES;
+
+/// A bit for each node, in blocks that each know their age. Costs nothing before the first is heard of.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeBitmap {
+    blocks: Vec<[u32; 3]>,
+    stamps: Vec<Time>,
+    newest: Time,
+}
+
+impl NodeBitmap {
+    /// The time of the newest block.
+    #[must_use]
+    pub const fn newest(&self) -> Time {
+        self.newest
+    }
+
+    /// Whether a node has long work, as far as is known.
+    #[must_use]
+    pub fn has(&self, node: u32) -> bool {
+        let (block, word, bit) = place(node);
+        self.blocks.get(block).is_some_and(|bits| bits[word] & bit != 0)
+    }
+
+    /// Marks a node, of `nodes` that there are.
+    pub fn set(&mut self, node: u32, long: bool, nodes: u32) {
+        self.make(nodes);
+        let (block, word, bit) = place(node);
+        let bits = &mut self.blocks[block][word];
+        *bits = if long { *bits | bit } else { *bits & !bit };
+    }
+
+    /// All blocks are as of `now`: for whoever makes them.
+    pub fn stamp(&mut self, now: Time) {
+        self.stamps.fill(now);
+        self.newest = now;
+    }
+
+    /// What is newer than `known`, equal neighbours together.
+    pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            while self.stamps.get(at).is_some_and(|&stamp| stamp <= known) {
+                at += 1;
+            }
+            let (bits, stamp) = (*self.blocks.get(at)?, self.stamps[at]);
+            let first = at;
+            while self.blocks.get(at) == Some(&bits) && self.stamps[at] == stamp && at - first < 0xffff {
+                at += 1;
+            }
+            Some(Blocks { first: first as u16, len: (at - first) as u16, bits, at: stamp.into() })
+        })
+    }
+
+    /// Takes in what is newer than what is known; `nodes` is how many there are.
+    pub fn learn(&mut self, news: Blocks, nodes: u32) {
+        self.make(nodes);
+        let at = Time::from(news.at);
+        for block in usize::from(news.first)..usize::from(news.first) + usize::from(news.len) {
+            if self.stamps[block] < at {
+                self.blocks[block] = news.bits;
+                self.stamps[block] = at;
+            }
+        }
+        self.newest = self.newest.max(at);
+    }
+
+    fn make(&mut self, nodes: u32) {
+        if self.blocks.is_empty() {
+            let blocks = nodes.div_ceil(NODES) as usize;
+            self.blocks = vec![[0; 3]; blocks];
+            self.stamps = vec![Time::ZERO; blocks];
+        }
+    }
+}
+
+const fn place(node: u32) -> (usize, usize, u32) {
+    ((node / NODES) as usize, (node % NODES / 32) as usize, 1 << (node % 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bitmap_arrives_as_it_was_sent_and_only_news_counts() {
+        let nodes = 1000;
+        let mut made = NodeBitmap::default();
+        for node in (0..nodes).filter(|node| node % 7 == 0 || (192..480).contains(node)) {
+            made.set(node, true, nodes);
+        }
+        made.stamp(Time(5));
+        let mut heard = NodeBitmap::default();
+        let parts: Vec<_> = made.newer(Time::ZERO).collect();
+        assert_eq!(parts.len(), 9, "three of the eleven blocks are alike: {parts:?}");
+        parts.iter().for_each(|&part| heard.learn(part, nodes));
+        assert_eq!(heard, made);
+        assert_eq!(made.newer(Time(5)).count(), 0);
+        made.set(3, true, nodes);
+        made.stamp(Time(6));
+        let news: Vec<_> = made.newer(heard.newest()).collect();
+        parts.iter().chain(&news).chain(&parts).for_each(|&part| heard.learn(part, nodes));
+        assert!(heard == made && heard.has(3) && heard.has(300) && !heard.has(641));
+    }
+}

@@ -1,0 +1,215 @@
+//! What waits at a node, and which of it is next.
+
+use std::collections::VecDeque;
+
+use crate::base::Span;
+
+/// How a node orders what waits.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum QueueOrder {
+    /// As it came.
+    Fifo,
+    /// The least rank first, but nothing is overtaken by more than `bypass` times its own estimate (Eagle and
+    /// Yaq-d: shortest remaining time, 5). What has no rank overtakes nothing, and is next once it is the head.
+    Least {
+        /// How much an entry lets past, as a factor on its own estimate.
+        bypass: f64,
+    },
+}
+
+/// Where in the order an entry belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rank {
+    /// The least comes first; `None`: in its turn.
+    pub key: Option<Span>,
+    /// How long those wait that it overtakes.
+    pub estimate: Span,
+}
+
+impl Rank {
+    /// For queues without ranks.
+    pub const FIFO: Self = Self { key: None, estimate: Span::ZERO };
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RankedEntry {
+    rank: Rank,
+    /// Estimates of what has overtaken it.
+    overtaken: Span,
+}
+
+#[derive(Debug)]
+struct Ranked {
+    bypass: f64,
+    waiting: VecDeque<RankedEntry>,
+}
+
+impl Ranked {
+    fn next(&self) -> usize {
+        if self.waiting.front().is_none_or(|head| head.rank.key.is_none()) {
+            return 0;
+        }
+        let ranks = self.waiting.iter().enumerate().filter_map(|(i, w)| Some((w.rank.key?, i)));
+        let least = ranks.min().map_or(0, |(_, i)| i);
+        let passing = self.waiting[least].rank.estimate;
+        let patient = |w: &RankedEntry| w.overtaken + passing <= w.rank.estimate.scale(self.bypass);
+        self.waiting.iter().take(least).position(|w| !patient(w)).unwrap_or(least)
+    }
+}
+
+/// A queue in either order.
+#[derive(Debug)]
+pub struct NodeQueue<E> {
+    entries: VecDeque<E>,
+    /// Kept in step with `entries`; absent where entries are served as they came.
+    ranked: Option<Box<Ranked>>,
+}
+
+impl<E> NodeQueue<E> {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(order: QueueOrder) -> Self {
+        let ranked = match order {
+            QueueOrder::Fifo => None,
+            QueueOrder::Least { bypass } => Some(Box::new(Ranked { bypass, waiting: VecDeque::new() })),
+        };
+        Self { entries: VecDeque::new(), ranked }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What waits, in the order it came.
+    pub fn iter(&self) -> impl Iterator<Item = &E> {
+        self.entries.iter()
+    }
+
+    /// What waits, in the order it came, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut E> {
+        self.entries.iter_mut()
+    }
+
+    /// Adds an entry at the tail.
+    pub fn push(&mut self, entry: E, rank: Rank) {
+        self.entries.push_back(entry);
+        if let Some(ranked) = &mut self.ranked {
+            ranked.waiting.push_back(RankedEntry { rank, overtaken: Span::ZERO });
+        }
+    }
+
+    /// Puts an entry at the head: it was there before.
+    pub fn push_front(&mut self, entry: E, rank: Rank) {
+        self.entries.push_front(entry);
+        if let Some(ranked) = &mut self.ranked {
+            ranked.waiting.push_front(RankedEntry { rank, overtaken: Span::ZERO });
+        }
+    }
+
+    /// The entry to be served now, and its place; whoever it overtakes remembers it.
+    pub fn serve(&mut self) -> Option<(usize, &mut E)> {
+        let at = self.ranked.as_ref().map_or(0, |ranked| ranked.next());
+        if let Some(ranked) = &mut self.ranked
+            && at > 0
+        {
+            let passing = ranked.waiting[at].rank.estimate;
+            ranked.waiting.iter_mut().take(at).for_each(|w| w.overtaken += passing);
+        }
+        self.entries.get_mut(at).map(|entry| (at, entry))
+    }
+
+    /// Takes out the entry at a place.
+    pub fn remove(&mut self, at: usize) -> Option<E> {
+        if let Some(ranked) = &mut self.ranked {
+            ranked.waiting.remove(at);
+        }
+        self.entries.remove(at)
+    }
+
+    /// Keeps only the entries for which `keep` says so.
+    pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut E) -> bool) {
+        if self.ranked.is_none() {
+            return self.entries.retain_mut(keep);
+        }
+        let mut at = 0;
+        while at < self.entries.len() {
+            if keep(&mut self.entries[at]) {
+                at += 1;
+            } else {
+                let _ = self.remove(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(key: Option<u64>, estimate: u64) -> Rank {
+        Rank { key: key.map(Span::from_secs), estimate: Span::from_secs(estimate) }
+    }
+
+    fn drain(queue: &mut NodeQueue<u32>) -> Vec<u32> {
+        let mut order = Vec::new();
+        while let Some((at, &mut entry)) = queue.serve() {
+            order.push(entry);
+            queue.remove(at);
+        }
+        order
+    }
+
+    #[test]
+    fn the_least_rank_comes_first_and_equals_in_turn() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        for (entry, key) in [(0, 30), (1, 10), (2, 20), (3, 10)] {
+            queue.push(entry, rank(Some(key), 10));
+        }
+        assert_eq!(drain(&mut queue), [1, 3, 2, 0]);
+    }
+
+    /// An entry of one second lets five seconds past, not six.
+    #[test]
+    fn nothing_is_overtaken_by_more_than_its_share() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        queue.push(0, rank(Some(100), 1));
+        for entry in 1..7 {
+            queue.push(entry, rank(Some(1), 1));
+        }
+        assert_eq!(drain(&mut queue), [1, 2, 3, 4, 5, 0, 6]);
+    }
+
+    #[test]
+    fn what_has_no_rank_runs_once_it_is_the_head() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        queue.push(0, rank(Some(9), 1));
+        queue.push(1, rank(None, 100));
+        queue.push(2, rank(Some(1), 1));
+        queue.push(3, rank(Some(2), 1));
+        assert_eq!(drain(&mut queue), [2, 3, 0, 1]);
+        queue.push(1, rank(None, 100));
+        queue.push(2, rank(Some(1), 1));
+        assert_eq!(drain(&mut queue), [1, 2]);
+    }
+
+    #[test]
+    fn places_and_ranks_stay_together() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        for entry in 0..6u32 {
+            queue.push(entry, rank(Some(u64::from(6 - entry)), 1));
+        }
+        queue.retain_mut(|entry| *entry % 2 == 0);
+        assert_eq!(drain(&mut queue), [4, 2, 0]);
+        let mut queue = NodeQueue::new(QueueOrder::Fifo);
+        (0..4).for_each(|entry| queue.push(entry, Rank::FIFO));
+        assert_eq!(drain(&mut queue), [0, 1, 2, 3]);
+    }
+}

@@ -1,0 +1,343 @@
+//! Nothing that [`Message::check`] lets through makes a machine panic, whatever the machine has been through:
+//! honest traffic in any order, lost, given back, through crashes, among messages that nobody honest sent.
+
+mod common;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use common::{Load, policies};
+use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
+use volary_actors::message::{
+    Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, PlacementForm, PlacementUpdate, Probe,
+    Progress, Ring, RingProbe, Row, Share, Slice, Steal, TaskRange,
+};
+use volary_actors::policies::{BuildContext, PolicySpec};
+use volary_actors::roles::Worker;
+
+/// Steps of one life of the system.
+const STEPS: u32 = 1500;
+
+struct Chaos<'a> {
+    policy: &'a PolicySpec,
+    layout: &'a Layout,
+    load: &'a Load,
+    dice: Rng,
+    now: Time,
+    /// `None` while the actor is down.
+    machines: Vec<Option<Box<dyn Machine>>>,
+    rngs: Vec<Rng>,
+    epochs: Vec<u32>,
+    pending: Vec<(ActorId, ActorId, Message)>,
+    /// With the epoch in which each was armed.
+    timers: Vec<(ActorId, u32, Timer)>,
+    /// What each core runs.
+    running: Vec<Option<CopyId>>,
+}
+
+impl<'a> Chaos<'a> {
+    fn new(policy: &'a PolicySpec, layout: &'a Layout, load: &'a Load, seed: u64) -> Self {
+        let actors = layout.actors();
+        let mut chaos = Self {
+            policy,
+            layout,
+            load,
+            dice: Rng::new(seed, u32::MAX, 0),
+            now: Time::ZERO,
+            machines: Vec::new(),
+            rngs: (0..actors).map(|id| Rng::new(seed, id, 0)).collect(),
+            epochs: vec![0; actors as usize],
+            pending: Vec::new(),
+            timers: Vec::new(),
+            running: vec![None; layout.workers() as usize],
+        };
+        chaos.machines = (0..actors).map(|id| Some(chaos.build(ActorId(id)))).collect();
+        for id in 0..actors {
+            chaos.dispatch(ActorId(id), Input::Start { epoch: 0 });
+        }
+        chaos
+    }
+
+    fn build(&self, me: ActorId) -> Box<dyn Machine> {
+        let context = |index| BuildContext { me, index, layout: self.layout, lossy: true, watched: false };
+        match self.layout.role(me) {
+            Role::Client(i) => self.policy.client(context(i)),
+            Role::Scheduler(i) => self.policy.scheduler(context(i)),
+            Role::Node(i) => self.policy.node(context(i)),
+            Role::Worker { node, .. } => Box::new(Worker::new(self.layout.node(node))),
+            Role::Extra(_) => unreachable!("this layout has none"),
+        }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.dice.below(bound as u32) as usize
+    }
+
+    /// An actor with an endpoint.
+    fn somebody(&mut self) -> ActorId {
+        ActorId(self.dice.below(self.layout.endpoints()))
+    }
+
+    fn dispatch(&mut self, to: ActorId, input: Input) {
+        let mut local = VecDeque::from([(to, input)]);
+        while let Some((me, input)) = local.pop_front() {
+            let Some(machine) = &mut self.machines[me.index()] else { continue };
+            let mut out = Vec::new();
+            let rng = &mut self.rngs[me.index()];
+            machine.step(input, &mut Effects::new(self.now, me, rng, &mut out, self.load, self.layout));
+            for effect in out {
+                self.carry_out(me, effect, &mut local);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, me: ActorId, effect: Effect, local: &mut VecDeque<(ActorId, Input)>) {
+        let core = |me| self.layout.core_index(me) as usize;
+        match effect {
+            Effect::Send { to, msg, .. } if self.layout.local(me, to) => {
+                local.push_back((to, Input::Deliver { from: me, msg }));
+            }
+            Effect::Send { to, msg, .. } => {
+                assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
+                self.pending.push((me, to, msg));
+            }
+            Effect::Broadcast { msg } => {
+                for other in (0..self.layout.schedulers()).map(|i| self.layout.scheduler(i)) {
+                    if other != me {
+                        self.carry_out(me, Effect::Send { to: other, msg, recovery: false }, local);
+                    }
+                }
+            }
+            Effect::Arm { timer, .. } => self.timers.push((me, self.epochs[me.index()], timer)),
+            Effect::Run { copy, .. } => self.running[core(me)] = Some(copy),
+            Effect::Halt { copy } => {
+                assert_eq!(self.running[core(me)].take(), Some(copy));
+                local.push_front((me, Input::Halted { copy, left: Span::from_millis(1) }));
+            }
+            Effect::QueryProgress { copy } => {
+                let score = Score(self.dice.below(Score::ALL.0 + 1));
+                local.push_front((me, Input::Progress { copy, score }));
+            }
+            Effect::Note(_) => {}
+        }
+    }
+
+    fn step(&mut self, seen: &mut BTreeSet<u8>) {
+        let gap = self.below(500) as u64;
+        self.now += Span::from_millis(gap);
+        match self.below(20) {
+            0..9 => self.arrive(),
+            9 => self.give_back(),
+            10 | 11 => self.finish(),
+            12 | 13 => self.fire(),
+            14 => self.crash_or_restart(),
+            _ => {
+                let (from, to, msg) = self.forged();
+                seen.insert(msg.kind());
+                if self.below(4) == 0 {
+                    self.dispatch(from, Input::Undelivered { to, msg });
+                } else {
+                    self.dispatch(to, Input::Deliver { from, msg });
+                }
+            }
+        }
+    }
+
+    fn arrive(&mut self) {
+        if !self.pending.is_empty() {
+            let at = self.below(self.pending.len());
+            let (from, to, msg) = self.pending.swap_remove(at);
+            self.dispatch(to, Input::Deliver { from, msg });
+            if msg.class() == Class::Datagram && self.below(4) == 0 {
+                self.dispatch(to, Input::Deliver { from, msg });
+            }
+        }
+    }
+
+    fn give_back(&mut self) {
+        if !self.pending.is_empty() {
+            let at = self.below(self.pending.len());
+            let (from, to, msg) = self.pending.swap_remove(at);
+            if msg.class() == Class::Stream {
+                self.dispatch(from, Input::Undelivered { to, msg });
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let core = self.below(self.running.len());
+        if let Some(copy) = self.running[core].take() {
+            self.dispatch(self.layout.worker_of_core(core as u32), Input::Done { copy });
+        }
+    }
+
+    fn fire(&mut self) {
+        if !self.timers.is_empty() {
+            let at = self.below(self.timers.len());
+            let (me, epoch, timer) = self.timers.swap_remove(at);
+            if self.epochs[me.index()] == epoch {
+                self.dispatch(me, Input::Fire(timer));
+            }
+        }
+    }
+
+    fn crash_or_restart(&mut self) {
+        let who = self.somebody();
+        if who.0 < self.layout.schedulers() {
+            return;
+        }
+        let up = self.machines[who.index()].is_none();
+        if !up && self.below(8) > 0 {
+            return;
+        }
+        let mut own = vec![who];
+        if let Role::Node(node) = self.layout.role(who) {
+            own.extend((0..self.layout.cores(node)).map(|core| self.layout.worker(node, core)));
+        }
+        for actor in own {
+            self.machines[actor.index()] = up.then(|| self.build(actor));
+            if let Role::Worker { .. } = self.layout.role(actor) {
+                self.running[self.layout.core_index(actor) as usize] = None;
+            }
+        }
+        if up {
+            self.dispatch(who, Input::Start { epoch: self.epochs[who.index()] });
+        } else {
+            self.epochs[who.index()] += 1;
+        }
+        let news = if up { Input::Up { actor: who } } else { Input::Down { actor: who } };
+        for other in (0..self.layout.endpoints()).map(ActorId) {
+            if other != who && (self.layout.coordinates(other) || self.layout.coordinates(who)) {
+                self.dispatch(other, news);
+            }
+        }
+    }
+
+    /// A message nobody honest sent, between any two, that would still be let in.
+    fn forged(&mut self) -> (ActorId, ActorId, Message) {
+        loop {
+            let (from, to, msg) = (self.somebody(), self.somebody(), self.nonsense());
+            if msg.check(from, to, self.layout, self.load) {
+                return (from, to, msg);
+            }
+        }
+    }
+
+    /// Fields that fit this system about half the time, or are as large as they can be.
+    fn nonsense(&mut self) -> Message {
+        let job = JobId(self.dice.below(self.load.jobs + 1));
+        let group = self.dice.below(self.load.tasks + 1);
+        let task = job.task(group);
+        let any = [0, 1, 2, self.dice.below(1 << 20), u32::MAX][self.below(5)];
+        let copy = task.copy(any);
+        let turn = self.below(2) as u16;
+        let row = Row {
+            job,
+            base: group,
+            len: 1 + self.below(3) as u16,
+            turn,
+            width: 1 + self.below(2) as u16,
+            attempt: any,
+        };
+        let span = Span(u64::from(any) << self.below(33));
+        let repair = turn == 0;
+        match self.below(36) {
+            0 => Job::Submit { job, round: any }.into(),
+            1 => Job::Finished { job }.into(),
+            2 => Launch::Row(row).into(),
+            3 => Launch::Task { copy, at: self.now + span }.into(),
+            4 | 5 => Launch::Completed { copy }.into(),
+            6 => Launch::Drop(TaskRange { job, base: group, len: any, below: any }).into(),
+            7 => Probe::Reserve { job, group, count: any, repair }.into(),
+            8 => Probe::Claim { job, group, repair }.into(),
+            9 | 10 => Probe::Grant { row, group }.into(),
+            11 => Probe::Nothing { job, group }.into(),
+            12 => Probe::Cancel { job, group }.into(),
+            13 => Probe::Sample { task, repair }.into(),
+            14 => Probe::Length { task, length: any as i32 }.into(),
+            15 => {
+                let (scheduler, limit) = (self.below(3) as u16, any as u8);
+                RingProbe { task, scheduler, limit, hops: any as u16, repair, max_wait: span }.into()
+            }
+            16 => Ring::State { limit: any, load: span, at: self.now + span }.into(),
+            17 => Ring::Load { report: span.0, active: any, work: span }.into(),
+            18 => {
+                let (round, known) = (any as u16, (self.now + span).into());
+                Share::Probe { job, count: any, round, last: repair, repair, known }.into()
+            }
+            19 => Share::Accepted { job }.into(),
+            20 => Share::Rejected { job, count: any, round: any as u16, repair }.into(),
+            21 => {
+                let (bits, at) = ([any; 3], (self.now + span).into());
+                Share::Bits(Blocks { first: any as u16, len: 1 + turn, bits, at }).into()
+            }
+            22 => Steal::Ask.into(),
+            23 => Steal::Loot { scheduler: any, job, count: any, repair }.into(),
+            24 => Steal::Nothing.into(),
+            25 => Heartbeat::Wait { wait: span, passing: span, at: self.now + span }.into(),
+            26..34 => self.gossip(job, group, any).into(),
+            34 => Progress::Report { copy, score: Score(any), at: self.now + span }.into(),
+            _ => {
+                let copy = (turn == 0).then_some(copy);
+                Slice::Switch { core: self.below(3) as u16, copy, epoch: any as u16, order: any }.into()
+            }
+        }
+    }
+
+    fn gossip(&mut self, job: JobId, node: u32, any: u32) -> Gossip {
+        let (span, at) = (Span(u64::from(any) << self.below(33)), self.now);
+        let number = any;
+        let news = EndUpdate { node, number, estimate: span, since: at + span };
+        match self.below(12) {
+            0 => Gossip::Ended(news),
+            1 => Gossip::EndedRumour(news),
+            2 => Gossip::Ask { round: any },
+            3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
+            4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
+            5 => Gossip::Heard { round: any, maker: node, number },
+            6 => Gossip::Backlog { work: span, at: at + span, number, came: number },
+            _ => {
+                let form = [
+                    PlacementForm::Single,
+                    PlacementForm::Batch,
+                    PlacementForm::Rest,
+                    PlacementForm::Withdrawn,
+                ][self.below(4)];
+                let (nodes, maker) = ([node, PlacementUpdate::NO_NODE], self.below(2) as u32);
+                Gossip::Placed(PlacementUpdate {
+                    at,
+                    job,
+                    nodes,
+                    number,
+                    maker,
+                    form,
+                    rumour: self.below(2) == 0,
+                })
+            }
+        }
+    }
+}
+
+#[test]
+fn no_message_that_is_let_in_makes_a_machine_panic() {
+    let mut seen = BTreeSet::new();
+    for policy in policies(3) {
+        for seed in 0..60 {
+            let schedulers = 1 + seed as u32 % 2;
+            let layout = Layout::new(schedulers, 0, [1, 2, 3, 2]);
+            if policy.check(&layout).is_err() {
+                continue;
+            }
+            eprintln!("seed {seed}, {schedulers} schedulers, {policy:?}");
+            let load = Load::new(12, 5, schedulers, 1.0);
+            let mut chaos = Chaos::new(&policy, &layout, &load, seed);
+            for _ in 0..STEPS {
+                chaos.step(&mut seen);
+            }
+        }
+    }
+    // Every kind that may cross the network was forged.
+    let crossing = KINDS.iter().filter(|(name, _)| !name.starts_with("core.")).count();
+    assert_eq!(seen.len(), crossing);
+}
