@@ -1,11 +1,11 @@
-//! What travels between machines, as bytes: the only file that knows the codec.
+//! The codec of frames and parcels between machines and of the log of inputs; the only file that uses bincode.
 //!
 //! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
 //! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
-//! stream and bare in a datagram. A parcel is its stamp, which always has the same length, and its message as the codec
-//! writes it. Whoever reads bounds the length first, so nothing a peer sends makes it allocate more than a small
-//! multiple of the frame's limit.
-//! Types that are sent must not hold sequences of zero-sized elements: their length would cost no bytes.
+//! stream and bare in a datagram. A parcel is a header of fixed length and its message as bincode writes it. The length
+//! is bounded before anything is read, so that a faulty peer cannot cause an allocation larger than a small multiple of
+//! the frame's limit.
+//! Encoded types must not hold sequences of zero-sized elements: their length would cost no bytes.
 
 use bincode::config::{Config, Configuration, Fixint, LittleEndian, standard};
 use bincode::enc::write::Writer;
@@ -21,63 +21,51 @@ use crate::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.
 pub const PROTOCOL: u32 = 4;
-/// The most bytes of a frame of parcels, without its length.
+/// Limit of a frame of parcels, bytes, without its length prefix.
 pub const PARCEL_FRAME: usize = 64 << 10;
-/// The most bytes any frame may be configured to have: an experiment with its traces travels in one.
+/// Limit of any frame, bytes: an experiment with its traces is sent in one.
 pub const LARGEST_FRAME: usize = 64 << 20;
-/// Bytes of a frame's length.
+/// Bytes of a frame's length prefix.
 pub const PREFIX: usize = 4;
 
-/// Bytes of most parcels, at least.
-const USUAL_PARCEL: usize = STAMP + 16;
+/// Lower bound of most parcels' length, bytes.
+const USUAL_PARCEL: usize = HEADER + 16;
 const VERSION: u8 = PROTOCOL as u8;
 const _: () = assert!(VERSION as u32 == PROTOCOL);
-/// The codec counts what integers take in memory: up to eight times what they take on the wire.
+/// bincode counts the size of integers in memory: up to eight times their size on the wire.
 const SMALL_LIMIT: usize = 8 * PARCEL_FRAME;
 const LARGE_LIMIT: usize = 8 * LARGEST_FRAME;
 
-/// Why bytes were not taken for what they should be.
+/// Why bytes could not be decoded, or a value not encoded.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CodecError {
-    /// Longer than agreed.
     #[error("a frame of {bytes} bytes where {limit} are the most")]
-    Oversize {
-        /// Its length.
-        bytes: usize,
-        /// The most.
-        limit: usize,
-    },
-    /// It ends before the value does.
+    Oversize { bytes: usize, limit: usize },
+    /// The frame ends before its value does.
     #[error("a frame that ends early")]
     Truncated,
-    /// No value looks like this.
+    /// The bytes are no encoding of any value.
     #[error("a frame that means nothing ({0})")]
     Garbage(String),
-    /// It goes on after the value.
+    /// The frame continues after its value.
     #[error("{0} bytes after the end of a frame's value")]
     Trailing(usize),
-    /// Another version of volary wrote it.
+    /// The frame has another protocol version.
     #[error(
         "a frame of protocol {0}, but this volary speaks {PROTOCOL}: install the same version on all hosts"
     )]
     Version(u8),
-    /// A batch out of turn: it came twice, or one before it is missing.
+    /// A batch is duplicated or missing.
     #[error("batch {found} where {expected} was due")]
-    Sequence {
-        /// The number it has.
-        found: u64,
-        /// The number it should have.
-        expected: u64,
-    },
-    /// Well formed, but not acceptable to whoever reads it.
+    Sequence { found: u64, expected: u64 },
+    /// The parcel is well formed, but the receiver's check rejects it.
     #[error("a parcel that cannot be: {0}")]
     Refused(String),
-    /// A value that cannot be sent.
     #[error("cannot encode: {0}")]
     Encode(String),
 }
 
-/// Appends `value` as a frame of at most `limit` bytes (and [`LARGEST_FRAME`]); `out` stays as it was on error.
+/// Appends `value` as a frame of at most `limit` bytes (and [`LARGEST_FRAME`]); on error `out` is unchanged.
 pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Result<(), CodecError> {
     let start = out.len();
     out.extend_from_slice(&[0; PREFIX]);
@@ -97,22 +85,22 @@ pub fn encode<T: Serialize>(value: &T, limit: usize, out: &mut Vec<u8>) -> Resul
     Ok(())
 }
 
-/// The length of the frame that a prefix announces.
+/// The frame length in a prefix, if it is within the limit.
 pub fn length(prefix: [u8; PREFIX], limit: usize) -> Result<usize, CodecError> {
     let bytes = u32::from_le_bytes(prefix) as usize;
     let limit = limit.min(LARGEST_FRAME);
     if bytes > limit { Err(CodecError::Oversize { bytes, limit }) } else { Ok(bytes) }
 }
 
-/// Reads a frame without its length; all of it must be used.
+/// Decodes a frame without its prefix; all of it must be used.
 pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, CodecError> {
     let rest = versioned(frame)?;
     let (value, used) = take(rest)?;
     if used < rest.len() { Err(CodecError::Trailing(rest.len() - used)) } else { Ok(value) }
 }
 
-/// Appends batch `sequence` with as many of `parcels` as fit into `room` bytes; gives how many did. Nothing is
-/// appended where none fits.
+/// Appends batch `sequence` with as many of `parcels` as fit into `room` bytes; returns how many did. If none fits,
+/// nothing is appended.
 pub fn encode_batch(sequence: u64, parcels: &[Parcel], room: usize, out: &mut Vec<u8>) -> usize {
     let start = out.len();
     out.push(VERSION);
@@ -120,8 +108,8 @@ pub fn encode_batch(sequence: u64, parcels: &[Parcel], room: usize, out: &mut Ve
     let mut taken = 0;
     for parcel in parcels {
         let before = out.len();
-        out.extend_from_slice(&stamp(parcel));
-        // There is no message that the codec does not know, and a vector takes all.
+        out.extend_from_slice(&header(parcel));
+        // Every message can be encoded, and writing to a vector cannot fail.
         write(&parcel.msg, MESSAGE, out).unwrap_or_else(|error| unreachable!("{error}"));
         if out.len() - start > room {
             out.truncate(before);
@@ -145,29 +133,28 @@ pub fn encode_batch_frame(sequence: u64, parcels: &[Parcel], out: &mut Vec<u8>) 
     taken
 }
 
-/// A batch of which only the header was read.
+/// A batch whose parcels are not decoded yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// Its number: counts up from 0 on every link and direction; on streams by batches, in datagrams by parcels.
+    /// Counts from 0 on every link and direction; on streams in batches, in datagrams in parcels.
     pub sequence: u64,
     parcels: &'a [u8],
 }
 
 impl<'a> Batch<'a> {
-    /// Reads the header of a batch.
+    /// Decodes the header of a batch.
     pub fn open(frame: &'a [u8]) -> Result<Self, CodecError> {
         let rest = versioned(frame)?;
         let (sequence, parcels) = rest.split_first_chunk::<8>().ok_or(CodecError::Truncated)?;
         Ok(Self { sequence: u64::from_le_bytes(*sequence), parcels })
     }
 
-    /// About how many parcels it holds, from their usual size: a capacity to start with.
-    #[must_use]
-    pub fn about(&self) -> usize {
+    /// An estimate of the number of parcels from their usual size, as a capacity.
+    pub fn estimated_len(&self) -> usize {
         self.parcels.len().div_ceil(USUAL_PARCEL)
     }
 
-    /// Appends its parcels to `into`, all of them or, on error, none. `check` says which parcels can be.
+    /// Appends the parcels to `into`, on error none of them. A parcel for which `check` is false is an error.
     pub fn read(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
         let before = into.len();
         let read = self.append(check, into);
@@ -180,9 +167,9 @@ impl<'a> Batch<'a> {
     fn append(self, check: impl Fn(&Parcel) -> bool, into: &mut Vec<Parcel>) -> Result<(), CodecError> {
         let mut rest = self.parcels;
         while !rest.is_empty() {
-            let (stamp, message) = rest.split_first_chunk().ok_or(CodecError::Truncated)?;
+            let (header, message) = rest.split_first_chunk().ok_or(CodecError::Truncated)?;
             let (msg, used) = decode_from_slice(message, MESSAGE).map_err(broken)?;
-            let parcel = stamped(stamp, msg)?;
+            let parcel = from_header(header, msg)?;
             if !check(&parcel) {
                 return Err(CodecError::Refused(format!("{parcel:?}")));
             }
@@ -193,17 +180,17 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// A message holds no sequence, so nothing in it needs a limit. Integers of one length make a parcel a third longer
-/// than short ones would, and take a quarter of the codec's time less.
+/// A message holds no sequence, so decoding needs no limit. Integers of fixed length make a parcel a third longer than
+/// variable ones, and coding a quarter faster.
 const MESSAGE: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 /// Bytes of a parcel without its message.
-const STAMP: usize = 29;
+const HEADER: usize = 29;
 
 /// A parcel without its message: sent, due, from, count, to, returned, all little endian.
 #[inline]
-fn stamp(parcel: &Parcel) -> [u8; STAMP] {
-    let mut bytes = [0; STAMP];
+fn header(parcel: &Parcel) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&parcel.sent.0.to_le_bytes());
     bytes[8..16].copy_from_slice(&parcel.due.0.to_le_bytes());
     bytes[16..20].copy_from_slice(&parcel.from.0.to_le_bytes());
@@ -213,9 +200,9 @@ fn stamp(parcel: &Parcel) -> [u8; STAMP] {
     bytes
 }
 
-/// The parcel with this stamp.
+/// The parcel with this header.
 #[inline]
-fn stamped(bytes: &[u8; STAMP], msg: Message) -> Result<Parcel, CodecError> {
+fn from_header(bytes: &[u8; HEADER], msg: Message) -> Result<Parcel, CodecError> {
     let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
     let short = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| bytes[at + i]));
     let returned = match bytes[28] {
@@ -243,7 +230,7 @@ fn versioned(frame: &[u8]) -> Result<&[u8], CodecError> {
     }
 }
 
-/// Reads a bare value from the start of `bytes`; gives how many it took.
+/// Decodes a bare value from the start of `bytes`; returns its length too.
 pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError> {
     let taken = if bytes.len() <= PARCEL_FRAME {
         decode_from_slice(bytes, standard().with_limit::<SMALL_LIMIT>())
@@ -253,14 +240,14 @@ pub fn take<T: DeserializeOwned>(bytes: &[u8]) -> Result<(T, usize), CodecError>
     taken.map_err(broken)
 }
 
-/// Appends a bare value.
+/// Appends a value without prefix and version.
 pub fn append<T: Serialize>(value: &T, out: &mut Vec<u8>) -> Result<(), CodecError> {
     write(value, standard(), out)
 }
 
 #[inline]
 fn write<T: Serialize>(value: &T, config: impl Config, out: &mut Vec<u8>) -> Result<(), CodecError> {
-    encode_into_writer(value, Tail(out), config).map_err(|error| CodecError::Encode(error.to_string()))
+    encode_into_writer(value, VecWriter(out), config).map_err(|error| CodecError::Encode(error.to_string()))
 }
 
 fn broken(error: DecodeError) -> CodecError {
@@ -271,10 +258,10 @@ fn broken(error: DecodeError) -> CodecError {
     }
 }
 
-/// The end of a vector, as the codec's writer.
-struct Tail<'a>(&'a mut Vec<u8>);
+/// A vector as bincode's writer.
+struct VecWriter<'a>(&'a mut Vec<u8>);
 
-impl Writer for Tail<'_> {
+impl Writer for VecWriter<'_> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
         self.0.extend_from_slice(bytes);
@@ -328,7 +315,7 @@ mod tests {
         )
     }
 
-    /// Everything of a frame without its length.
+    /// A frame without its prefix.
     fn body(bytes: &[u8]) -> &[u8] {
         let prefix = *bytes.first_chunk().unwrap();
         assert_eq!(length(prefix, LARGEST_FRAME), Ok(bytes.len() - PREFIX));
@@ -364,7 +351,7 @@ mod tests {
             prop_assert_eq!(back, parcels);
         }
 
-        /// Whatever comes in is a value or an error, never a panic; and what is refused leaves nothing behind.
+        /// Any bytes are decoded or rejected without a panic; after an error nothing is appended.
         #[test]
         fn garbage_is_refused(mut bytes in vec(any::<u8>(), 0..400), versioned in any::<bool>()) {
             if let (true, Some(first)) = (versioned, bytes.first_mut()) {
@@ -401,9 +388,9 @@ mod tests {
         assert!(length([255; PREFIX], usize::MAX).is_err(), "no limit is above the largest");
     }
 
-    /// The length of a string is believed only up to the limit of a small frame.
+    /// The announced length of a string is limited before memory is allocated.
     #[test]
-    fn an_announced_length_is_not_believed() {
+    fn an_announced_length_is_limited() {
         let huge = [&[VERSION, 1, 253][..], &(1_u64 << 40).to_le_bytes(), b"abc"].concat();
         assert!(matches!(decode::<Frame>(&huge), Err(CodecError::Garbage(_))));
         let many = [&[VERSION, 253][..], &u64::MAX.to_le_bytes()].concat();

@@ -22,6 +22,7 @@
 //! | [`cli`] | the command line |
 
 #![deny(unsafe_code)]
+#![allow(missing_docs, reason = "public for the binary, tests and benches only")]
 
 pub mod burn;
 pub mod chart;

@@ -77,7 +77,7 @@ impl Stage {
     /// The order to load the experiment.
     fn load(&self) -> ControllerMessage {
         let bundle = Box::new(self.experiment.bundle().unwrap());
-        ControllerMessage::Load { bundle, hosts: ["h1", "h2"].map(str::to_owned).into() }
+        ControllerMessage::Load(bundle)
     }
 
     /// A controller that the agent serves.
@@ -253,7 +253,7 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     let stage = Stage::new();
     let mut controller = stage.caller().await;
     let mut load = stage.load();
-    if let ControllerMessage::Load { bundle, .. } = &mut load {
+    if let ControllerMessage::Load(bundle) = &mut load {
         bundle.files.files.clear();
     }
     controller.say(ControllerMessage::Claim).await;
@@ -299,7 +299,6 @@ async fn a_run_that_is_over_ends_its_links() {
     assert_eq!(within(connection.ended()).await, End::Done);
     // Calling the test.
     let (h2, mut accepted) = stage.net.listen("h2", &Options::default());
-    h2.admit(["h1".to_owned()]);
     controller.prepare(stage.unit(2, &[("h1", stage.agent), ("h2", h2.address().unwrap())])).await;
     let peer = within(accepted.next()).await.unwrap();
     assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 2 }));

@@ -14,7 +14,7 @@ use common::binary::lines;
 use common::net::{Net, relay, within};
 use common::{cluster, worlds};
 use serde_json::Value;
-use volary::cluster::net::connection::Close;
+use volary::cluster::net::Close;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::{Connection, Control, Options, Transport};
 use volary::cluster::protocol::{AgentMessage, ControllerMessage, FinalReport, InjectionNotice};
@@ -97,7 +97,7 @@ impl Agent {
     /// Until a unit can begin; gives its number.
     async fn ready(&mut self) -> u64 {
         let mut order = self.hear().await;
-        if matches!(order, ControllerMessage::Load { .. }) {
+        if matches!(order, ControllerMessage::Load(_)) {
             self.say(AgentMessage::Loaded).await;
             order = self.hear().await;
         }
@@ -203,7 +203,7 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
+    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
     // It plans and plans.
     let interrupted = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
@@ -221,7 +221,7 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
+    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
     let _ = within(host.control.send(&AgentMessage::Log("x".repeat(20 << 20)))).await;
     let (status, said) = finish(run).await;
     assert_eq!(status, Some(3), "{said}");
@@ -232,7 +232,7 @@ async fn a_word_longer_than_words_are_ends_the_host() {
 #[tokio::test]
 async fn a_far_host_is_told_in_time_to_start() {
     let mut stage = Stage::new(&["h1"]);
-    let far = relay(stage.doors[0].0.address().unwrap(), |_, _| Some(Duration::from_millis(150))).await;
+    let far = relay(stage.doors[0].0.address().unwrap(), Duration::from_millis(150)).await;
     stage.hosts([(&"h1", far)].into_iter());
     let mut run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
@@ -293,7 +293,7 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load { .. }));
+    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
     host.say(AgentMessage::Loaded).await;
     assert!(matches!(host.hear().await, ControllerMessage::Prepare(_)));
     host.connection.close(Close::Failed, "the power is off");

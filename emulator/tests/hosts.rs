@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::binary::{expect, lines};
-use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish};
+use common::cluster::{Cluster, EXPERIMENT, LONG, finish};
 use serde_json::Value;
 
 #[test]
@@ -66,31 +66,6 @@ fn what_hosts_were_told_is_replayed() {
         assert!(measured.iter().all(|line| line["replayed"] == line["recorded"]), "{measured:#?}");
         assert!(measured.iter().any(|line| line["what"] == "jobs.finished" && line["replayed"] == 80));
     }
-}
-
-#[test]
-fn who_is_turned_away_is_shown() {
-    let cluster = Cluster::start(&[]);
-    let status =
-        |args: &[&str]| expect(cluster.path(), &[&["status", "--hosts", "ids/hosts.toml"], args].concat(), 0);
-    let state = || -> Value { serde_json::from_str(&status(&["--json"]).0).unwrap() };
-    assert_eq!(state()[0]["turned_away"]["handshake"], 0);
-    assert!(!status(&[]).0.contains("turned away"));
-    // Somebody with certificates of another authority.
-    let address = state()[0]["address"].as_str().unwrap().to_owned();
-    expect(cluster.path(), &["certs", "other", "--host", &format!("h1={address}")], 0);
-    expect(cluster.path(), &["status", "--hosts", "other/hosts.toml"], 3);
-    let late = Instant::now() + PATIENCE;
-    while state()[0]["turned_away"]["handshake"] == 0 {
-        assert!(Instant::now() < late, "{}", state());
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let said = status(&[]).0;
-    assert!(
-        said.contains("turned away: ") && said.contains("without a certificate of this authority"),
-        "{said}"
-    );
-    assert_eq!(state()[1]["turned_away"]["handshake"], 0, "nobody came to the others");
 }
 
 /// The manifest names the hosts, what each held in every cell, and how far their clocks can be trusted.

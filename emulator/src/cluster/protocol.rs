@@ -2,15 +2,13 @@
 //!
 //! An agent is idle until a controller claims it and loads an experiment; then it runs one unit after the other, as
 //! the controller says, and forgets everything when the controller is gone. Parcels between agents do not come
-//! this way: they have links of their own. Words that will be shown are made [`plain`] where they are read.
+//! this way: they have links of their own.
 
 use std::net::SocketAddr;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
-use crate::cluster::net::plain;
-use crate::cluster::net::refusals::Refusals;
 use crate::cores::CoreSet;
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
@@ -18,10 +16,6 @@ use crate::parcel::Observation;
 use crate::results::HostVitals;
 use crate::spec::Bundle;
 use volary_engine::finalize::Counters;
-
-/// Refusals that an agent tells of in words, and how long each may be: strangers wrote parts of them.
-const RECENT: usize = 3;
-const WORDS: usize = 200;
 
 /// The most bytes of a [`AgentMessage`]: an [`FinalReport`] is the largest, its histograms some megabytes at worst, the stretches
 /// of real cores two. Of orders only [`ControllerMessage::Load`] may be larger.
@@ -36,7 +30,6 @@ pub const FIRST_FRAME: usize = 64;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// Its name, which its certificate proves.
-    #[serde(deserialize_with = "plain::words")]
     pub name: String,
     /// Where its agent listens.
     pub address: SocketAddr,
@@ -54,7 +47,6 @@ pub struct Assignment {
     /// Its seed.
     pub seed: u64,
     /// The hash that the controller has for it: both sides must mean the same.
-    #[serde(deserialize_with = "plain::words")]
     pub id: String,
     /// The hosts, in order of shards.
     pub members: Vec<Member>,
@@ -79,13 +71,8 @@ pub enum ControllerMessage {
     /// I come to inject interference into the run of another: from here on we speak in
     /// [other words](super::inject::words).
     Inject,
-    /// Plan this experiment, and expect links from these hosts: the first order of whoever has claimed the host.
-    Load {
-        /// The experiment.
-        bundle: Box<Bundle>,
-        /// The hosts of the run.
-        hosts: Vec<String>,
-    },
+    /// Plan this experiment: the first order of the controller that has claimed the host.
+    Load(Box<Bundle>),
     /// Build your part of a unit, and links to the others.
     Prepare(Box<Assignment>),
     /// Begin when my clock reads `at`, in nanoseconds.
@@ -126,7 +113,6 @@ pub enum AgentMessage {
         /// [`Assignment::run`]; zero if it is about more than one unit.
         run: u64,
         /// Why, and the remedy.
-        #[serde(deserialize_with = "plain::text")]
         why: String,
     },
     /// What time is it with you?
@@ -144,16 +130,14 @@ pub enum AgentMessage {
         progress: Time,
     },
     /// Lines of the agent's log.
-    Log(#[serde(deserialize_with = "plain::text")] String),
+    Log(String),
     /// A part of what the shard logged of its inputs, in order.
     Inputs(Vec<u8>),
     /// The link to another host broke in mid-run.
     Lost {
         /// Its name.
-        #[serde(deserialize_with = "plain::words")]
         peer: String,
         /// What is known of why.
-        #[serde(deserialize_with = "plain::words")]
         why: String,
     },
     /// Somebody has another profile rule some of my cores.
@@ -165,7 +149,6 @@ pub enum AgentMessage {
         /// Until when it ruled.
         until: Time,
         /// Why it is over.
-        #[serde(deserialize_with = "plain::words")]
         why: String,
     },
     /// The last word on a unit.
@@ -182,7 +165,6 @@ pub struct InjectionNotice {
     /// The seed of its slots.
     pub seed: u64,
     /// Whom it is aimed at, in the user's words.
-    #[serde(deserialize_with = "plain::list")]
     pub targets: Vec<String>,
     /// The cores.
     pub cores: CoreSet,
@@ -200,7 +182,6 @@ pub struct FinalReport {
     /// How late it was.
     pub reading: Reading,
     /// The host and its clock during the run; what became of its datagrams takes the others' accounts as well.
-    #[serde(deserialize_with = "plain_vitals")]
     pub vitals: HostVitals,
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
@@ -219,56 +200,11 @@ pub struct Datagrams {
     pub missing: u64,
 }
 
-/// Reads the vitals of a host with names in [`plain`] words.
-fn plain_vitals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HostVitals, D::Error> {
-    let mut vitals = HostVitals::deserialize(deserializer)?;
-    let names = vitals.lost_to.iter_mut().map(|path| &mut path.to).chain([&mut vitals.name]);
-    names.for_each(|name| *name = plain::plain(name));
-    Ok(vitals)
-}
-
 /// How an agent is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AgentStatus {
     /// What it does, in words.
-    #[serde(deserialize_with = "plain::words")]
     pub doing: String,
-    /// Whom it turned away since it started.
-    pub turned_away: TurnedAway,
-}
-
-/// Whom an agent turned away: how many for which reason, and the last few in words.
-#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct TurnedAway {
-    /// There were too many connections or handshakes.
-    pub full: u64,
-    /// The handshake failed: no certificate, or not one of this authority, or expired.
-    pub handshake: u64,
-    /// A valid certificate, but no host of the run.
-    pub unlisted: u64,
-    /// What it said first was not a proper hello.
-    pub hello: u64,
-    /// It had been let in and then sent what cannot be.
-    pub protocol: u64,
-    /// The last few in words, oldest first.
-    #[serde(deserialize_with = "plain::list")]
-    pub recent: Vec<String>,
-}
-
-impl From<Refusals> for TurnedAway {
-    fn from(refusals: Refusals) -> Self {
-        let Refusals { full, handshake, unlisted, hello, protocol, recent } = refusals;
-        let last = recent.iter().skip(recent.len().saturating_sub(RECENT));
-        let recent = last.map(|words| first_words(words)).collect();
-        Self { full, handshake, unlisted, hello, protocol, recent }
-    }
-}
-
-/// What fits of a text, in whole words.
-fn first_words(text: &str) -> String {
-    let Some((end, _)) = text.char_indices().nth(WORDS) else { return text.to_owned() };
-    let end = text[..end].rfind(char::is_whitespace).unwrap_or(end);
-    format!("{} …", text[..end].trim_end())
 }
 
 #[cfg(test)]
@@ -277,49 +213,6 @@ mod tests {
     use crate::codec;
     use crate::results::CoreRow;
     use crate::results::MOST_STRETCHES;
-    use crate::results::PathLoss;
-
-    #[test]
-    fn refusals_are_cut_between_words() {
-        let long = "no host of the run ".repeat(20);
-        let cut = first_words(&long);
-        let words = cut.strip_suffix(" …").unwrap();
-        assert!(long.starts_with(&format!("{words} ")), "{cut}");
-        assert!((WORDS - 5..=WORDS).contains(&words.len()), "{cut}");
-        assert_eq!(first_words("no host of the run"), "no host of the run");
-        assert_eq!(first_words(&"x".repeat(300)), format!("{} …", "x".repeat(WORDS)));
-    }
-
-    #[test]
-    fn words_of_an_agent_do_not_steer_a_terminal() {
-        let heard = |word: AgentMessage| {
-            let mut bytes = Vec::new();
-            codec::append(&word, &mut bytes).unwrap();
-            codec::take::<AgentMessage>(&bytes).unwrap().0
-        };
-        let bad = || "a\u{1b}[2J\nb\u{202e}".to_owned();
-        let (line, lines) = ("a\u{fffd}[2J\u{fffd}b\u{fffd}", "a\u{fffd}[2J\nb\u{fffd}");
-        let AgentMessage::Refused { why, .. } = heard(AgentMessage::Refused { run: 1, why: bad() }) else {
-            panic!()
-        };
-        let AgentMessage::Log(log) = heard(AgentMessage::Log(bad())) else { panic!() };
-        assert_eq!([why, log], [lines; 2]);
-        let AgentMessage::Lost { peer, why } = heard(AgentMessage::Lost { peer: bad(), why: bad() }) else {
-            panic!()
-        };
-        let turned_away = TurnedAway { recent: vec![bad()], ..TurnedAway::default() };
-        let state = AgentStatus { doing: bad(), turned_away };
-        let AgentMessage::State(state) = heard(AgentMessage::State(Box::new(state))) else { panic!() };
-        assert_eq!([&peer, &why, &state.doing, &state.turned_away.recent[0]], [line; 4]);
-        let lost_to = vec![PathLoss { to: bad(), ..PathLoss::default() }];
-        let vitals = HostVitals { name: bad(), lost_to, ..HostVitals::default() };
-        let (tally, reading, datagrams) = (Counters::default(), Reading::default(), Vec::new());
-        let account = FinalReport { tally, reading, vitals, datagrams, cores: None };
-        let AgentMessage::FinalReport(account) = heard(AgentMessage::FinalReport(Box::new(account))) else {
-            panic!()
-        };
-        assert_eq!([&account.vitals.name, &account.vitals.lost_to[0].to], [line; 2]);
-    }
 
     /// All that a host may say of its cores, with room for the rest of its account.
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::protocol::{AgentMessage, AgentStatus, ControllerMessage, STATUS_FRAME, TurnedAway};
+use super::protocol::{AgentMessage, AgentStatus, ControllerMessage, STATUS_FRAME};
 use super::{HostsError, socket_options};
 use crate::cluster::net::{Control, Host, Hosts, Identity, Transport};
 
@@ -27,8 +27,6 @@ pub struct State {
     pub address: SocketAddr,
     /// What it says of itself.
     pub state: Option<String>,
-    /// Whom it turned away since it started.
-    pub turned_away: Option<TurnedAway>,
     /// How long it took to answer, s, with the handshake.
     pub answer_s: Option<f64>,
     /// Why it does not answer.
@@ -39,29 +37,7 @@ impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
         write!(f, "{:<16} {:<22} {text}", self.name, self.address.to_string())?;
-        self.answer_s.map_or(Ok(()), |s| write!(f, " ({:.1} ms)", s * 1e3))?;
-        self.turned_away.as_ref().map_or(Ok(()), |turned_away| write!(f, "{turned_away}"))
-    }
-}
-
-impl fmt::Display for TurnedAway {
-    /// Lines below the host's; none if there was nobody.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { full, handshake, unlisted, hello, protocol, recent } = self;
-        let reasons = [
-            (handshake, "without a certificate of this authority"),
-            (unlisted, "no host of the run"),
-            (hello, "without a proper hello"),
-            (protocol, "sent what cannot be"),
-            (full, "too many at once"),
-        ];
-        let reasons: Vec<_> = reasons.iter().filter(|(count, _)| **count > 0).collect();
-        if reasons.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<_> = reasons.iter().map(|(count, reason)| format!("{count} {reason}")).collect();
-        write!(f, "\n  turned away: {}", words.join(", "))?;
-        recent.last().map_or(Ok(()), |last| write!(f, "\n  the last: {last}"))
+        self.answer_s.map_or(Ok(()), |s| write!(f, " ({:.1} ms)", s * 1e3))
     }
 }
 
@@ -95,11 +71,8 @@ async fn state(transport: Arc<Transport>, host: Host) -> State {
     let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
     let Host { name, address, .. } = host;
     match asked {
-        Ok(AgentStatus { doing, turned_away }) => {
-            let (state, turned_away) = (Some(doing), Some(turned_away));
-            State { name, address, state, turned_away, answer_s, error: None }
-        }
-        Err(error) => State { name, address, state: None, turned_away: None, answer_s, error: Some(error) },
+        Ok(AgentStatus { doing }) => State { name, address, state: Some(doing), answer_s, error: None },
+        Err(error) => State { name, address, state: None, answer_s, error: Some(error) },
     }
 }
 

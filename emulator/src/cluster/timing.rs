@@ -11,7 +11,7 @@ pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
 /// Limits of a socket whose peers may be silent for so long.
 pub(crate) fn socket_options(silence: Duration) -> Options {
-    Options { idle: silence, keep_alive: silence / 5, ..Options::default() }
+    Options { idle_timeout: silence, keep_alive: silence / 5, ..Options::default() }
 }
 
 /// A time that depends on the path: at least so long, or so many round trips.

@@ -3,8 +3,8 @@
 
 pub mod binary;
 pub mod cluster;
-pub mod hostile;
 pub mod net;
+pub mod raw_quic;
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Machines over QUIC on one machine.
+//! Transports, links and identities for tests over QUIC on 127.0.0.1.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -13,27 +13,26 @@ use tokio::sync::mpsc;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::refusals::Refusals;
 use volary::cluster::net::{Arrival, Connection, Control, End, Identity, Link, Options, PeerInfo, Transport};
 use volary::codec;
 use volary::parcel::Parcel;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
 
-/// A guard against tests that hang, far beyond what anything takes.
+/// The deadline of every wait, far beyond what any takes.
 pub const PATIENT: Duration = Duration::from_secs(120);
-/// Bytes that may wait to be sent on a link of the rig.
+/// Limit of a link's send queue in the rig, bytes.
 pub const QUEUE: usize = 256 << 10;
-/// Parcels for actors from here on cannot be.
+/// Parcels for actors from here on are rejected.
 const ACTORS: u32 = 1_000_000;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Waits, but not forever.
+/// Waits with a deadline.
 pub async fn within<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENT, what).await.expect("it hangs")
 }
 
-/// A parcel that says which one it is.
+/// The parcel with this number.
 pub fn parcel(count: u32) -> Parcel {
     Parcel {
         sent: Time(1_000_000_000 + u64::from(count)),
@@ -58,7 +57,7 @@ pub fn batch(sequence: u64, parcels: &[Parcel]) -> Vec<u8> {
     bytes
 }
 
-/// Fifty jobs on four nodes; what follows names policies.
+/// Fifty jobs on four nodes, without policies.
 pub const EXPERIMENT: &str = r#"title = "hosts"
 seed = 5
 [cluster]
@@ -120,52 +119,28 @@ impl Net {
     }
 
     pub fn connector(&self, name: &str) -> Transport {
-        self.connector_at(name, [127, 0, 0, 1])
-    }
-
-    /// One that speaks from an address of its own: all of 127.0.0.0/8 is this machine.
-    pub fn connector_at(&self, name: &str, address: [u8; 4]) -> Transport {
         let options = Options { handshake_timeout: PATIENT, ..Options::default() };
-        Transport::connector(&self.identity(name), (address, 0).into(), &options).unwrap()
+        Transport::connector(&self.identity(name), anywhere(), &options).unwrap()
     }
 }
 
-/// Carries datagrams between a client and a server, from 127.0.0.1. The rule says of each how late it is, from whether
-/// it goes to the client and how many did before; none: it is lost.
-pub async fn relay(
-    server: SocketAddr,
-    rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
-) -> SocketAddr {
-    relay_at([127, 0, 0, 1], server, rule).await
-}
-
-/// The same from an address of its own.
-pub async fn relay_at(
-    address: [u8; 4],
-    server: SocketAddr,
-    rule: impl Fn(bool, u32) -> Option<Duration> + Send + 'static,
-) -> SocketAddr {
-    let socket = Arc::new(UdpSocket::bind(SocketAddr::from((address, 0))).await.unwrap());
+/// Relays datagrams between a client and a server, each with this delay.
+pub async fn relay(server: SocketAddr, delay: Duration) -> SocketAddr {
+    let socket = Arc::new(UdpSocket::bind(anywhere()).await.unwrap());
     let address = socket.local_addr().unwrap();
     tokio::spawn(async move {
-        let (mut client, mut back, mut bytes) = (server, 0, vec![0; 1 << 16]);
+        let (mut client, mut bytes) = (server, vec![0; 1 << 16]);
         while let Ok((length, from)) = socket.recv_from(&mut bytes).await {
-            let to_client = from == server;
-            let to = if to_client { client } else { server };
-            let late = rule(to_client, back);
-            if to_client {
-                back += 1;
-            } else {
+            let to = if from == server { client } else { server };
+            if from != server {
                 client = from;
             }
             let (socket, datagram) = (Arc::clone(&socket), bytes[..length].to_vec());
-            if let Some(late) = late {
-                tokio::spawn(async move {
-                    tokio::time::sleep(late).await;
-                    // What cannot be sent is lost.
-                    let _ = socket.send_to(&datagram, to).await;
-                });
-            }
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                // A datagram that cannot be sent is lost.
+                let _ = socket.send_to(&datagram, to).await;
+            });
         }
     });
     address
@@ -195,7 +170,6 @@ impl Rig {
     pub async fn new(options: Options) -> Self {
         let net = Net::new();
         let (server, mut accepted) = net.listen("h1", &options);
-        server.admit(["h2".to_owned()]);
         let client = net.connector("h2");
         let address = server.address().unwrap();
         let (called, came) =
@@ -223,7 +197,7 @@ impl Rig {
         self.server.address().unwrap()
     }
 
-    /// Sends parcels both ways, all of which arrive in order.
+    /// Sends parcels in both directions and checks that all arrive in order.
     pub async fn exchange(&mut self, count: u32) {
         let parcels: Vec<_> = (0..count).map(parcel).collect();
         for part in parcels.chunks(64) {
@@ -244,16 +218,6 @@ impl Rig {
 
     pub async fn end_at_server(&mut self) -> End {
         end(&mut self.server_inbox).await
-    }
-
-    /// Waits until a count of refusals grew.
-    pub async fn refused_since(&self, before: &Refusals, count: fn(&Refusals) -> u64) {
-        within(async {
-            while count(&self.server.refusals()) <= count(before) {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        })
-        .await;
     }
 }
 

@@ -33,11 +33,7 @@ pub(crate) async fn session(
 ) -> Result<(), String> {
     let mut control = control.receive_limit(LARGEST_FRAME);
     let bundle = match timeout(LOADING, control.receive()).await {
-        Ok(Ok(ControllerMessage::Load { bundle, hosts })) => {
-            // Before we say that we have loaded: nobody calls us earlier.
-            state.transport.admit(hosts);
-            *bundle
-        }
+        Ok(Ok(ControllerMessage::Load(bundle))) => *bundle,
         Ok(Ok(_)) => return Err("it claims this host and brings no experiment".to_owned()),
         Ok(Err(why)) => return Err(why.to_string()),
         Err(_) => return Err(format!("no experiment within {} s", LOADING.as_secs())),
@@ -149,7 +145,7 @@ async fn read(
             Ok(
                 ControllerMessage::Claim
                 | ControllerMessage::Inject
-                | ControllerMessage::Load { .. }
+                | ControllerMessage::Load(_)
                 | ControllerMessage::Status,
             ) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),

@@ -18,7 +18,7 @@ use super::relay::serve;
 use super::session::session;
 use super::tasks::catch_panic;
 use crate::burn::CpuId;
-use crate::cluster::net::connection::Close;
+use crate::cluster::net::Close;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Connection, Control, Peer, PeerInfo, Role, Transport};
 use crate::cluster::protocol::{
@@ -120,7 +120,7 @@ impl AgentState {
             ControllerMessage::Status => {
                 let guest = self.guest.get();
                 let doing = guest.map_or_else(|| "idle".to_owned(), |other| format!("runs for {other}"));
-                let state = AgentStatus { doing, turned_away: self.transport.refusals().into() };
+                let state = AgentStatus { doing };
                 let _ = control.send(&AgentMessage::State(Box::new(state))).await;
                 return hung_up(&connection).await;
             }
@@ -150,7 +150,7 @@ impl AgentState {
                 }
                 Err(other) => format!("busy with a run of the controller at {other}"),
             },
-            ControllerMessage::Load { .. }
+            ControllerMessage::Load(_)
             | ControllerMessage::Prepare(_)
             | ControllerMessage::Start { .. }
             | ControllerMessage::Pong { .. }
@@ -283,7 +283,6 @@ impl Drop for SessionGuard {
         state.begin(0);
         state.early.borrow_mut().clear();
         state.log.end();
-        state.transport.admit([]);
         state.served.set(state.served.get() + 1);
         state.left.notify_waiters();
     }

@@ -54,7 +54,7 @@ impl HostPool {
     /// once.
     pub(crate) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
         let (hear, heard) = mpsc::channel(HEARD);
-        let load = load(file, bundle)?;
+        let load = load(bundle)?;
         let mut pool = Self::new(file, heard)?;
         // Kept until those that were taken are told.
         let mut claims = pool.claim(&load, &hear);
@@ -72,7 +72,8 @@ impl HostPool {
     fn new(file: &Hosts, heard: mpsc::Receiver<(usize, HostEvent)>) -> Result<Self, HostsError> {
         let identity = Identity::load(&file.controller(), SystemTime::now())?;
         // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
-        let timing = Options { idle: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
+        let timing =
+            Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
         let member = |host: &Host| Member {
             name: host.name.clone(),
@@ -194,14 +195,9 @@ impl HostPool {
 }
 
 /// The order to plan an experiment, as it travels: encoded once for all hosts.
-fn load(file: &Hosts, bundle: Bundle) -> Result<Bytes, HostsError> {
-    let hosts = file.hosts.iter().map(|host| host.name.clone()).collect();
+fn load(bundle: Bundle) -> Result<Bytes, HostsError> {
     let mut frame = Vec::new();
-    match codec::encode(
-        &ControllerMessage::Load { bundle: Box::new(bundle), hosts },
-        LARGEST_FRAME,
-        &mut frame,
-    ) {
+    match codec::encode(&ControllerMessage::Load(Box::new(bundle)), LARGEST_FRAME, &mut frame) {
         Ok(()) => Ok(frame.into()),
         Err(CodecError::Oversize { bytes, limit }) => {
             Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
@@ -256,13 +252,12 @@ mod tests {
 
     #[test]
     fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {
-        let file = Hosts { identities: ".".into(), hosts: Vec::new() };
         let load = |trace: usize| {
             let files = Pack { folders: Vec::new(), files: [("t.tr".into(), vec![7; trace])].into() };
-            load(&file, Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
+            load(Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
         };
         let order = decode::<ControllerMessage>(&load(1000).unwrap()[PREFIX..]).unwrap();
-        assert!(matches!(order, ControllerMessage::Load { bundle, .. } if bundle.files.files.len() == 1));
+        assert!(matches!(order, ControllerMessage::Load(bundle) if bundle.files.files.len() == 1));
         let refused = load(LARGEST_FRAME).unwrap_err();
         assert!(matches!(refused, HostsError::Large { mib: 65, limit: 64 }), "{refused}");
     }

@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
-use crate::cluster::net::plain;
 use crate::cluster::protocol::InjectionNotice;
 use crate::cores::CoreSet;
 
@@ -45,7 +44,6 @@ pub enum Reply {
         /// Until when it did.
         until: Time,
         /// Why.
-        #[serde(deserialize_with = "plain::words")]
         why: String,
     },
     /// What was asked cannot be done.
@@ -53,7 +51,6 @@ pub enum Reply {
         /// Whether the question is to blame, and not what the agent does just now.
         wrong: bool,
         /// Why, and the remedy.
-        #[serde(deserialize_with = "plain::text")]
         why: String,
     },
 }
@@ -75,10 +72,8 @@ pub struct Running {
     /// Tells it from any other, and is the same on all hosts.
     pub run: u64,
     /// Its id.
-    #[serde(deserialize_with = "plain::words")]
     pub cell: String,
     /// Label of its policy.
-    #[serde(deserialize_with = "plain::words")]
     pub policy: String,
     /// Its seed.
     pub seed: u64,

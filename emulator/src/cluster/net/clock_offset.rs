@@ -1,23 +1,23 @@
-//! The offset of another machine's clock, from round trips.
+//! The offset of another machine's clock, estimated from round trips.
 //!
-//! The remote clock was read at some moment between asking and hearing the answer, so the offset lies within
-//! half a round trip of the middle, however unequal the two ways are (Cristian, 1989). The best sample of a window
-//! counts; what clocks may have drifted apart since then is added to the bound. No clock is read here.
+//! The remote clock was read at some moment between request and response, so the offset lies within half a round trip
+//! of the middle, even if the two ways are unequal (Cristian, 1989). The estimate uses the best sample of a window;
+//! the drift possible since then is added to its bound. This module reads no clock.
 
 use std::collections::VecDeque;
 
-/// One round trip; all in nanoseconds of the clock that is named.
+/// One round trip, in nanoseconds of the clock named.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RoundTrip {
-    /// Local clock when the question left.
+    /// Local clock at the request's departure.
     pub sent: u64,
-    /// Remote clock between its arrival and the answer's departure.
+    /// Remote clock between the request's arrival and the response's departure.
     pub remote: u64,
-    /// Local clock when the answer came.
+    /// Local clock at the response's arrival.
     pub received: u64,
 }
 
-/// What is known of the remote clock at a moment.
+/// An estimate of the remote clock's offset at some moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Offset {
     /// Remote clock less local clock, nanoseconds.
@@ -35,7 +35,7 @@ pub struct Drift {
     pub bound: f64,
 }
 
-/// Follows the offset of one remote clock.
+/// Estimates the offset of one remote clock.
 #[derive(Clone, Debug)]
 pub struct OffsetEstimator {
     window: VecDeque<RoundTrip>,
@@ -44,16 +44,14 @@ pub struct OffsetEstimator {
 }
 
 impl OffsetEstimator {
-    /// Remembers the last `size` samples (at least 2) and takes it that the clocks drift apart by at most
-    /// `drift_ppm` parts per million: 2 × 500 where both may be slewed by NTP, about 200 where not.
-    #[must_use]
+    /// Keeps the last `size` samples (at least 2) and assumes that the clocks drift apart by at most `drift_ppm` parts
+    /// per million: 2 × 500 if NTP may slew both, about 200 otherwise.
     pub fn new(size: usize, drift_ppm: f64) -> Self {
         let size = size.max(2);
         Self { window: VecDeque::with_capacity(size), size, drift_ppm: drift_ppm.max(0.0) }
     }
 
-    /// Adds a sample; false where it cannot be one, because its answer came before its question or before the
-    /// previous sample's.
+    /// Adds a sample; false for an invalid one, whose response precedes its request or the previous response.
     pub fn add(&mut self, sample: RoundTrip) -> bool {
         let previous = self.window.back().map_or(0, |last| last.received);
         if sample.received < sample.sent || sample.received < previous {
@@ -66,23 +64,21 @@ impl OffsetEstimator {
         true
     }
 
-    /// The offset at local time `now`, by the sample that bounds it best; `None` before the first.
-    #[must_use]
+    /// The offset at local time `now`, from the sample with the smallest bound; `None` before the first.
     pub fn at(&self, now: u64) -> Option<Offset> {
         let best = self.window.iter().min_by_key(|sample| self.bound(sample, now))?;
         Some(Offset { offset: best.middle(), bound: self.bound(best, now) })
     }
 
-    /// The drift between the best samples of the window's older and newer half; `None` where there are none or
-    /// they are of one moment.
-    #[must_use]
+    /// The drift between the best samples of the window's older and newer half; `None` if there are none or they are
+    /// of one moment.
     pub fn drift(&self) -> Option<Drift> {
         let half = self.window.len() / 2;
         let best =
             |samples: &mut dyn Iterator<Item = &RoundTrip>| samples.min_by_key(|s| s.round_trip()).copied();
         let old = best(&mut self.window.iter().take(half))?;
         let new = best(&mut self.window.iter().skip(half))?;
-        // The reading of either may have been anywhere within its round trip.
+        // Either clock may have been read anywhere within its round trip.
         let apart = new.local() as f64 - old.local() as f64;
         let doubt = (old.round_trip() as f64 + new.round_trip() as f64) / 2.0 + 2.0; // 2: whole nanoseconds
         if apart <= doubt {
@@ -92,9 +88,9 @@ impl OffsetEstimator {
         Some(Drift { ppm, bound: doubt / (apart - doubt) * (1e6 + ppm.abs()) })
     }
 
-    /// How far the middle of a sample can be from the offset at `now`, rounded up.
+    /// The largest error of a sample's middle as an estimate of the offset at `now`, rounded up.
     fn bound(&self, sample: &RoundTrip, now: u64) -> u64 {
-        // The clock may have been read as early as the question left, or, looking back, as late as the answer came.
+        // The clock may have been read as early as the departure or, for an earlier `now`, as late as the arrival.
         let age = now.saturating_sub(sample.sent).max(sample.received.saturating_sub(now));
         let drifted = (age as f64 * self.drift_ppm * 1e-6).ceil() as u64;
         (sample.round_trip().div_ceil(2) + 1).saturating_add(drifted)
@@ -174,8 +170,8 @@ mod tests {
     }
 
     proptest! {
-        /// Ways of unequal length, outliers of up to a second, clocks that drift: the truth is within the bound
-        /// at every moment, and so is the drift.
+        /// The true offset and drift are within their bounds at every moment, with ways of unequal length, outliers of
+        /// up to a second and drifting clocks.
         #[test]
         fn the_truth_is_always_within_the_bound(
             offset in -1_000_000_000_000_i64..1_000_000_000_000,

@@ -1,4 +1,4 @@
-//! Typed frames both ways: what controller and agent say to each other, beside the parcels.
+//! The control stream: typed frames both ways between controller and agent, beside the parcels.
 
 use std::marker::PhantomData;
 
@@ -7,20 +7,19 @@ use quinn::SendStream;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::connection::{Connection, End, Streams};
+use super::connection::{Connection, Streams};
+use super::end::End;
 use super::frames::FrameReader;
 use crate::codec;
 
-/// The control stream of a connection: sends `S`, receives `R`. Its two halves can go separate ways.
+/// The control stream of a connection: sends `S`, receives `R`. The two halves can be moved apart.
 #[derive(Debug)]
 pub struct Control<S, R> {
-    /// What goes out.
     pub outgoing: ControlSender<S>,
-    /// What comes in.
     pub incoming: ControlReceiver<R>,
 }
 
-/// The sending half.
+/// The sending half of a [`Control`].
 #[derive(Debug)]
 pub struct ControlSender<S> {
     stream: SendStream,
@@ -29,7 +28,7 @@ pub struct ControlSender<S> {
     sends: PhantomData<fn(S)>,
 }
 
-/// The receiving half.
+/// The receiving half of a [`Control`].
 #[derive(Debug)]
 pub struct ControlReceiver<R> {
     connection: Connection,
@@ -38,12 +37,11 @@ pub struct ControlReceiver<R> {
 }
 
 impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
-    /// Speaks over `streams` of `connection` in frames of at most `limit` bytes either way, which is at most
+    /// Frames on `streams` are at most `limit` bytes in both directions; the largest limit is
     /// [`LARGEST_FRAME`](codec::LARGEST_FRAME).
-    #[must_use]
     pub fn new(connection: &Connection, streams: Streams, limit: usize) -> Self {
         let Streams { send, receive } = streams;
-        // What controls goes before parcels; on a stream of a lost connection this has no effect.
+        // Control frames go before parcels. Fails only on a lost connection.
         let _ = send.set_priority(1);
         Self {
             outgoing: ControlSender { stream: send, limit, buffer: Vec::new(), sends: PhantomData },
@@ -55,14 +53,14 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
         }
     }
 
-    /// Takes frames of at most `limit` bytes from here on; what it sends may be as long as before.
+    /// Sets the limit of received frames; that of sent frames stays.
     #[must_use]
     pub fn receive_limit(mut self, limit: usize) -> Self {
         self.incoming.frames = self.incoming.frames.limited(limit);
         self
     }
 
-    /// Speaks of something else from here on, in frames of at most `limit` bytes either way.
+    /// Changes the types of frames, and their limit in both directions.
     #[must_use]
     pub fn retype<T, U>(self, limit: usize) -> Control<T, U> {
         let ControlSender { stream, buffer, .. } = self.outgoing;
@@ -86,7 +84,7 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
 
 impl<S: Serialize> ControlSender<S> {
     /// Sends a frame; waits while the peer does not read. A frame over the limit is an error that leaves the
-    /// connection as it was. Do not cancel it: half a frame may be under way.
+    /// connection as it was. Not cancel-safe: a part of the frame may have been sent.
     pub async fn send(&mut self, frame: &S) -> Result<(), End> {
         codec::encode(frame, self.limit, &mut self.buffer)
             .map_err(|error| End::Broken(format!("cannot send this: {error}")))?;
@@ -96,16 +94,14 @@ impl<S: Serialize> ControlSender<S> {
         Ok(sent?)
     }
 
-    /// Sends a frame that is encoded already, and may go to others as well: it is not copied. Otherwise as
-    /// [`send`](Self::send).
+    /// Sends an encoded frame without copying it, so that many peers can share it. Otherwise as [`send`](Self::send).
     pub async fn pass(&mut self, frame: Bytes) -> Result<(), End> {
         Ok(self.stream.write_chunk(frame).await?)
     }
 }
 
 impl<R: DeserializeOwned> ControlReceiver<R> {
-    /// The next frame. May be cancelled: nothing is lost. A peer that sends what is no frame loses its
-    /// connection.
+    /// The next frame. Cancel-safe. An invalid frame closes the connection.
     pub async fn receive(&mut self) -> Result<R, End> {
         let received = match self.frames.next().await {
             Ok(Some(frame)) => codec::decode(frame).map_err(End::Protocol),

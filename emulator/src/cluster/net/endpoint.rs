@@ -1,158 +1,87 @@
-//! The socket: connects to hosts by name, accepts who is on the list, refuses everybody else.
+//! The QUIC endpoint of a machine: connects to hosts by name and accepts peers of the same authority.
 //!
-//! Both sides show certificates of the run's authority (TLS 1.3). Whoever connects first proves that its address
-//! is its own (QUIC retry), so that strangers cost no memory; after that nobody has more than a share of the handshakes
-//! and of the connections (see `admission`), each handshake has its time, and what is refused is counted.
+//! Both sides show certificates of the run's own authority (TLS 1.3) and exchange hellos. Each handshake runs in a
+//! task of its own with a timeout.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::{Connecting, Incoming, TokioRuntime, VarInt};
+use quinn::{Incoming, TokioRuntime, VarInt};
+use rustls::pki_types::CertificateDer;
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::timeout;
 
-use super::admission::{Admission, Knock};
-use super::connection::{Close, Connection, End, Peer, PeerInfo};
+use super::config::{self, Options, TlsError};
+use super::connection::{Connection, Peer, PeerInfo, Streams};
+use super::end::{Close, End};
 use super::hello::{Hello, HelloError};
-use super::identity::{CONTROLLER, Identity, Subject};
-use super::refusals::{Blotter, Refusal, Refusals};
-use super::tls::{self, TlsError};
-use crate::guard::guard;
+use super::identity::{Identity, Subject};
 
-/// Limits and times of a socket.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The most connections of hosts at once; the controller's come on top.
-    pub connections: usize,
-    /// The most connections of one name at once.
-    pub per_name: usize,
-    /// The most handshakes at once.
-    pub handshakes: usize,
-    /// The most handshakes with one source at once: an IPv4 address, or a /64 of IPv6.
-    pub per_source: usize,
-    /// How long a handshake may take, and then the hellos.
-    pub handshake_timeout: Duration,
-    /// A peer that is not heard for this long is gone.
-    pub idle: Duration,
-    /// How often a quiet connection shows that it lives; well below `idle`.
-    pub keep_alive: Duration,
-    /// The most unread bytes a peer may have sent on one stream, and on all of them.
-    pub window: u32,
-    /// Bytes of datagrams that wait to be sent, or to be read.
-    pub datagrams: usize,
-    /// Bytes asked of the system for each of the socket's two buffers.
-    pub socket_buffer: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            connections: 1024,
-            per_name: 8,
-            handshakes: 64,
-            per_source: 32,
-            handshake_timeout: Duration::from_secs(5),
-            idle: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(2),
-            window: 4 << 20,
-            datagrams: 1 << 20,
-            socket_buffer: 4 << 20,
-        }
-    }
-}
-
-/// How long whoever finds a host full waits before it tries again.
-const AGAIN: Duration = Duration::from_millis(50);
-/// What it is told whose place another has.
-const CROWDED: &str = "too many connect at once";
-
-/// Sizes of a socket's buffers in bytes, as the system gave them.
+/// Sizes of a socket's buffers in bytes, as the system granted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
-    /// For what arrives.
     pub receive: usize,
-    /// For what leaves.
     pub send: usize,
 }
 
 /// Why no socket could be opened.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// The system refused.
     #[error("cannot listen on {address}: {error}")]
-    Socket {
-        /// Where.
-        address: SocketAddr,
-        /// Why.
-        error: io::Error,
-    },
-    /// The identity cannot be used.
+    Socket { address: SocketAddr, error: io::Error },
     #[error("cannot use the identity of {name}: {error}")]
-    Identity {
-        /// Whose.
-        name: String,
-        /// Why.
-        error: TlsError,
-    },
+    Identity { name: String, error: TlsError },
 }
 
-/// Why a host cannot be talked to.
+/// Why a host cannot be connected to.
 #[derive(Debug, Error)]
 #[error("host {name} at {address}: {why}")]
 pub struct ConnectError {
-    /// Which host.
     pub name: String,
-    /// Where.
     pub address: SocketAddr,
-    /// Why not.
     pub why: String,
 }
 
-/// A socket with an identity. Once it is dropped nobody new is accepted; connections go on.
+/// A socket with an identity. Dropping it stops accepting; connections stay.
 #[derive(Debug)]
 pub struct Transport {
     quic: quinn::Endpoint,
-    gate: Arc<Gate>,
+    greeter: Arc<Greeter>,
     buffers: Buffers,
-    doorman: Option<AbortHandle>,
+    accept_task: Option<AbortHandle>,
 }
 
 /// Peers that were accepted.
 #[derive(Debug)]
 pub struct Accepted(mpsc::Receiver<Peer>);
 
-/// What every handshake needs.
+/// The exchange of hellos on a new connection.
 #[derive(Debug)]
-struct Gate {
+struct Greeter {
     hello: Hello,
-    options: Options,
-    listed: Mutex<BTreeSet<String>>,
-    refusals: Blotter,
-    admission: Admission,
+    timeout: Duration,
 }
 
 impl Transport {
-    /// Listens on `address` only, and can connect from there. Only the controller is on the list at first. Needs
-    /// a tokio runtime.
+    /// Listens on `address`, and can connect from there. Needs a tokio runtime.
     pub fn listen(
         identity: &Identity,
         address: SocketAddr,
         options: &Options,
     ) -> Result<(Self, Accepted), BindError> {
-        let server = tls::server(identity, options).map_err(|e| unusable(identity, e))?;
+        let server = config::server(identity, options).map_err(|e| unusable(identity, e))?;
         let mut transport = Self::open(identity, address, options, Some(server))?;
         let (accepted, peers) = mpsc::channel(16);
-        let doorman = tokio::spawn(doorman(transport.quic.clone(), Arc::clone(&transport.gate), accepted));
-        transport.doorman = Some(doorman.abort_handle());
+        let task = tokio::spawn(accept(transport.quic.clone(), Arc::clone(&transport.greeter), accepted));
+        transport.accept_task = Some(task.abort_handle());
         Ok((transport, Accepted(peers)))
     }
 
-    /// Connects from `address` (port 0: any) and accepts nobody. Needs a tokio runtime.
+    /// Connects from `address` (port 0: any) and accepts no peers. Needs a tokio runtime.
     pub fn connector(identity: &Identity, address: SocketAddr, options: &Options) -> Result<Self, BindError> {
         Self::open(identity, address, options, None)
     }
@@ -164,76 +93,48 @@ impl Transport {
         server: Option<quinn::ServerConfig>,
     ) -> Result<Self, BindError> {
         let refused = |error| BindError::Socket { address, error };
-        let client = tls::client(identity, options).map_err(|e| unusable(identity, e))?;
+        let client = config::client(identity, options).map_err(|e| unusable(identity, e))?;
         let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
-        let config = quinn::EndpointConfig::default();
+        let endpoint = quinn::EndpointConfig::default();
         let mut quic =
-            quinn::Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
+            quinn::Endpoint::new(endpoint, server, socket, Arc::new(TokioRuntime)).map_err(refused)?;
         quic.set_default_client_config(client);
-        let gate = Gate {
-            hello: Hello::of(&identity.subject),
-            options: options.clone(),
-            listed: Mutex::new(BTreeSet::from([CONTROLLER.to_owned()])),
-            refusals: Blotter::default(),
-            admission: Admission::new(options),
-        };
-        Ok(Self { quic, gate: Arc::new(gate), buffers, doorman: None })
+        let greeter = Greeter { hello: Hello::of(&identity.subject), timeout: options.handshake_timeout };
+        Ok(Self { quic, greeter: Arc::new(greeter), buffers, accept_task: None })
     }
 
-    /// Connects to the host of that name, and to nobody else who may be at that address. One that is full, or calls
-    /// the handshake off, is asked again while there is time.
+    /// Connects to the host of that name; fails if another one is at that address.
     pub async fn connect(&self, name: &str, address: SocketAddr) -> Result<Peer, ConnectError> {
-        let failed = |why: String| ConnectError { name: name.to_owned(), address, why };
-        let patience = self.gate.options.handshake_timeout;
-        let late = Instant::now() + patience;
-        loop {
-            let called = timeout_at(late, self.gate.call(&self.quic, name, address)).await.map_err(|_| {
-                failed(format!("no answer within {patience:?}: does `volary agent` run there?"))
-            })?;
-            match called {
-                Err(HelloError::End(End::Full | End::CalledOff)) if Instant::now() + AGAIN < late => {
-                    sleep(AGAIN).await;
-                }
-                called => return called.map_err(|error| failed(error.to_string())),
-            }
-        }
-    }
-
-    /// Who may connect from now on, beside the controller; connections that are there stay.
-    pub fn admit(&self, names: impl IntoIterator<Item = String>) {
-        let mut listed: BTreeSet<_> = names.into_iter().collect();
-        listed.insert(CONTROLLER.to_owned());
-        *guard(&self.gate.listed) = listed;
-    }
-
-    /// What was refused so far.
-    #[must_use]
-    pub fn refusals(&self) -> Refusals {
-        self.gate.refusals.read()
+        let limit = self.greeter.timeout;
+        let connected = timeout(limit, self.greeter.connect(&self.quic, name, address)).await;
+        let connected = connected.map_or_else(
+            |_| Err(format!("no answer within {limit:?}: does `volary agent` run there?")),
+            |connected| connected.map_err(|error| error.to_string()),
+        );
+        connected.map_err(|why| ConnectError { name: name.to_owned(), address, why })
     }
 
     /// Sizes of the socket's buffers.
-    #[must_use]
     pub fn buffers(&self) -> Buffers {
         self.buffers
     }
 
-    /// Where the socket is.
+    /// The socket's address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.quic.local_addr()
     }
 
-    /// Ends all connections with these words, and waits until the peers were told.
-    pub async fn close(&self, words: &str) {
-        self.quic.close(VarInt::from_u32(Close::Done as u32), words.as_bytes());
+    /// Closes all connections with this reason, and waits until the peers have acknowledged it.
+    pub async fn close(&self, reason: &str) {
+        self.quic.close(VarInt::from_u32(Close::Done as u32), reason.as_bytes());
         self.quic.wait_idle().await;
     }
 }
 
 impl Drop for Transport {
     fn drop(&mut self) {
-        if let Some(doorman) = &self.doorman {
-            doorman.abort();
+        if let Some(task) = &self.accept_task {
+            task.abort();
         }
     }
 }
@@ -245,152 +146,98 @@ impl Accepted {
     }
 }
 
-/// Looks at everyone who knocks, without waiting for any.
-async fn doorman(quic: quinn::Endpoint, gate: Arc<Gate>, accepted: mpsc::Sender<Peer>) {
+/// Starts a task for each incoming handshake.
+async fn accept(quic: quinn::Endpoint, greeter: Arc<Greeter>, accepted: mpsc::Sender<Peer>) {
     while let Some(incoming) = quic.accept().await {
-        if !incoming.remote_address_validated() {
-            // Fails only for who was told to retry already.
-            let _ = incoming.retry();
-            continue;
-        }
-        let address = incoming.remote_address();
-        match gate.admission.knock(address.ip(), Instant::now()) {
-            Some(knock) => drop(tokio::spawn(answer(Arc::clone(&gate), incoming, knock, accepted.clone()))),
-            None => {
-                gate.refusals.note(address, &Refusal::Full);
-                incoming.refuse();
+        let (greeter, accepted) = (Arc::clone(&greeter), accepted.clone());
+        tokio::spawn(async move {
+            let address = incoming.remote_address();
+            match greeter.accept(incoming).await {
+                // The receiver is gone once the transport is no longer used.
+                Ok(peer) => drop(accepted.send(peer).await),
+                Err(error) => tracing::debug!("refused {address}: {error}"),
             }
-        }
+        });
     }
 }
 
-/// Lets somebody in who has a place for a handshake, or not.
-async fn answer(gate: Arc<Gate>, incoming: Incoming, mut knock: Knock, accepted: mpsc::Sender<Peer>) {
-    let address = incoming.remote_address();
-    let received = match incoming.accept() {
-        Ok(connecting) => gate.receive(connecting, &mut knock).await,
-        Err(error) => Err(Refusal::Handshake(error.into())),
-    };
-    match received {
-        Ok(peer) => {
-            drop(knock);
-            // Nobody left to take it means that all is over.
-            let _ = accepted.send(peer).await;
-        }
-        Err(refusal) => {
-            gate.refusals.note(address, &refusal);
-            knock.linger().await;
-        }
-    }
-}
-
-impl Gate {
-    /// Takes somebody in who connects to us. Who is called off is told, and so knows to call again.
-    async fn receive(&self, mut connecting: Connecting, knock: &mut Knock) -> Result<Peer, Refusal> {
-        let shaken = tokio::select! {
-            shaken = timeout(self.options.handshake_timeout, &mut connecting) => shaken,
-            () = knock.called_off() => {
-                // Whoever is called can always close so early.
-                if let Ok((connection, _)) = connecting.into_0rtt() {
-                    connection.close(VarInt::from_u32(Close::Full as u32), CROWDED.as_bytes());
-                }
-                return Err(Refusal::Full);
-            }
-        };
-        let shaken = shaken.map_err(|_| Refusal::Handshake(End::Silent))?;
-        let shaken = shaken.map_err(|error| Refusal::Handshake(error.into()))?;
-        let connection = Connection::new(shaken, self.refusals.clone());
-        tokio::select! {
-            greeted = self.greet(connection.clone()) => greeted,
-            () = knock.called_off() => {
-                connection.close(Close::Full, CROWDED);
-                Err(Refusal::Full)
-            }
-        }
-    }
-
-    /// Looks at who it is, and exchanges hellos.
-    async fn greet(&self, connection: Connection) -> Result<Peer, Refusal> {
-        let patience = self.options.handshake_timeout;
-        let subject = subject(&connection).map_err(Refusal::Handshake)?;
-        if !guard(&self.listed).contains(&subject.name) {
-            connection.close(Close::Unlisted, &format!("{} is not on this run's list", subject.name));
-            return Err(Refusal::Unlisted(subject.name));
-        }
-        let Some(seat) = self.admission.seat(&subject.name) else {
-            connection.close(Close::Full, &format!("{} has too many connections", subject.name));
-            return Err(Refusal::Full);
-        };
-        let connection = connection.seated(seat);
-        let talk = async {
+impl Greeter {
+    /// Accepts a connection: handshake, then the peer's hello and ours.
+    async fn accept(&self, incoming: Incoming) -> Result<Peer, HelloError> {
+        let connecting = incoming.accept().map_err(End::from)?;
+        let quic = timeout(self.timeout, connecting).await.map_err(|_| End::Silent)?.map_err(End::from)?;
+        let connection = Connection { quic };
+        let subject = subject(&connection)?;
+        let hellos = async {
             let (send, receive) = connection.quic.accept_bi().await.map_err(End::from)?;
-            let (theirs, mut streams) = Hello::hear(send, receive).await?;
-            // Answered in any case, so that either side can say what does not fit.
-            self.hello.say(&mut streams.send).await?;
+            let (theirs, mut streams) = Hello::receive(send, receive).await?;
+            // Sent before the check, so that either side can report what does not fit.
+            self.hello.send(&mut streams.send).await?;
             theirs.check(&self.hello, &subject)?;
             Ok(streams)
         };
-        let talked = timeout(patience, talk).await.unwrap_or(Err(HelloError::Late(patience)));
-        let streams = talked.map_err(|error| told(&connection, error))?;
-        Ok(peer(connection, subject, streams))
+        let streams = timeout(self.timeout, hellos).await.unwrap_or(Err(HelloError::Late(self.timeout)));
+        peer(connection, subject, streams)
     }
 
-    /// Connects to somebody.
-    async fn call(
+    /// Makes a connection: handshake, then our hello and the peer's.
+    async fn connect(
         &self,
         quic: &quinn::Endpoint,
         name: &str,
         address: SocketAddr,
     ) -> Result<Peer, HelloError> {
         let broken = |error: quinn::ConnectError| End::Broken(error.to_string());
-        let connection = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
-        let connection = Connection::new(connection, self.refusals.clone());
+        let quic = quic.connect(address, name).map_err(broken)?.await.map_err(End::from)?;
+        let connection = Connection { quic };
         let subject = subject(&connection)?;
-        let talk = async {
+        let hellos = async {
             let (mut send, receive) = connection.quic.open_bi().await.map_err(End::from)?;
-            self.hello.say(&mut send).await?;
-            let (theirs, streams) = Hello::hear(send, receive).await?;
+            self.hello.send(&mut send).await?;
+            let (theirs, streams) = Hello::receive(send, receive).await?;
             theirs.check(&self.hello, &subject)?;
             Ok(streams)
         };
-        let streams = talk.await.map_err(|error| told(&connection, error))?;
-        Ok(peer(connection, subject, streams))
+        let streams = hellos.await;
+        peer(connection, subject, streams)
     }
 }
 
-/// Ends a connection whose hello failed; the peer reads why.
-fn told(connection: &Connection, error: HelloError) -> HelloError {
-    if !matches!(error, HelloError::End(End::Peer(_) | End::Silent | End::Here)) {
-        connection.close(Close::Hello, &error.to_string());
-    }
-    error
-}
-
-fn peer(connection: Connection, subject: Subject, streams: super::connection::Streams) -> Peer {
+/// The peer after the hellos. If they failed, closes the connection with the reason.
+fn peer(
+    connection: Connection,
+    subject: Subject,
+    streams: Result<Streams, HelloError>,
+) -> Result<Peer, HelloError> {
+    let streams = streams.inspect_err(|error| {
+        if !matches!(error, HelloError::End(End::Peer(_) | End::Silent | End::Here)) {
+            connection.close(Close::Hello, &error.to_string());
+        }
+    })?;
     let address = connection.quic.remote_address();
-    Peer { who: PeerInfo { name: subject.name, role: subject.role, address }, connection, streams }
+    Ok(Peer { who: PeerInfo { name: subject.name, role: subject.role, address }, connection, streams })
 }
 
-/// Whom the peer's certificate names; it was verified in the handshake.
+/// The subject of the peer's certificate, which the handshake verified.
 fn subject(connection: &Connection) -> Result<Subject, End> {
-    tls::leaf(&connection.quic)
-        .ok_or_else(|| "the peer showed no certificate".to_owned())
-        .and_then(|leaf| Subject::of(&leaf))
-        .map_err(|why| {
-            connection.close(Close::Unlisted, &why);
-            End::Broken(why)
-        })
+    let shown = connection.quic.peer_identity();
+    let chain = shown.and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok());
+    let leaf = chain.as_ref().and_then(|chain| chain.first());
+    leaf.ok_or_else(|| "the peer showed no certificate".to_owned()).and_then(Subject::of).map_err(|why| {
+        connection.close(Close::Certificate, &why);
+        End::Broken(why)
+    })
 }
 
 /// A bound UDP socket with large buffers: the default ones lose a share of unpaced datagrams.
 fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket, Buffers)> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    // The system gives what it allows; what that is gets reported.
+    // The system may grant less; the granted sizes are reported.
     socket.set_recv_buffer_size(bytes)?;
     socket.set_send_buffer_size(bytes)?;
     socket.bind(&address.into())?;
-    // Linux counts its own overhead, as much again.
+    // Linux doubles the size for its own overhead.
     let buffers = Buffers { receive: socket.recv_buffer_size()? / 2, send: socket.send_buffer_size()? / 2 };
     if buffers.receive < bytes || buffers.send < bytes {
         tracing::info!(

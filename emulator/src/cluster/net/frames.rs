@@ -1,47 +1,45 @@
-//! Frames out of a stream.
+//! A reader of length-prefixed frames from a stream.
 
 use std::ops::Range;
 
 use quinn::RecvStream;
 
-use super::connection::End;
+use super::end::End;
 use crate::codec::{self, PREFIX};
 
-/// Bytes asked of a stream at once.
+/// Bytes requested from a stream at once.
 const READ: usize = 64 << 10;
 
-/// What is known of the next frame.
+/// State of the next frame in the buffer.
 enum Announced {
-    /// All of its so many bytes have come.
+    /// Complete; its length.
     Whole(usize),
-    /// So many of it or of its length have not.
+    /// Bytes of the frame, or of its length prefix, that have not arrived.
     Missing(usize),
 }
 
-/// Cuts a stream into frames. Its buffer grows with what arrives, not with what a prefix announces.
+/// Splits a stream into frames. The buffer grows with the bytes that arrive, not with the announced length.
 #[derive(Debug)]
 pub(super) struct FrameReader {
     stream: RecvStream,
     buffer: Vec<u8>,
-    /// What of the buffer is read and not yet handed out.
+    /// The part of the buffer that was read from the stream and not yet returned.
     filled: Range<usize>,
     limit: usize,
 }
 
 impl FrameReader {
-    /// Frames of at most `limit` bytes.
     pub(super) fn new(stream: RecvStream, limit: usize) -> Self {
         Self { stream, buffer: Vec::new(), filled: 0..0, limit }
     }
 
-    /// Frames of at most `limit` bytes from here on.
+    /// Sets the largest length of a frame.
     pub(super) fn limited(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// The next frame without its length; `None` where the stream ends between frames. May be cancelled:
-    /// nothing is lost.
+    /// The next frame without its prefix; `None` if the stream ends between frames. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, End> {
         loop {
             match self.announced()? {
@@ -53,7 +51,7 @@ impl FrameReader {
         }
     }
 
-    /// The next frame, if all of it has come already.
+    /// The next frame, if it is complete in the buffer.
     pub(super) fn ready(&mut self) -> Result<Option<&[u8]>, End> {
         match self.announced()? {
             Announced::Whole(bytes) => Ok(Some(self.take(bytes))),
@@ -62,12 +60,12 @@ impl FrameReader {
     }
 
     fn announced(&self) -> Result<Announced, End> {
-        let come = self.filled.len();
+        let available = self.filled.len();
         let Some(prefix) = self.buffer[self.filled.clone()].first_chunk() else {
-            return Ok(Announced::Missing(PREFIX - come));
+            return Ok(Announced::Missing(PREFIX - available));
         };
         let bytes = codec::length(*prefix, self.limit)?;
-        Ok(match (PREFIX + bytes).checked_sub(come) {
+        Ok(match (PREFIX + bytes).checked_sub(available) {
             None | Some(0) => Announced::Whole(bytes),
             Some(missing) => Announced::Missing(missing),
         })
@@ -79,7 +77,7 @@ impl FrameReader {
         &self.buffer[start..start + bytes]
     }
 
-    /// Reads once, with space for what is `missing` but for no more than twice what is there; false at the end.
+    /// Reads once, with space for the `missing` bytes, but at most doubles the buffer; false at the end of the stream.
     async fn read(&mut self, missing: usize) -> Result<bool, End> {
         let kept = self.filled.len();
         if kept == 0 {

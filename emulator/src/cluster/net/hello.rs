@@ -1,7 +1,7 @@
-//! The first words on a connection: who speaks, and which volary it is.
+//! The first frames on a connection: name, role and version of each side.
 //!
-//! The connecting side opens the control stream and speaks first. The version of the protocol is the frame's
-//! own (see [`wire`](mod@crate::codec)); name and role must be those of the certificate.
+//! The connecting side opens the control stream and sends its hello first. The protocol version is the frame's own
+//! (see [`codec`](mod@crate::codec)); name and role must be those of the certificate.
 
 use std::time::Duration;
 
@@ -11,63 +11,41 @@ use thiserror::Error;
 use volary_actors::base::Class;
 use volary_actors::message::KINDS;
 
-use super::connection::{End, Streams};
+use super::connection::Streams;
+use super::end::End;
 use super::frames::FrameReader;
 use super::identity::{Role, Subject};
-use super::plain;
 use crate::codec;
 
-/// What each side says first.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// What the speaker runs, see [`engine`]: both sides must run the same machines.
-    #[serde(deserialize_with = "plain::words")]
+    /// See [`engine`]; both sides must run the same machines.
     pub(super) engine: String,
-    /// What the speaker is.
     pub(super) role: Role,
-    /// Its name.
-    #[serde(deserialize_with = "plain::words")]
     pub(super) name: String,
 }
 
 /// Why a hello was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(super) enum HelloError {
-    /// The other side runs another version.
     #[error(
         "{name} runs volary {theirs} and this is volary {ours}: install the same version on all hosts, of one build"
     )]
-    Engine {
-        /// Who.
-        name: String,
-        /// What it runs.
-        theirs: String,
-        /// What runs here.
-        ours: String,
-    },
-    /// It says it is somebody else than its certificate says.
+    Engine { name: String, theirs: String, ours: String },
     #[error("{certified} says it is {said}")]
-    Impostor {
-        /// Name in its certificate.
-        certified: String,
-        /// Name and role in its hello.
-        said: String,
-    },
-    /// It did not come.
+    Impostor { certified: String, said: String },
     #[error("no hello within {0:?}")]
     Late(Duration),
-    /// The connection ended, or what came was no hello.
     #[error(transparent)]
     End(#[from] End),
 }
 
-/// A hello is a name and a version.
-const MOST: usize = 1024;
+/// Limit of a hello's frame, bytes.
+const HELLO_FRAME: usize = 1024;
 
-/// The version of this volary with a digest of the kinds of its messages, as semantic versions write builds: two
-/// builds of one version do not talk if an actor of one could say what those of the other do not know. What a message
-/// of a kind carries the digest does not tell: that is the version's to change.
-#[must_use]
+/// The version of this volary with a digest of its message kinds, written like the build of a semantic version. Two
+/// builds of one version connect only if their message kinds are equal. The digest does not cover the fields of a
+/// message: a change there needs a new version.
 pub fn engine() -> String {
     format!("{}+{:016x}", env!("CARGO_PKG_VERSION"), digest(&KINDS))
 }
@@ -79,12 +57,11 @@ fn digest(kinds: &[(&str, Class)]) -> u64 {
 }
 
 impl Hello {
-    /// What `subject` says with this version of volary.
     pub(super) fn of(subject: &Subject) -> Self {
         Self { engine: engine(), role: subject.role, name: subject.name.clone() }
     }
 
-    /// Whether one can talk to who says this, having shown a certificate for `subject`.
+    /// Checks a peer's hello against ours and the subject of its certificate.
     pub(super) fn check(&self, ours: &Self, subject: &Subject) -> Result<(), HelloError> {
         if (&self.name, self.role) != (&subject.name, subject.role) {
             let (certified, said) = (subject.name.clone(), format!("{} ({:?})", self.name, self.role));
@@ -97,14 +74,14 @@ impl Hello {
         Ok(())
     }
 
-    pub(super) async fn say(&self, send: &mut SendStream) -> Result<(), End> {
+    pub(super) async fn send(&self, stream: &mut SendStream) -> Result<(), End> {
         let mut bytes = Vec::new();
-        codec::encode(self, MOST, &mut bytes)?;
-        Ok(send.write_all(&bytes).await?)
+        codec::encode(self, HELLO_FRAME, &mut bytes)?;
+        Ok(stream.write_all(&bytes).await?)
     }
 
-    pub(super) async fn hear(send: SendStream, receive: RecvStream) -> Result<(Self, Streams), End> {
-        let mut receive = FrameReader::new(receive, MOST);
+    pub(super) async fn receive(send: SendStream, receive: RecvStream) -> Result<(Self, Streams), End> {
+        let mut receive = FrameReader::new(receive, HELLO_FRAME);
         let hello = codec::decode(receive.next().await?.ok_or(End::Stream)?)?;
         Ok((hello, Streams { send, receive }))
     }

@@ -1,11 +1,11 @@
-//! The hosts file: which machines a run may use, and where their agents listen.
+//! The hosts file: the machines that a run may use, and the addresses of their agents.
 //!
 //! ```toml
-//! identities = "."             # folder with one identity per host, beside this file unless said otherwise
+//! identities = "."             # folder with one identity per host, relative to this file; this is the default
 //! [[host]]
 //! name = "h1"
 //! address = "10.77.0.2:4433"
-//! weight = 2                   # share of the nodes, relative to the other hosts; 1 unless said otherwise
+//! weight = 2                   # share of the nodes, relative to the other hosts; default 1
 //! ```
 
 use std::collections::BTreeSet;
@@ -20,11 +20,11 @@ use thiserror::Error;
 
 use super::identity::{CONTROLLER, Role, check_name};
 
-/// A hosts file.
+/// The contents of a hosts file.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hosts {
-    /// Folder of the identities; once loaded, from where the program runs.
+    /// Folder of the identities; after loading, relative to the working directory.
     #[serde(default = "here")]
     pub identities: PathBuf,
     /// The hosts, in the file's order.
@@ -36,11 +36,11 @@ pub struct Hosts {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Its name, as in its certificate.
+    /// As in its certificate.
     pub name: String,
-    /// Where its agent listens.
+    /// Address of its agent.
     pub address: SocketAddr,
-    /// Its share of the nodes, relative to the others.
+    /// Share of the nodes, relative to the other hosts.
     #[serde(default = "one")]
     pub weight: u32,
 }
@@ -48,27 +48,15 @@ pub struct Host {
 /// Why a hosts file cannot be used.
 #[derive(Debug, Error)]
 pub enum HostsFileError {
-    /// It cannot be read.
     #[error("cannot read {}: {error}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// It is no hosts file; the text names line and key.
+    Io { path: PathBuf, error: io::Error },
+    /// Its contents are invalid; the text names line and key.
     #[error("{}: {why}", path.display())]
-    Bad {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    Bad { path: PathBuf, why: String },
 }
 
 impl Host {
     /// A host of weight 1.
-    #[must_use]
     pub fn new(name: String, address: SocketAddr) -> Self {
         Self { name, address, weight: one() }
     }
@@ -87,7 +75,6 @@ impl Hosts {
     }
 
     /// Folder of the controller's identity.
-    #[must_use]
     pub fn controller(&self) -> PathBuf {
         self.identities.join(CONTROLLER)
     }
@@ -116,7 +103,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// The hosts as they stand in a file.
+    /// The hosts in the format of the file.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for (i, host) in self.hosts.iter().enumerate() {

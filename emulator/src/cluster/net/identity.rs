@@ -1,7 +1,7 @@
-//! Who a machine is: a certificate of the run's own authority, and its key.
+//! The identity of a machine: a certificate of the run's own authority, and its key.
 //!
 //! The only DNS name in a certificate is the host's name; the controller's is [`CONTROLLER_NAME`], which no host
-//! can have. A folder holds `ca.pem`, `cert.pem` and `key.pem`, as [`issue`](super::issue) leaves them.
+//! can have. A folder holds `ca.pem`, `cert.pem` and `key.pem`, as [`issue`](super::issue) writes them.
 
 use std::fs;
 use std::io;
@@ -26,99 +26,65 @@ pub const CONTROLLER_NAME: &str = "controller.volary";
 /// The controller's name and folder.
 pub const CONTROLLER: &str = "controller";
 
-/// What an identity is for.
+/// The part that the holder of an identity plays in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Role {
-    /// It starts runs and keeps their books.
+    /// Starts runs and records them.
     Controller,
-    /// It runs an agent.
+    /// Runs an agent.
     Host,
 }
 
 /// Certificate, key and authority of one machine.
 #[derive(Debug)]
 pub struct Identity {
-    /// Whom the certificate names.
     pub subject: Subject,
     pub(super) chain: Vec<CertificateDer<'static>>,
     pub(super) key: PrivateKeyDer<'static>,
     pub(super) roots: Arc<RootCertStore>,
 }
 
-/// What a certificate says of its holder.
+/// The holder of a certificate, and when it is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Subject {
     /// Name of the host, `controller` for the controller.
     pub name: String,
-    /// What it is.
     pub role: Role,
-    /// From when it is valid.
     pub from: SystemTime,
-    /// Until when it is valid.
     pub until: SystemTime,
 }
 
 /// Why an identity cannot be used, or made.
 #[derive(Debug, Error)]
 pub enum IdentityError {
-    /// A file is not there.
+    /// A file is missing.
     #[error("no {}: make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host", .0.display())]
     Missing(PathBuf),
     /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// Others can read the key.
     #[error("{}: mode {mode:04o} lets others use this key: chmod 600 it, or issue new identities if others could", path.display())]
-    Exposed {
-        /// The key file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// It is too late.
+    Exposed { path: PathBuf, mode: u32 },
+    /// The certificate has expired.
     #[error("{}: expired on {since} UTC: issue new identities with `volary certs`", path.display())]
-    Expired {
-        /// The certificate.
-        path: PathBuf,
-        /// Since when.
-        since: String,
-    },
-    /// It is too early.
+    Expired { path: PathBuf, since: String },
+    /// The certificate is not valid yet.
     #[error("{}: valid from {from} UTC on: is this machine's clock right?", path.display())]
-    Early {
-        /// The certificate.
-        path: PathBuf,
-        /// From when.
-        from: String,
-    },
-    /// The contents are not what they should be.
+    Early { path: PathBuf, from: String },
+    /// A file's contents are invalid.
     #[error("{}: {why}", path.display())]
-    Bad {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// Something is there that would be lost.
+    Bad { path: PathBuf, why: String },
+    /// A file or folder would be overwritten.
     #[error("{} exists and is not overwritten: {remedy}", path.display())]
-    Exists {
-        /// What is there.
-        path: PathBuf,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// What was asked for makes no sense.
+    Exists { path: PathBuf, remedy: &'static str },
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
 }
 
 impl Identity {
-    /// Loads the identity in `folder` and judges it as its peers will, at time `now`.
+    /// Loads the identity in `folder` and verifies it as peers will at time `now`.
     pub fn load(folder: &Path, now: SystemTime) -> Result<Self, IdentityError> {
         let key_path = folder.join("key.pem");
         let key = read(&key_path)?;
@@ -152,7 +118,7 @@ impl Identity {
 }
 
 impl Subject {
-    /// Reads a certificate; nothing is verified here.
+    /// Parses a certificate without verifying it.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Self, String> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let names = parsed.subject_alternative_name().map_err(|error| error.to_string())?;
@@ -190,14 +156,14 @@ impl Subject {
     }
 }
 
-/// Host names are DNS names in small letters, are folders, and cannot be taken for the controller's.
+/// Host names are lower-case DNS names, are used as folder names, and differ from the controller's.
 pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     let label = |label: &str| {
         let ends = !label.starts_with('-') && !label.ends_with('-');
         let letters = label.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         (1..=63).contains(&label.len()) && ends && letters
     };
-    // A name that ends in a number would be taken for an address.
+    // A name that ends in a number would be parsed as an IP address.
     let number = name.rsplit('.').next().is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()));
     if name.len() > 253 || number || !name.split('.').all(label) {
         return Err(format!("`{name}` is no host name: use small letters, digits, `-` and `.`, such as h1"));
@@ -209,12 +175,12 @@ pub(super) fn check_name(name: &str, role: Role) -> Result<(), String> {
     Ok(())
 }
 
-/// The cryptography used for everything.
+/// The cryptography of TLS, on both sides.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Whether peers will accept this certificate, by the code with which they decide.
+/// Verifies a certificate with the verifier that peers use.
 fn verify(leaf: &CertificateDer<'_>, roots: &Arc<RootCertStore>, now: SystemTime) -> Result<(), String> {
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::clone(roots), provider())
         .build()
@@ -245,8 +211,7 @@ pub(super) fn bad(path: &Path, why: impl ToString) -> IdentityError {
     IdentityError::Bad { path: path.to_owned(), why: why.to_string() }
 }
 
-/// A moment as people read it, UTC.
-#[must_use]
+/// Formats a time to the minute, UTC.
 pub fn written(at: SystemTime) -> String {
     DateTime::<Utc>::from(at).format("%Y-%m-%d %H:%M").to_string()
 }

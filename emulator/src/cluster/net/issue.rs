@@ -1,7 +1,7 @@
-//! Makes the identities of a run: its own authority, one certificate per host, one for the controller.
+//! The making of a run's identities: its own authority, one certificate per host, one for the controller.
 //!
 //! ```text
-//! DIR/ca.pem  hosts.toml  ca-key.pem (only where the authority is kept)
+//! DIR/ca.pem  hosts.toml  ca-key.pem (only with --keep-ca)
 //! DIR/controller/  DIR/<name>/   each with ca.pem, cert.pem, key.pem
 //! ```
 
@@ -23,41 +23,41 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::hosts_file::{Host, Hosts};
 use super::identity::{CONTROLLER, IdentityError, Role, Subject, bad, check_name, io_error};
 
-/// What identities to make.
+/// The identities to make.
 #[derive(Clone, Debug)]
 pub struct IssueRequest {
-    /// Hosts and where their agents listen.
+    /// Names of hosts, and the addresses of their agents.
     pub hosts: Vec<(String, SocketAddr)>,
-    /// For how many days they are valid.
+    /// Validity.
     pub days: u32,
-    /// Whether the authority's key is kept, so that hosts can be added later.
+    /// Keep the authority's key, so that hosts can be added later.
     pub keep_ca: bool,
-    /// From when on, less an hour for clocks that are behind.
+    /// Start of validity; an hour is subtracted for clocks that are behind.
     pub now: SystemTime,
 }
 
-/// What was made.
+/// The identities made.
 #[derive(Clone, Debug)]
 pub struct Issued {
-    /// The folders of identities made, the controller's among them unless it was there.
+    /// Their folders, the controller's included unless it existed.
     pub folders: Vec<PathBuf>,
-    /// Until when they are valid.
+    /// End of validity.
     pub until: SystemTime,
-    /// The hosts file.
+    /// Path of the hosts file.
     pub hosts: PathBuf,
 }
 
 const CA_CERT: &str = "ca.pem";
 const CA_KEY: &str = "ca-key.pem";
 const HOSTS: &str = "hosts.toml";
-/// How far the clocks of hosts may be behind ours.
+/// How far the clocks of hosts may be behind this machine's.
 const SKEW: Duration = Duration::from_secs(3600);
 
-/// Makes the identities of `request` in `folder`: a new one, or one whose authority was kept.
+/// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
 pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     request.check()?;
     let kept = folder.join(CA_KEY).exists();
-    if kept { extend(folder, request) } else { found(folder, request) }
+    if kept { extend(folder, request) } else { create(folder, request) }
 }
 
 impl IssueRequest {
@@ -83,8 +83,8 @@ impl IssueRequest {
     }
 }
 
-/// A new authority and everyone.
-fn found(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
+/// Makes a new authority, the controller's identity and those of the hosts.
+fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         let remedy = "name a new folder; hosts can only be added where --keep-ca kept the authority";
@@ -112,7 +112,7 @@ fn found(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError>
     Ok(Issued { folders, until, hosts: path })
 }
 
-/// More hosts by an authority that was kept.
+/// Adds hosts with an authority that was kept.
 fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     let path = folder.join(HOSTS);
     let mut hosts = Hosts::load(&path).map_err(|error| IdentityError::Request(error.to_string()))?;
@@ -142,22 +142,22 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
     Ok(Issued { folders, until, hosts: path })
 }
 
-/// No two authorities have one name, so that a stranger's certificate is told from a damaged one.
+/// A name unique to this authority: a certificate of another one then fails as unknown issuer, not as bad signature.
 fn authority_name(key: &KeyPair) -> String {
     let id: String = key.public_key_raw().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("volary run {id}")
 }
 
-/// What the authority's certificate says.
+/// The parameters of the authority's certificate.
 fn authority(name: &str, now: SystemTime, until: SystemTime) -> CertificateParams {
     let mut params = validity(CertificateParams::default(), now, until);
-    params.distinguished_name = called(name);
+    params.distinguished_name = common_name(name);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     params
 }
 
-/// Name and end of an authority that was written before.
+/// Name and end of validity of an existing authority.
 fn authority_of(pem: &str) -> Result<(String, SystemTime), String> {
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| error.to_string())?;
     let (_, parsed) = X509Certificate::from_der(&der).map_err(|error| error.to_string())?;
@@ -167,7 +167,7 @@ fn authority_of(pem: &str) -> Result<(String, SystemTime), String> {
     Ok((name, SystemTime::UNIX_EPOCH + Duration::from_secs(until)))
 }
 
-/// One identity's folder.
+/// Makes one identity in a folder of its own.
 fn member(
     folder: &Path,
     name: &str,
@@ -182,9 +182,9 @@ fn member(
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(wrong)?;
     let params = CertificateParams::new(vec![subject.dns().to_owned()]).map_err(wrong)?;
     let mut params = validity(params, now, until);
-    params.distinguished_name = called(name);
+    params.distinguished_name = common_name(name);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    // Every host is asked and asks.
+    // Every host is a TLS server and a TLS client.
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     params.use_authority_key_identifier_extension = true;
@@ -196,10 +196,10 @@ fn member(
     Ok(folder)
 }
 
-fn called(name: &str) -> DistinguishedName {
-    let mut called = DistinguishedName::new();
-    called.push(DnType::CommonName, name);
-    called
+fn common_name(name: &str) -> DistinguishedName {
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    distinguished
 }
 
 fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -> CertificateParams {
@@ -213,7 +213,7 @@ fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -
     params
 }
 
-/// A folder only its owner sees; one that was there, and empty, becomes such.
+/// Makes a folder that only its owner can enter, or makes an existing one such.
 fn make_folder(path: &Path) -> Result<(), IdentityError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error(path))
@@ -247,7 +247,7 @@ mod tests {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    /// A folder that is not there yet.
+    /// A folder that does not exist yet.
     fn fresh() -> (tempfile::TempDir, PathBuf) {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("run");

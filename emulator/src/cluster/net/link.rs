@@ -1,12 +1,12 @@
-//! Batches of parcels to a peer and from it, over one connection.
+//! A link: batches of parcels in both directions over one connection.
 //!
-//! Stream parcels go over one long-lived stream per direction, as many as wait in one write. Datagram parcels are
-//! packed into datagrams that bear the number of their first, so that the receiver counts the parcels that were
-//! lost and drops what came twice. What waits to be sent is bounded: a peer that reads slowly shows as
-//! [`Link::waiting`], then as [`SendError::Full`].
+//! Stream parcels use one long-lived stream per direction; all that are queued go in one write. Datagram parcels are
+//! packed into datagrams that carry the number of their first parcel, so that the receiver counts lost parcels and
+//! drops duplicates. The send queue is bounded: with a slow reader [`Link::waiting`] grows, then [`Link::send`] returns
+//! [`SendError::Full`].
 
 use std::mem;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -16,75 +16,99 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use volary_actors::base::Class;
 
-use super::connection::{Close, Connection, End};
-use super::counts::{Counts, LinkStats};
+use super::connection::Connection;
+use super::end::{Close, End};
 use super::frames::FrameReader;
-use super::sequence::{Seen, Sequence};
+use super::sequence::Sequence;
 use crate::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use crate::guard::guard;
 use crate::parcel::Parcel;
 
-/// What links hand to their owner, all through one bounded channel.
+/// An event of one of an owner's links; all of them share one bounded channel.
 #[derive(Debug)]
 pub struct Arrival {
     /// The number the owner gave the link.
     pub link: usize,
-    /// What came.
     pub event: LinkEvent,
 }
 
-/// What can come over a link.
+/// What a link delivers to its owner.
 #[derive(Debug)]
 pub enum LinkEvent {
-    /// Parcels, in the order of sending where they came by stream.
+    /// Received parcels; those of the stream in the order of sending.
     Parcels(Vec<Parcel>),
-    /// The link is over; nothing follows.
+    /// The link has ended; nothing follows.
     Ended(End),
 }
 
-/// Why parcels were not taken.
+/// Why parcels were not queued for sending.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SendError {
-    /// Too much waits already: none were taken; try again after [`Link::room`].
+    /// The queue is full, none were queued; retry after [`Link::room`].
     #[error("{waiting} bytes wait for a slow peer")]
-    Full {
-        /// Bytes that wait.
-        waiting: usize,
-    },
-    /// The link is over.
+    Full { waiting: usize },
+    /// The link has ended.
     #[error(transparent)]
     Ended(#[from] End),
 }
 
-/// A link to a peer. Dropping it ends its tasks, without an [`Arrival`].
+/// Counts since the link's start, in parcels unless said otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct LinkStats {
+    /// Stream parcels queued for sending.
+    pub stream_sent: u64,
+    /// Datagram parcels passed to the network.
+    pub datagram_sent: u64,
+    /// Datagram parcels dropped before sending, because the network did not take them fast enough.
+    pub datagram_dropped: u64,
+    /// Parcels received in both ways.
+    pub received: u64,
+    /// Datagram parcels of the peer that have not arrived, although later ones have.
+    pub datagram_missing: u64,
+    /// Duplicate datagrams, which were not delivered.
+    pub datagrams_repeated: u64,
+}
+
+/// [`LinkStats`] as the link's tasks count them.
+#[derive(Debug, Default)]
+struct LinkCounters {
+    stream_sent: AtomicU64,
+    datagram_sent: AtomicU64,
+    datagram_dropped: AtomicU64,
+    received: AtomicU64,
+    datagram_missing: AtomicU64,
+    datagrams_repeated: AtomicU64,
+}
+
+/// A link to a peer. Dropping it aborts its tasks, without an [`Arrival`].
 #[derive(Debug)]
 pub struct Link {
-    shared: Arc<Shared>,
+    state: Arc<LinkState>,
     tasks: AbortHandle,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct LinkState {
     connection: Connection,
-    queue: usize,
-    outbox: Mutex<Outbox>,
-    /// Something waits to be written.
+    queue_limit: usize,
+    queue: Mutex<SendQueue>,
+    /// The queue is no longer empty.
     wake: Notify,
-    /// Something was written, or the link ended.
+    /// The queue became shorter, or the link ended.
     moved: Notify,
-    counts: Counts,
-    /// Bytes of stream parcels that wait, to be looked at without the lock.
+    counts: LinkCounters,
+    /// Bytes of queued stream parcels, readable without the lock.
     waiting: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct Outbox {
-    /// Frames not yet given to the writer.
+struct SendQueue {
+    /// Frames not yet taken by the writer.
     pending: Vec<u8>,
-    /// Bytes the writer has not yet got rid of.
+    /// Bytes that the writer has taken and not yet written.
     writing: usize,
     batches: u64,
-    /// Datagram parcels given to the network: the number of the next.
+    /// Number of the next datagram parcel.
     number: u64,
     datagram: Vec<u8>,
     end: Option<End>,
@@ -93,9 +117,9 @@ struct Outbox {
 impl Link {
     /// Starts sending and receiving parcels over `connection`, at most once for each connection and side.
     ///
-    /// What comes goes to `inbox` under the number `link`; while that is full nothing more is read, and the peer
-    /// notices. `check` says which parcels can be: one that cannot ends the connection. `queue` bounds what waits to
-    /// be sent, in bytes, to within one call of [`send`](Self::send).
+    /// Events go to `inbox` with the number `link`; while that is full nothing is read, which holds up the peer. A
+    /// parcel that `check` rejects ends the connection. `queue` bounds the send queue in bytes, to within one call of
+    /// [`send`](Self::send).
     pub fn start<C>(
         connection: &Connection,
         queue: usize,
@@ -106,54 +130,53 @@ impl Link {
     where
         C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
     {
-        let shared = Arc::new(Shared {
+        let state = Arc::new(LinkState {
             connection: connection.clone(),
-            queue: queue.max(1),
-            outbox: Mutex::default(),
+            queue_limit: queue.max(1),
+            queue: Mutex::default(),
             wake: Notify::new(),
             moved: Notify::new(),
-            counts: Counts::default(),
+            counts: LinkCounters::default(),
             waiting: AtomicUsize::new(0),
         });
-        let deliver = Deliver { shared: Arc::clone(&shared), link, check, inbox };
-        let tasks = tokio::spawn(supervise(Arc::clone(&shared), deliver)).abort_handle();
-        Self { shared, tasks }
+        let deliver = Deliver { state: Arc::clone(&state), link, check, inbox };
+        let tasks = tokio::spawn(supervise(Arc::clone(&state), deliver)).abort_handle();
+        Self { state, tasks }
     }
 
-    /// Takes parcels for sending, all or none, without waiting.
+    /// Queues parcels for sending, all or none, without waiting.
     ///
-    /// Of [`Class::Stream`], none is lost while the link lasts. Of [`Class::Datagram`], any may be; what is
-    /// dropped here is counted and no error.
+    /// Parcels of [`Class::Stream`] are not lost while the link lasts. Those of [`Class::Datagram`] may be; dropping
+    /// them here is counted and is no error.
     pub fn send(&self, parcels: &[Parcel], class: Class) -> Result<(), SendError> {
-        let mut outbox = guard(&self.shared.outbox);
-        if let Some(end) = &outbox.end {
+        let mut queue = guard(&self.state.queue);
+        if let Some(end) = &queue.end {
             return Err(end.clone().into());
         }
         if parcels.is_empty() {
             return Ok(());
         }
         match class {
-            Class::Stream => self.shared.frame(&mut outbox, parcels),
-            Class::Datagram => self.shared.pack(&mut outbox, parcels),
+            Class::Stream => self.state.frame(&mut queue, parcels),
+            Class::Datagram => self.state.pack(&mut queue, parcels),
         }
     }
 
-    /// Bytes of stream parcels that wait to be sent.
-    #[must_use]
+    /// Bytes of queued stream parcels.
     pub fn waiting(&self) -> usize {
-        self.shared.waiting.load(Ordering::Relaxed)
+        self.state.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits until at most `bytes` wait, or gives why that will not be.
+    /// Waits until at most `bytes` are queued, or until the link ends.
     pub async fn room(&self, bytes: usize) -> Result<(), End> {
         loop {
-            let moved = self.shared.moved.notified();
+            let moved = self.state.moved.notified();
             {
-                let outbox = guard(&self.shared.outbox);
-                if let Some(end) = &outbox.end {
+                let queue = guard(&self.state.queue);
+                if let Some(end) = &queue.end {
                     return Err(end.clone());
                 }
-                if outbox.waiting() <= bytes {
+                if queue.waiting() <= bytes {
                     return Ok(());
                 }
             }
@@ -161,15 +184,14 @@ impl Link {
         }
     }
 
-    /// Ends the connection, all being done; the peer reads `words`.
-    pub fn close(&self, words: &str) {
-        self.shared.connection.close(Close::Done, words);
+    /// Closes the connection with [`Close::Done`]; the peer receives `reason`.
+    pub fn close(&self, reason: &str) {
+        self.state.connection.close(Close::Done, reason);
     }
 
-    /// What was counted so far.
-    #[must_use]
+    /// The counts so far.
     pub fn stats(&self) -> LinkStats {
-        self.shared.counts.read()
+        self.state.counts.read()
     }
 }
 
@@ -179,49 +201,63 @@ impl Drop for Link {
     }
 }
 
-impl Outbox {
+impl LinkCounters {
+    fn read(&self) -> LinkStats {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        LinkStats {
+            stream_sent: get(&self.stream_sent),
+            datagram_sent: get(&self.datagram_sent),
+            datagram_dropped: get(&self.datagram_dropped),
+            received: get(&self.received),
+            datagram_missing: get(&self.datagram_missing),
+            datagrams_repeated: get(&self.datagrams_repeated),
+        }
+    }
+}
+
+impl SendQueue {
     fn waiting(&self) -> usize {
         self.pending.len() + self.writing
     }
 }
 
-impl Shared {
-    fn frame(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
-        let waiting = outbox.waiting();
-        if waiting >= self.queue {
+impl LinkState {
+    fn frame(&self, queue: &mut SendQueue, parcels: &[Parcel]) -> Result<(), SendError> {
+        let waiting = queue.waiting();
+        if waiting >= self.queue_limit {
             return Err(SendError::Full { waiting });
         }
         let mut rest = parcels;
         while !rest.is_empty() {
-            let taken = codec::encode_batch_frame(outbox.batches, rest, &mut outbox.pending);
+            let taken = codec::encode_batch_frame(queue.batches, rest, &mut queue.pending);
             assert!(taken > 0, "a frame has room for any parcel");
-            outbox.batches += 1;
+            queue.batches += 1;
             rest = &rest[taken..];
         }
-        self.waiting.store(outbox.waiting(), Ordering::Relaxed);
+        self.waiting.store(queue.waiting(), Ordering::Relaxed);
         self.counts.stream_sent.fetch_add(parcels.len() as u64, Ordering::Relaxed);
         self.wake.notify_one();
         Ok(())
     }
 
-    fn pack(&self, outbox: &mut Outbox, parcels: &[Parcel]) -> Result<(), SendError> {
+    fn pack(&self, queue: &mut SendQueue, parcels: &[Parcel]) -> Result<(), SendError> {
         let connection = &self.connection.quic;
-        // A peer that takes none takes none of any size.
+        // `None` if the peer does not accept datagrams.
         let room = connection.max_datagram_size().unwrap_or(0);
         let mut rest = parcels;
         while !rest.is_empty() {
-            outbox.datagram.clear();
-            let taken = codec::encode_batch(outbox.number, rest, room, &mut outbox.datagram);
+            queue.datagram.clear();
+            let taken = codec::encode_batch(queue.number, rest, room, &mut queue.datagram);
             if taken == 0 {
                 self.counts.datagram_dropped.fetch_add(rest.len() as u64, Ordering::Relaxed);
                 break;
             }
-            // Without room QUIC would drop older datagrams, uncounted.
-            let fits = connection.datagram_send_buffer_space() >= outbox.datagram.len();
+            // With a full buffer QUIC would drop older datagrams, which could not be counted.
+            let fits = connection.datagram_send_buffer_space() >= queue.datagram.len();
             let sent = fits
-                && match connection.send_datagram(Bytes::copy_from_slice(&outbox.datagram)) {
+                && match connection.send_datagram(Bytes::copy_from_slice(&queue.datagram)) {
                     Ok(()) => true,
-                    // The path's limit shrank just now, or the peer takes none.
+                    // The path's MTU shrank in between, or the peer does not accept datagrams.
                     Err(
                         SendDatagramError::TooLarge
                         | SendDatagramError::UnsupportedByPeer
@@ -231,80 +267,80 @@ impl Shared {
                 };
             let count = if sent { &self.counts.datagram_sent } else { &self.counts.datagram_dropped };
             count.fetch_add(taken as u64, Ordering::Relaxed);
-            outbox.number += if sent { taken as u64 } else { 0 };
+            queue.number += if sent { taken as u64 } else { 0 };
             rest = &rest[taken..];
         }
         Ok(())
     }
 
     fn end(&self, end: &End) {
-        guard(&self.outbox).end = Some(end.clone());
+        guard(&self.queue).end = Some(end.clone());
         self.moved.notify_waiters();
     }
 }
 
-/// Runs the link until one of its parts ends.
-async fn supervise<C>(shared: Arc<Shared>, deliver: Deliver<C>)
+/// Runs the link's tasks until one of them ends.
+async fn supervise<C>(state: Arc<LinkState>, deliver: Deliver<C>)
 where
     C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
 {
     let mut parts = JoinSet::new();
-    parts.spawn(write(Arc::clone(&shared)));
+    parts.spawn(write(Arc::clone(&state)));
     parts.spawn(deliver.clone().streams());
     parts.spawn(deliver.clone().datagrams());
     let end = match parts.join_next().await {
-        Some(Ok(end)) => shared.connection.fail(end),
+        Some(Ok(end)) => state.connection.fail(end),
         Some(Err(error)) => End::Broken(error.to_string()),
         None => End::Here,
     };
-    shared.end(&end);
+    state.end(&end);
     drop(parts);
-    // Nobody left to be told: then nobody cares.
+    // Fails if the owner has dropped its inbox.
     let _ = deliver.inbox.send(Arrival { link: deliver.link, event: LinkEvent::Ended(end) }).await;
 }
 
-/// Writes what waits, all of it at once.
-async fn write(shared: Arc<Shared>) -> End {
-    let stream = match shared.connection.quic.open_uni().await {
+/// Writes the queue to the stream, all of it at once.
+async fn write(state: Arc<LinkState>) -> End {
+    let stream = match state.connection.quic.open_uni().await {
         Ok(stream) => stream,
         Err(error) => return error.into(),
     };
-    match write_on(&shared, stream).await {
+    match write_on(&state, stream).await {
         Err(end) => end,
         Ok(never) => match never {},
     }
 }
 
-async fn write_on(shared: &Shared, mut stream: SendStream) -> Result<std::convert::Infallible, End> {
+async fn write_on(state: &LinkState, mut stream: SendStream) -> Result<std::convert::Infallible, End> {
     let mut bytes = Vec::new();
     loop {
         {
-            let mut outbox = guard(&shared.outbox);
-            mem::swap(&mut outbox.pending, &mut bytes);
-            outbox.writing = bytes.len();
+            let mut queue = guard(&state.queue);
+            mem::swap(&mut queue.pending, &mut bytes);
+            queue.writing = bytes.len();
         }
         if bytes.is_empty() {
-            shared.wake.notified().await;
+            state.wake.notified().await;
             continue;
         }
         let mut written = 0;
         while written < bytes.len() {
             written += stream.write(&bytes[written..]).await?;
             {
-                let mut outbox = guard(&shared.outbox);
-                outbox.writing = bytes.len() - written;
-                shared.waiting.store(outbox.waiting(), Ordering::Relaxed);
+                let mut queue = guard(&state.queue);
+                queue.writing = bytes.len() - written;
+                state.waiting.store(queue.waiting(), Ordering::Relaxed);
             }
-            shared.moved.notify_waiters();
+            state.moved.notify_waiters();
         }
         bytes.clear();
     }
 }
 
-/// Where what comes goes.
+/// The receiving side of a link.
 #[derive(Clone)]
 struct Deliver<C> {
-    shared: Arc<Shared>,
+    state: Arc<LinkState>,
     link: usize,
     check: C,
     inbox: mpsc::Sender<Arrival>,
@@ -312,7 +348,7 @@ struct Deliver<C> {
 
 impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     async fn streams(self) -> End {
-        let stream = match self.shared.connection.quic.accept_uni().await {
+        let stream = match self.state.connection.quic.accept_uni().await {
             Ok(stream) => stream,
             Err(error) => return error.into(),
         };
@@ -326,16 +362,16 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
             }
             match read {
                 Ok(()) => {}
-                // A closed connection says more than the stream it closes.
+                // A closed connection has a more precise reason than the stream that it closes.
                 Err(End::Stream) => {
-                    break self.shared.connection.quic.close_reason().map_or(End::Stream, End::from);
+                    break self.state.connection.quic.close_reason().map_or(End::Stream, End::from);
                 }
                 Err(end) => break end,
             }
         }
     }
 
-    /// Waits for a batch, and reads it and those that have come with it.
+    /// Waits for a batch; reads it and those that arrived with it.
     async fn batches(
         &self,
         frames: &mut FrameReader,
@@ -356,23 +392,23 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
             return Err(CodecError::Sequence { found: batch.sequence, expected: *expected }.into());
         }
         *expected += 1;
-        parcels.reserve(batch.about());
+        parcels.reserve(batch.estimated_len());
         Ok(batch.read(&self.check, parcels)?)
     }
 
     async fn datagrams(self) -> End {
         let mut sequence = Sequence::default();
         loop {
-            let datagram = match self.shared.connection.quic.read_datagram().await {
+            let datagram = match self.state.connection.quic.read_datagram().await {
                 Ok(datagram) => datagram,
                 Err(error) => break error.into(),
             };
-            let counts = &self.shared.counts;
+            let counts = &self.state.counts;
             let read = Batch::open(&datagram).and_then(|batch| {
-                let mut parcels = Vec::with_capacity(batch.about());
+                let mut parcels = Vec::with_capacity(batch.estimated_len());
                 batch.read(&self.check, &mut parcels)?;
-                let seen = sequence.see(batch.sequence, parcels.len() as u64);
-                Ok((seen == Seen::New).then_some(parcels))
+                let new = sequence.is_new(batch.sequence, parcels.len() as u64);
+                Ok(new.then_some(parcels))
             });
             counts.datagram_missing.store(sequence.missing(), Ordering::Relaxed);
             match read {
@@ -384,8 +420,8 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
     }
 
     async fn deliver(&self, parcels: Vec<Parcel>) {
-        self.shared.counts.received.fetch_add(parcels.len() as u64, Ordering::Relaxed);
-        // An owner that dropped its inbox wants nothing more; the link lasts until it is dropped too.
+        self.state.counts.received.fetch_add(parcels.len() as u64, Ordering::Relaxed);
+        // Fails if the owner has dropped its inbox; the link lasts until it is dropped too.
         let _ = self.inbox.send(Arrival { link: self.link, event: LinkEvent::Parcels(parcels) }).await;
     }
 }

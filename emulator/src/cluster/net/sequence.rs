@@ -1,52 +1,44 @@
-//! Numbers of parcels in datagrams: which came, came again, or did not come.
+//! Duplicate and loss detection for numbered datagrams.
 
 use std::collections::VecDeque;
 
-/// Datagrams older than this many later ones are taken for repeated.
+/// Datagrams in the window; older ones count as duplicates.
 const WINDOW: usize = 64;
 
-/// What a datagram turned out to be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
-    /// It is new.
-    New,
-    /// It came before, or so long ago that nobody knows.
-    Again,
-}
-
-/// A sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram bears the number of its first
-/// parcel, so that what is missing is counted in parcels.
+/// A sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram carries the number of its first
+/// parcel, so that losses are counted in parcels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequence {
-    /// First numbers of the latest datagrams, in order.
+    /// First numbers of the latest datagrams, sorted.
     recent: VecDeque<u64>,
-    /// The number after the largest that came.
+    /// One more than the largest number received.
     end: u64,
-    /// Parcels that came.
-    came: u64,
+    /// Parcels received.
+    received: u64,
 }
 
 impl Sequence {
-    /// Takes note of a datagram: the number of its first parcel, and how many it holds.
-    pub(super) fn see(&mut self, first: u64, parcels: u64) -> Seen {
+    /// Records a datagram of `parcels` parcels, the first of which has number `first`; false if it is a duplicate
+    /// or older than the window.
+    pub(super) fn is_new(&mut self, first: u64, parcels: u64) -> bool {
         let full = self.recent.len() == WINDOW;
         match self.recent.binary_search(&first) {
-            Ok(_) => return Seen::Again,
-            Err(0) if full => return Seen::Again,
+            Ok(_) => return false,
+            Err(0) if full => return false,
             Err(at) => self.recent.insert(at, first),
         }
         if full {
             self.recent.pop_front();
         }
-        self.came += parcels;
+        self.received += parcels;
         self.end = self.end.max(first.saturating_add(parcels));
-        Seen::New
+        true
     }
 
-    /// How many parcels before the latest have not come so far.
+    /// Parcels before the latest that have not been received so far.
     pub(super) fn missing(&self) -> u64 {
-        // A liar's numbers overlap.
-        self.end.saturating_sub(self.came)
+        // Numbers of a faulty peer may overlap.
+        self.end.saturating_sub(self.received)
     }
 }
 
@@ -61,27 +53,25 @@ mod tests {
     #[test]
     fn counts_what_is_lost_repeated_and_late() {
         let mut sequence = Sequence::default();
-        use Seen::{Again, New};
-        let seen =
-            [(0, 2), (2, 1), (8, 5), (8, 5), (3, 3), (3, 3)].map(|(at, count)| sequence.see(at, count));
-        assert_eq!(seen, [New, New, New, Again, New, Again]);
+        let new =
+            [(0, 2), (2, 1), (8, 5), (8, 5), (3, 3), (3, 3)].map(|(at, count)| sequence.is_new(at, count));
+        assert_eq!(new, [true, true, true, false, true, false]);
         assert_eq!(sequence.missing(), 2, "parcels 6 and 7");
-        assert_eq!(sequence.see(6, 2), New);
+        assert!(sequence.is_new(6, 2));
         assert_eq!(sequence.missing(), 0);
-        assert_eq!([u64::MAX, u64::MAX].map(|number| sequence.see(number, 9)), [New, Again]);
+        assert_eq!([u64::MAX, u64::MAX].map(|number| sequence.is_new(number, 9)), [true, false]);
     }
 
     #[test]
-    fn what_is_too_old_to_know_came_before() {
+    fn datagrams_before_the_window_are_duplicates() {
         let mut sequence = Sequence::default();
-        (1..=WINDOW as u64).for_each(|i| assert_eq!(sequence.see(10 * i, 10), Seen::New));
-        assert_eq!(sequence.see(0, 10), Seen::Again);
+        (1..=WINDOW as u64).for_each(|i| assert!(sequence.is_new(10 * i, 10)));
+        assert!(!sequence.is_new(0, 10));
         assert_eq!(sequence.missing(), 10);
     }
 
     proptest! {
-        /// Beside a set that remembers everything: what is new here is new there, and what is within the window
-        /// is judged alike. The n-th datagram holds n % 7 + 1 parcels.
+        /// Agrees with an unbounded set on every datagram within the window. The n-th datagram holds n % 7 + 1 parcels.
         #[test]
         fn agrees_with_a_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
             let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
@@ -93,7 +83,7 @@ mod tests {
             for n in datagrams {
                 let oldest = all.iter().rev().nth(WINDOW - 1);
                 let unknown = !all.contains(&n) && oldest.is_none_or(|oldest| n > *oldest);
-                prop_assert_eq!(sequence.see(firsts[n], n as u64 % 7 + 1) == Seen::New, unknown);
+                prop_assert_eq!(sequence.is_new(firsts[n], n as u64 % 7 + 1), unknown);
                 if unknown {
                     all.insert(n);
                 }

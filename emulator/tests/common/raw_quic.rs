@@ -1,4 +1,4 @@
-//! Machines over QUIC by hand: strangers, and peers that say what no volary says.
+//! QUIC clients without volary: unauthenticated ones, and peers that send arbitrary bytes.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -18,20 +18,19 @@ use volary::codec;
 
 use super::net::{Rig, anywhere, end, link, within};
 
-/// What a host of this name says first.
+/// The hello of a host of this name, as a frame.
 pub fn hello(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     codec::encode(&(volary::cluster::net::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
     bytes
 }
 
-/// QUIC by hand: no volary at this end.
-#[derive(Clone)]
-pub struct Hostile {
+/// A QUIC client that is not volary.
+pub struct RawClient {
     endpoint: quinn::Endpoint,
 }
 
-impl Hostile {
+impl RawClient {
     /// Trusts the authority in one folder and shows the certificate in another, if any.
     pub fn new(trust: &Path, shows: Option<&Path>) -> Self {
         let read = |path: PathBuf| fs::read(path).unwrap();
@@ -61,7 +60,7 @@ impl Hostile {
         Self { endpoint }
     }
 
-    /// Connects and waits to be thrown out.
+    /// Connects and waits until the server closes the connection.
     pub async fn refused(&self, address: SocketAddr) -> End {
         match within(self.endpoint.connect(address, "h1").unwrap()).await {
             Ok(connection) => within(connection.closed()).await.into(),
@@ -69,33 +68,20 @@ impl Hostile {
         }
     }
 
-    /// Connects, says `words` and waits to be thrown out.
-    pub async fn says(&self, address: SocketAddr, words: &[u8]) -> End {
+    /// Connects, sends `bytes` as its hello and waits until the server closes the connection.
+    pub async fn sends_hello(&self, address: SocketAddr, bytes: &[u8]) -> End {
         let connection = within(self.endpoint.connect(address, "h1").unwrap()).await.unwrap();
         let (mut send, _receive) = connection.open_bi().await.unwrap();
-        send.write_all(words).await.unwrap();
-        let _ = send.finish();
-        within(connection.closed()).await.into()
-    }
-
-    /// Connects and says hello as h3; the connection, if it was let in.
-    pub fn knock(
-        &self,
-        address: SocketAddr,
-    ) -> impl Future<Output = Option<quinn::Connection>> + Send + 'static {
-        let connecting = self.endpoint.connect(address, "h1").unwrap();
-        async move {
-            let connection = connecting.await.ok()?;
-            let (mut send, mut receive) = connection.open_bi().await.ok()?;
-            send.write_all(&hello("h3")).await.ok()?;
-            receive.read_chunk(1, true).await.ok()??;
-            Some(connection)
+        send.write_all(bytes).await.unwrap();
+        if !bytes.is_empty() {
+            let _ = send.finish();
         }
+        within(connection.closed()).await.into()
     }
 }
 
-/// One that was let in, and what the server holds of it.
-pub struct Guest {
+/// An accepted raw client, and the server's side of its connection.
+pub struct RawPeer {
     raw: quinn::Connection,
     send: quinn::SendStream,
     _receive: quinn::RecvStream,
@@ -105,12 +91,12 @@ pub struct Guest {
     pub streams: Option<Streams>,
 }
 
-impl Guest {
-    /// Says a proper hello as h3.
-    pub async fn joins(rig: &mut Rig) -> Self {
+impl RawPeer {
+    /// Connects as h3 with a valid hello.
+    pub async fn join(rig: &mut Rig) -> Self {
         let folder = rig.net.folder("h3");
-        let hostile = Hostile::new(&folder, Some(&folder));
-        let raw = within(hostile.endpoint.connect(rig.address(), "h1").unwrap()).await.unwrap();
+        let client = RawClient::new(&folder, Some(&folder));
+        let raw = within(client.endpoint.connect(rig.address(), "h1").unwrap()).await.unwrap();
         let (mut send, receive) = raw.open_bi().await.unwrap();
         send.write_all(&hello("h3")).await.unwrap();
         let peer = within(rig.accepted.next()).await.unwrap();
@@ -130,7 +116,7 @@ impl Guest {
     /// Sends this as parcels, and ends the stream.
     pub async fn stream(&self, bytes: &[u8]) {
         let mut stream = self.raw.open_uni().await.unwrap();
-        // The server may hang up in the middle.
+        // The server may close the connection before the end.
         let _ = stream.write_all(bytes).await;
         let _ = stream.finish();
     }
@@ -145,15 +131,15 @@ impl Guest {
         self.raw.send_datagram(bytes.to_vec().into()).unwrap();
     }
 
-    /// How the server sees the end.
+    /// Why the link ended, on the server.
     pub async fn end_of_link(&mut self) -> End {
         end(&mut self.inbox).await
     }
 
-    /// What the server says about the end.
-    pub async fn told(&self) -> String {
+    /// The reason in the server's close.
+    pub async fn close_reason(&self) -> String {
         let end = End::from(within(self.raw.closed()).await);
-        let End::Peer(words) = end else { panic!("{end}") };
-        words
+        let End::Peer(reason) = end else { panic!("{end}") };
+        reason
     }
 }

@@ -1,39 +1,68 @@
-//! TLS and QUIC parameters: both sides authenticated, nothing resumed, everything bounded.
+//! Limits and timeouts of an endpoint, and the TLS and QUIC configuration made from them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
 use quinn::{IdleTimeout, TransportConfig, VarInt};
 use rustls::client::Resumption;
-use rustls::pki_types::CertificateDer;
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use thiserror::Error;
 
-use super::endpoint::Options;
 use super::identity::{Identity, provider};
 
-/// The application protocol that both sides must speak.
+/// Limits and timeouts of an endpoint.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Handshakes that may wait to be accepted; more are refused.
+    pub max_incoming: usize,
+    /// For the TLS handshake, and again for the hellos.
+    pub handshake_timeout: Duration,
+    /// A connection on which nothing arrives for this long is lost.
+    pub idle_timeout: Duration,
+    /// Interval of keep-alive packets on a quiet connection; well below `idle_timeout`.
+    pub keep_alive: Duration,
+    /// Unread bytes that a peer may have sent on one stream.
+    pub window: u32,
+    /// Bytes of datagrams that may wait to be sent, and to be read.
+    pub datagrams: usize,
+    /// Bytes requested from the system for each of the socket's two buffers.
+    pub socket_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_incoming: 1024,
+            handshake_timeout: Duration::from_secs(5),
+            idle_timeout: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(2),
+            window: 4 << 20,
+            datagrams: 1 << 20,
+            socket_buffer: 4 << 20,
+        }
+    }
+}
+
+/// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
 
 /// Why an identity cannot be used for connections.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// Key and certificate do not fit, or are of a kind nobody here knows.
     #[error(transparent)]
     Tls(#[from] rustls::Error),
-    /// The authority's certificate is of no use.
     #[error(transparent)]
     Authority(#[from] VerifierBuilderError),
-    /// QUIC needs a cipher that is not there.
     #[error(transparent)]
     Cipher(#[from] NoInitialCipherSuite),
-    /// A limit is out of range.
+    /// An option is out of range.
     #[error("{0}")]
     Range(String),
 }
 
-/// How others are accepted.
+/// The configuration of the accepting side.
 pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::ServerConfig, TlsError> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider()).build()?;
@@ -45,17 +74,11 @@ pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::Se
     // A resumed session would outlive its certificate.
     tls.send_tls13_tickets = 0;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config
-        .transport_config(transport(options)?)
-        .migration(false)
-        // What came at once and was not looked at yet; most of it will be told to retry.
-        .max_incoming(16 * options.handshakes)
-        .incoming_buffer_size(16 << 10)
-        .incoming_buffer_size_total(1 << 20);
+    config.transport_config(transport(options)?).migration(false).max_incoming(options.max_incoming);
     Ok(config)
 }
 
-/// How we connect to others.
+/// The configuration of the connecting side.
 pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::ClientConfig, TlsError> {
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
@@ -68,14 +91,9 @@ pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::Cl
     Ok(config)
 }
 
-/// The certificate the peer showed.
-pub(super) fn leaf(connection: &quinn::Connection) -> Option<CertificateDer<'static>> {
-    let shown = connection.peer_identity()?;
-    shown.downcast::<Vec<CertificateDer<'static>>>().ok()?.first().cloned()
-}
-
 fn transport(options: &Options) -> Result<Arc<TransportConfig>, TlsError> {
-    let idle = IdleTimeout::try_from(options.idle).map_err(|error| TlsError::Range(error.to_string()))?;
+    let idle =
+        IdleTimeout::try_from(options.idle_timeout).map_err(|error| TlsError::Range(error.to_string()))?;
     let both = VarInt::from_u64(3 * u64::from(options.window)).map_err(|e| TlsError::Range(e.to_string()))?;
     let mut config = TransportConfig::default();
     config
@@ -85,7 +103,7 @@ fn transport(options: &Options) -> Result<Arc<TransportConfig>, TlsError> {
         .max_concurrent_bidi_streams(VarInt::from_u32(1))
         .max_concurrent_uni_streams(VarInt::from_u32(1))
         .stream_receive_window(VarInt::from_u32(options.window))
-        // Unread parcels must not hold up the control stream.
+        // Larger than both streams' windows: unread parcels must not hold up the control stream.
         .receive_window(both)
         .send_window(both.into_inner())
         .datagram_receive_buffer_size(Some(options.datagrams))

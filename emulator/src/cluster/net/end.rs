@@ -1,0 +1,115 @@
+//! Close codes, and the reasons why a connection ended.
+
+use quinn::{ConnectionError, ReadError, TransportErrorCode, WriteError};
+use thiserror::Error;
+
+use crate::codec::CodecError;
+
+/// The code of a close frame, beside its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Close {
+    /// All was done. Not 0: QUIC sends that for a connection that was dropped without a close.
+    Done = 1,
+    /// The certificate names no host.
+    Certificate = 2,
+    /// The hello did not fit.
+    Hello = 3,
+    /// A frame broke the protocol.
+    Protocol = 4,
+    /// This side failed.
+    Failed = 5,
+    /// The peer took too long.
+    Late = 6,
+}
+
+/// Why a connection ended.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum End {
+    /// This side closed it.
+    #[error("closed here")]
+    Here,
+    /// The peer closed it with [`Close::Done`].
+    #[error("the peer is done")]
+    Done,
+    /// The peer closed it with another code; its text, without control characters.
+    #[error("the peer closed: {0}")]
+    Peer(String),
+    /// The peer has more than [`Options::max_incoming`](super::Options::max_incoming) handshakes waiting.
+    #[error("too many connect to it at once")]
+    Full,
+    /// Nothing arrived for the idle timeout.
+    #[error("the peer fell silent")]
+    Silent,
+    /// The peer broke the protocol.
+    #[error("the peer sent {0}")]
+    Protocol(#[from] CodecError),
+    /// The peer ended a stream that lasts as long as the connection.
+    #[error("the peer ended its stream")]
+    Stream,
+    /// TLS or QUIC failed.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<ConnectionError> for End {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::LocallyClosed => Self::Here,
+            ConnectionError::TimedOut | ConnectionError::Reset => Self::Silent,
+            ConnectionError::ApplicationClosed(close) => match close.error_code.into_inner() {
+                0 => Self::Peer("without a reason".to_owned()),
+                code if code == Close::Done as u64 => Self::Done,
+                _ => Self::Peer(printable(&String::from_utf8_lossy(&close.reason))),
+            },
+            ConnectionError::ConnectionClosed(ref close) => match close.error_code {
+                TransportErrorCode::CONNECTION_REFUSED => Self::Full,
+                code => Self::Broken(explain(code, &error)),
+            },
+            ConnectionError::TransportError(ref failure) => Self::Broken(explain(failure.code, &error)),
+            ConnectionError::VersionMismatch | ConnectionError::CidsExhausted => {
+                Self::Broken(error.to_string())
+            }
+        }
+    }
+}
+
+/// The remedy for a failed handshake. QUIC carries TLS alerts as 0x100 + alert (RFC 9001, section 4.8). The peer may
+/// have written a part of the error's text.
+fn explain(code: TransportErrorCode, error: &ConnectionError) -> String {
+    let hint = match u64::from(code).checked_sub(0x100) {
+        Some(45) => "a certificate expired: issue new identities with `volary certs`",
+        Some(42 | 46 | 48 | 51) => {
+            "one side's certificate is not of the other's run: copy identities of one `volary certs`"
+        }
+        Some(116) => "one side showed no certificate",
+        Some(120) => "the other side is not volary, or another version",
+        Some(_) => "the handshake failed",
+        None => return printable(&error.to_string()),
+    };
+    printable(&format!("{hint} ({error})"))
+}
+
+/// A peer's text on one line, without control characters.
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
+impl From<ReadError> for End {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::ConnectionLost(error) => error.into(),
+            ReadError::Reset(_) | ReadError::ClosedStream => Self::Stream,
+            ReadError::IllegalOrderedRead | ReadError::ZeroRttRejected => Self::Broken(error.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for End {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::ConnectionLost(error) => error.into(),
+            WriteError::Stopped(_) | WriteError::ClosedStream => Self::Stream,
+            WriteError::ZeroRttRejected => Self::Broken(error.to_string()),
+        }
+    }
+}
