@@ -117,6 +117,23 @@ fn every_page_is_in_the_summary() {
     }
 }
 
+/// Source files and experiments that the pages name in code style exist.
+#[test]
+fn named_files_exist() {
+    let mut seen = 0;
+    for page in pages().iter().filter(|page| *page != "experiments/README.md") {
+        let text = read(page);
+        let names = text.split('`').skip(1).step_by(2).filter(|name| !name.contains([' ', '\n', '*']));
+        let folders = ["actors/", "netem/", "emulator/", "experiments/", "topologies/", "ansible/", ".ci/"];
+        for name in names.filter(|name| folders.iter().any(|folder| name.starts_with(folder))) {
+            let concrete = !name.contains("NAME") && !name.contains('…');
+            assert!(!concrete || root().join(name).exists(), "{page} names {name}, which does not exist");
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "only {seen} names");
+}
+
 /// Options in examples are options of their command.
 #[test]
 fn example_commands_exist() {
