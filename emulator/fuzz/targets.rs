@@ -6,11 +6,11 @@ use std::path::Path;
 
 use volary::cluster::inject::words::{Reply, Request};
 use volary::codec::{self, Batch};
+use volary::config::claims::Check;
+use volary::config::{Bundle, Experiment, Overrides};
 use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
-use volary::spec::claims::Check;
-use volary::spec::{Bundle, Experiment, Overrides};
 use volary::storage::input_log::{Log, frame, prefix};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;

@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`spec`] | the experiment file: parsed, resolved, swept; claims |
+//! | [`config`] | the experiment file: parsed, resolved, swept; claims |
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
@@ -30,6 +30,7 @@ pub mod cli;
 pub mod cluster;
 pub mod codec;
 pub mod compare;
+pub mod config;
 pub mod fidelity;
 pub mod files;
 mod guard;
@@ -37,7 +38,6 @@ pub mod number;
 pub mod record;
 pub mod report;
 pub mod runtime;
-pub mod spec;
 pub mod stats;
 pub mod storage;
 pub mod validate;

@@ -19,9 +19,9 @@ use volary::cluster::protocol::{
     AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectionNotice, LinkPurpose, Member,
 };
 use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
+use volary::config::{Experiment, Overrides, id_under};
 use volary::parcel::Parcel;
 use volary::runtime::real::ticks::Ticks;
-use volary::spec::{Experiment, Overrides, id_under};
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use volary::spec::{Bundle, Experiment, Overrides, Repeat};
+use volary::config::{Bundle, Experiment, Overrides, Repeat};
 use volary::workload::Workload;
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
@@ -50,7 +50,7 @@ fn jobs(experiment: &Experiment) -> Vec<(u64, u32, u64)> {
 
 fn assert_same(here: &Experiment, there: &Experiment) {
     let ids =
-        |experiment: &Experiment| experiment.units(None).into_iter().map(|unit| unit.id).collect::<Vec<_>>();
+        |experiment: &Experiment| experiment.runs(None).into_iter().map(|unit| unit.id).collect::<Vec<_>>();
     assert_eq!(ids(here), ids(there), "{}", here.name);
     assert!(here.points == there.points, "{}: other points", here.name);
     assert_eq!((&here.name, &here.claims, &here.warnings), (&there.name, &there.claims, &there.warnings));

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::measured;
+use volary::config::{Experiment, Overrides, Repeat};
 use volary::results::{Measured, Verdict};
-use volary::spec::{Experiment, Overrides, Repeat};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")

@@ -6,11 +6,11 @@
 mod common;
 
 use common::binary::{expect, volary};
+use volary::config::Experiment;
 use volary::fidelity::Certificate;
 use volary::results::Measured;
 use volary::results::{Departure, Late, Share};
 use volary::runtime::{Watch, local};
-use volary::spec::Experiment;
 use volary::stats::dkw;
 use volary::validate::Validation;
 

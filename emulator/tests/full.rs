@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::binary::{self, expect, folder, lines, text};
-use volary::spec::{Experiment, Overrides, RuntimeKind};
+use volary::config::{Experiment, Overrides, RuntimeKind};
 
 const FULL: &str = "/dev/full";
 /// What runs in real time need not take as long as it says.
@@ -23,7 +23,7 @@ const FAST: &str = "run.speed=8";
 fn second(folder: &Path, runtime: RuntimeKind, set: Vec<String>) -> String {
     let overrides = Overrides { runtime: Some(runtime), set, ..Overrides::default() };
     let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
-    format!("r/cells/{}.json.partial", experiment.units(None)[1].id)
+    format!("r/cells/{}.json.partial", experiment.runs(None)[1].id)
 }
 
 /// The second of two units finds the disk full. The first is kept, and a later run goes on from there.

@@ -12,11 +12,11 @@ use std::rc::Rc;
 
 use common::binary::{expect, lines};
 use volary::burn::free_cpus;
+use volary::config::Experiment;
 use volary::cores::{Cores, Pauses};
 use volary::results::{JobRow, Measured};
 use volary::results::{RealWork, Worked};
 use volary::shard::{Hands, Parts, Placement, Shard};
-use volary::spec::Experiment;
 use volary_actors::base::{Span, Time};
 use volary_engine::world::World;
 

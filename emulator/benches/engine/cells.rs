@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use volary::config::{Experiment, Overrides};
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::spec::{Experiment, Overrides};
 use volary_engine::world::World;
 
 use super::workload;

@@ -11,8 +11,8 @@ mod sizes;
 
 use std::path::Path;
 
-use volary::spec::error::Text;
-use volary::spec::{Experiment, Overrides, Point};
+use volary::config::error::Text;
+use volary::config::{Experiment, Overrides, Point};
 use volary::workload::{Traces, Workload};
 
 /// Rounds of which the median counts.

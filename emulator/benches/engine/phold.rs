@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
+use volary::config::Point;
 use volary::cores::{CoreTable, Cores, Pauses};
 use volary::queue::Key;
 use volary::runtime::cost::thread_cpu_s;
 use volary::shard::{Parts, Placement, Shard};
-use volary::spec::Point;
 use volary::workload::Workload;
 use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;

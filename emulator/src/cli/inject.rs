@@ -10,9 +10,9 @@ use volary_actors::base::{Span, Time};
 
 use super::{print, print_json};
 use crate::cluster::inject::injector::{Aim, Done, InjectError, Injector, Plan};
+use crate::config;
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
 use crate::number;
-use crate::spec;
 
 /// Inject interference into a running emulation on hosts: for a time a profile rules some of its cores.
 ///
@@ -62,7 +62,7 @@ const SHOWN: Span = Span::from_secs(10);
 const MOST: f64 = 1e5;
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let profile = spec::profile(&options.profile)?;
+    let profile = config::profile(&options.profile)?;
     if options.lasting == Some(Span::ZERO) {
         return Err(anyhow!(
             "--for 0s: nothing lasts so short\n  = help: give a longer time, or leave it out"

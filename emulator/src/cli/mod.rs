@@ -37,9 +37,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::cluster::Fleet;
 use crate::cluster::agent::RunLog;
 use crate::cluster::inject::injector::InjectError;
+use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
 use crate::report::table::Style;
 use crate::runtime::{RunError, Watch};
-use crate::spec::{Experiment, Overrides, Repeat, RuntimeKind, SpecError, describe};
 use crate::storage;
 use crate::storage::input_log;
 
@@ -116,7 +116,7 @@ struct RunArgs {
 }
 
 impl RunArgs {
-    fn load(&self) -> Result<Experiment, SpecError> {
+    fn load(&self) -> Result<Experiment, ConfigError> {
         let overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
         let experiment = Experiment::load(&self.of.experiment, &overrides)?;
         for warning in &experiment.warnings {
@@ -126,7 +126,7 @@ impl RunArgs {
     }
 
     /// As [`Self::load`], for commands that run it: says what the report will say as well.
-    fn prepare(&self) -> Result<Experiment, SpecError> {
+    fn prepare(&self) -> Result<Experiment, ConfigError> {
         let mut experiment = self.load()?;
         if let Some(warning) = describe::overload(&experiment) {
             tracing::warn!("{warning}");

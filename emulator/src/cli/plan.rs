@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{RunArgs, print, print_json};
-use crate::spec::{Shard, describe};
+use crate::config::{SweepSlice, describe};
 
 /// Check an experiment file and show it resolved, without running it.
 #[derive(Debug, Args)]
@@ -14,7 +14,7 @@ pub(super) struct Options {
     experiment: RunArgs,
     /// Show only every N-th run, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
+    shard: Option<SweepSlice>,
     /// Everything, as JSON.
     #[arg(long)]
     json: bool,

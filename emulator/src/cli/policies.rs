@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
 
 use super::{print, print_json};
-use crate::spec::error::nearest;
-use crate::spec::reference;
+use crate::config::error::nearest;
+use crate::config::reference;
 
 /// List the policies, or explain one: what it does, its source, its parameters.
 #[derive(Debug, Args)]

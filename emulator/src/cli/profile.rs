@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
 use super::{print, print_json};
+use crate::config;
 use crate::cores::show::Show;
-use crate::spec;
 
 /// Look at interference profiles.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ enum Command {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Command::Show { profile, cores, until, seed, json } = &options.command;
-    let profile = spec::profile(profile)?;
+    let profile = config::profile(profile)?;
     let show = Show { units: *cores, until: *until, seed: *seed };
     if show.until == Span::ZERO || show.size(&profile) > MOST {
         return Err(anyhow!(

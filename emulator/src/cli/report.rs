@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, style};
+use crate::config::claims::{self, Claim};
 use crate::report::{self, markdown, table};
 use crate::results::{Cell, Summary};
-use crate::spec::claims::{self, Claim};
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{FleetArgs, RunArgs, print, style, watch};
+use crate::config::SweepSlice;
+use crate::config::error::nearest;
 use crate::files::Files;
 use crate::number;
 use crate::report::table;
 use crate::results::Verdict;
 use crate::results::cell_id;
 use crate::runtime::{self, Outcome, RunError, RunOptions};
-use crate::spec::Shard;
-use crate::spec::error::nearest;
 use crate::storage::manifest::RunState;
 use crate::storage::{self, study};
 
@@ -34,7 +34,7 @@ pub(super) struct Options {
     threads: Option<u16>,
     /// Run only every N-th cell, policy and replication, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
+    shard: Option<SweepSlice>,
     #[command(flatten)]
     fleet: FleetArgs,
     /// Print one JSON object per cell, policy and seed, then the claims, instead of a table.

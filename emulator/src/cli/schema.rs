@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, print_json};
-use crate::spec::reference;
-use crate::spec::schema::{What, schema};
+use crate::config::reference;
+use crate::config::schema::{What, schema};
 
 /// Print the JSON Schema of a file format, for editors and checks, or explain it for readers.
 #[derive(Debug, Args)]

@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
 use super::{print, print_json};
+use crate::config::cluster;
 use crate::number::{self, plural};
-use crate::spec::cluster;
 
 /// Look at topology files.
 #[derive(Debug, Args)]

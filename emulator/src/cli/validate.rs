@@ -9,7 +9,7 @@ use clap::Args;
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
 use crate::burn::free_cpus;
 use crate::cluster::Fleet;
-use crate::spec::{Experiment, Overrides, RuntimeKind, SpecError, describe};
+use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
 use crate::storage;
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, Way, validate};
@@ -57,7 +57,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    fn load(&self, way: Way) -> Result<Experiment, SpecError> {
+    fn load(&self, way: Way) -> Result<Experiment, ConfigError> {
         let mut overrides = Overrides { runtime: Some(way.runtime), ..self.experiment.overrides() };
         overrides.set.extend(way.set().map(str::to_owned));
         overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));

@@ -5,7 +5,7 @@ use std::io;
 use crate::cluster::net;
 use crate::cluster::net::endpoint::{BindError, ConnectError};
 use crate::cluster::net::identity::IdentityError;
-use crate::spec::SpecError;
+use crate::config::ConfigError;
 
 /// Why hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum HostsError {
     Connect(#[from] ConnectError),
     /// The experiment cannot be packed.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] ConfigError),
     /// The experiment is larger than what hosts take.
     #[error(
         "the experiment and its files have {mib} MiB, and hosts take {limit} at most; use a part of the trace"

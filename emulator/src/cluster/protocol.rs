@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
 
+use crate::config::Bundle;
 use crate::cores::CoreSet;
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
 use crate::parcel::Observation;
 use crate::results::HostVitals;
-use crate::spec::Bundle;
 use volary_engine::finalize::Counters;
 
 /// The most bytes of a [`AgentMessage`]: an [`FinalReport`] is the largest, its histograms some megabytes at worst, the stretches

@@ -1,8 +1,8 @@
 //! Errors of a whole run, and of one unit of it.
 
 use crate::cluster::HostsError;
+use crate::config::ConfigError;
 use crate::results::Measured;
-use crate::spec::SpecError;
 use crate::storage;
 use crate::storage::input_log;
 use volary_engine::world::EngineError;
@@ -24,7 +24,7 @@ pub enum RunError {
     RunDir(#[from] storage::Error),
     /// The experiment's files cannot be kept with the log of inputs.
     #[error(transparent)]
-    Bundle(SpecError),
+    Bundle(ConfigError),
     /// The log of inputs cannot be written.
     #[error(transparent)]
     Inputs(#[from] input_log::Error),

@@ -12,10 +12,10 @@ use super::error::UnitError;
 use super::watch::{Watch, panic_text};
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
+use crate::config::{Experiment, Run, RuntimeKind};
 use crate::guard::guard;
 use crate::number::{plural, seconds};
 use crate::results::{Cell, Measured, Summary, cell_name};
-use crate::spec::{Experiment, RuntimeKind, Unit};
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
@@ -43,10 +43,10 @@ struct Pool<'a> {
     trouble: Mutex<Option<storage::Error>>,
 }
 
-/// Runs the units that the folder lacks and stores each as it finishes; returns those that failed.
+/// Runs the runs that the folder lacks and stores each as it finishes; returns those that failed.
 pub(super) fn run(
     experiment: &Experiment,
-    units: &[Unit],
+    runs: &[Run],
     threads: Option<usize>,
     folder: &RunDir,
     controller: Option<&Mutex<Controller>>,
@@ -54,9 +54,9 @@ pub(super) fn run(
     watch: &Watch,
 ) -> Result<Vec<Failure>, storage::Error> {
     let (send, receive) = crossbeam_channel::unbounded();
-    for unit in units.iter().filter(|unit| !folder.has(&unit.id)) {
+    for run in runs.iter().filter(|run| !folder.has(&run.id)) {
         // Cannot fail: the receiver is below.
-        let _ = send.send(unit);
+        let _ = send.send(run);
     }
     drop(send);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -80,7 +80,7 @@ pub(super) fn run(
     std::thread::scope(|scope| {
         for _ in 0..side_by_side {
             scope.spawn(|| {
-                receive.iter().take_while(|_| !pool.watch.stopped()).for_each(|unit| pool.unit(unit))
+                receive.iter().take_while(|_| !pool.watch.stopped()).for_each(|run| pool.execute(run))
             });
         }
     });
@@ -90,11 +90,11 @@ pub(super) fn run(
 }
 
 impl Pool<'_> {
-    fn unit(&self, unit: &Unit) {
+    fn execute(&self, run: &Run) {
         // A bug in one run must not take the others with it.
-        let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(unit))) {
+        let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(run))) {
             Ok(stored) => stored,
-            Err(panic) => self.fail(unit, panic_text(panic.as_ref()), None),
+            Err(panic) => self.fail(run, panic_text(panic.as_ref()), None),
         };
         if let Err(error) = stored {
             self.give_up(error);
@@ -107,28 +107,30 @@ impl Pool<'_> {
         self.watch.stop.store(true, Ordering::Relaxed);
     }
 
-    fn measure(&self, unit: &Unit) -> Result<(), storage::Error> {
+    fn measure(&self, run: &Run) -> Result<(), storage::Error> {
         let name = &self.experiment.name;
-        let run = &self.experiment.run;
-        let point = &self.experiment.points[unit.point];
-        let world = World::build(point, unit.seed, &self.traces).map_err(UnitError::from);
+        let section = &self.experiment.run;
+        let point = &self.experiment.points[run.point];
+        let world = World::build(point, run.seed, &self.traces).map_err(UnitError::from);
         let measured = world.and_then(|world| {
             let point = world.point();
-            self.begin(&point.label, &point.cell, unit.seed, u64::from(world.workload().jobs()));
-            let log = self.log.map(|log| log.unit(&unit.id, &point.label, unit.seed));
-            match (run.runtime, log) {
-                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, run, self.watch),
+            self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().jobs()));
+            let log = self.log.map(|log| log.unit(&run.id, &point.label, run.seed));
+            match (section.runtime, log) {
+                (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, self.watch),
                 (RuntimeKind::Virtual, Some(log)) => {
-                    virtual_time::measure_logged(name, &world, run, &log, self.watch)
+                    virtual_time::measure_logged(name, &world, section, &log, self.watch)
                 }
-                (RuntimeKind::Local, log) => local::measure(name, world, run, self.threads, log, self.watch),
+                (RuntimeKind::Local, log) => {
+                    local::measure(name, world, section, self.threads, log, self.watch)
+                }
                 (RuntimeKind::Hosts, log) => self.on_hosts(|controller| {
-                    let before = controller.held(&world, &unit.id);
+                    let before = controller.held(&world, &run.id);
                     self.note_hosts(&before);
                     let measured =
-                        controller.measure(name, &world, unit.point, run, log.as_ref(), self.watch);
-                    self.kept(self.folder.injected(&unit.id, controller.injected()));
-                    let after = controller.held(&world, &unit.id);
+                        controller.measure(name, &world, run.point, section, log.as_ref(), self.watch);
+                    self.kept(self.folder.injected(&run.id, controller.injected()));
+                    let after = controller.held(&world, &run.id);
                     // Some were lost.
                     if after != before {
                         self.note_hosts(&after);
@@ -140,11 +142,11 @@ impl Pool<'_> {
         match measured {
             Ok(measured) => {
                 finished(&measured.summary);
-                self.folder.store(&unit.id, &measured)
+                self.folder.store(&run.id, &measured)
             }
             Err(UnitError::Interrupted) => Ok(()),
-            Err(UnitError::Refused(why)) => self.fail(unit, why, None),
-            Err(UnitError::Broken { why, measured }) => self.fail(unit, why, Some(measured.summary)),
+            Err(UnitError::Refused(why)) => self.fail(run, why, None),
+            Err(UnitError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
     }
 
@@ -184,13 +186,13 @@ impl Pool<'_> {
         work(&mut guard(controller))
     }
 
-    fn fail(&self, unit: &Unit, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
-        let point = &self.experiment.points[unit.point];
+    fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {
+        let point = &self.experiment.points[run.point];
         let failure = Failure {
-            id: unit.id.clone(),
+            id: run.id.clone(),
             policy: point.label.clone(),
             cell: point.cell.clone(),
-            seed: unit.seed,
+            seed: run.seed,
             log,
             summary,
         };
@@ -231,9 +233,9 @@ mod tests {
     use indicatif::{ProgressDrawTarget, TermLike};
 
     use super::*;
+    use crate::config::Overrides;
+    use crate::config::error::Text;
     use crate::runtime::run::RunOptions;
-    use crate::spec::Overrides;
-    use crate::spec::error::Text;
 
     /// A terminal that keeps what is written to it.
     #[derive(Clone, Debug, Default)]

@@ -19,7 +19,7 @@ use books::Ledger;
 use cast::Cast;
 
 use super::error::UnitError;
-use crate::spec::RunSection;
+use crate::config::RunSection;
 use volary_engine::world::World;
 
 /// What a replay found.

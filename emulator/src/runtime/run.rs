@@ -11,10 +11,10 @@ use super::watch::Watch;
 use crate::burn::free_cpus;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
+use crate::config::{Bundle, Experiment, Repeat, Run, RuntimeKind, SweepSlice};
 use crate::number::plural;
 use crate::report;
 use crate::results::{ClaimResult, SCHEMA, Summary};
-use crate::spec::{Bundle, Experiment, Repeat, RuntimeKind, Shard, Unit};
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
@@ -33,8 +33,8 @@ pub struct RunOptions {
     pub resume: bool,
     /// Runs at once; absent: one per processor.
     pub threads: Option<usize>,
-    /// Run only this share of the units.
-    pub shard: Option<Shard>,
+    /// Run only this share of the runs.
+    pub shard: Option<SweepSlice>,
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
     /// No progress bar.
@@ -48,7 +48,7 @@ pub struct RunOptions {
 pub struct Outcome {
     /// Everything in the run directory, as reports show it.
     pub study: Study,
-    /// One summary per finished unit, in order of units.
+    /// One summary per finished run, in order of runs.
     pub summaries: Vec<Summary>,
     /// The experiment's claims with their verdicts.
     pub claims: Vec<ClaimResult>,
@@ -58,16 +58,16 @@ pub struct Outcome {
     pub state: RunState,
 }
 
-/// Runs every unit of `experiment` and keeps what it measures in the run directory as it comes.
+/// Runs every run of `experiment` and keeps what it measures in the run directory as it comes.
 ///
 /// # Errors
-/// When the run cannot begin or its results not be written; a unit that fails is in [`Outcome::failures`].
+/// When the run cannot begin or its results not be written; a run that fails is in [`Outcome::failures`].
 pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Result<Outcome, RunError> {
     check(experiment, options)?;
     let logged = experiment.run.record.inputs;
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
-    let mut units = experiment.units(options.shard);
-    let mut manifest = manifest(experiment, options, &units);
+    let mut runs = experiment.runs(options.shard);
+    let mut manifest = manifest(experiment, options, &runs);
     // Before the folder: a run that cannot begin leaves none.
     let controller = controller(experiment, options, watch)?;
     manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
@@ -77,32 +77,31 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     }
     .map_err(RunError::Folder)?;
     if options.resume {
-        let kept = units.iter().filter(|unit| folder.has(&unit.id)).count();
-        let runs = plural(units.len() as u64, "run");
-        let disturbed =
-            units.iter().filter(|unit| folder.has(&unit.id) && folder.is_injected(&unit.id)).count();
+        let kept = runs.iter().filter(|run| folder.has(&run.id)).count();
+        let all = plural(runs.len() as u64, "run");
+        let disturbed = runs.iter().filter(|run| folder.has(&run.id) && folder.is_injected(&run.id)).count();
         let but = if disturbed > 0 { format!(" ({disturbed} of them injected into)") } else { String::new() };
-        tracing::warn!("kept {kept} of {runs}{but}, running {}", units.len() - kept);
+        tracing::warn!("kept {kept} of {all}{but}, running {}", runs.len() - kept);
     }
     if let Some(controller) = &controller {
         folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
     }
     let controller = controller.map(Mutex::new);
     let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
-    let (runs, cells) = (plural(units.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
-    tracing::info!("{}: {runs} in {cells}, results in {}", experiment.name, options.out.display());
+    let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
+    tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
     let mut measure = || -> Result<(), storage::Error> {
-        let mut todo = units.clone();
+        let mut todo = runs.clone();
         while !todo.is_empty() {
             let (controller, log) = (controller.as_ref(), log.as_ref());
             failures.extend(pool::run(experiment, &todo, options.threads, &folder, controller, log, watch)?);
             todo = match experiment.repeat {
-                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &units, &folder)?,
+                Repeat::Auto if failures.is_empty() && !watch.stopped() => more(experiment, &runs, &folder)?,
                 Repeat::Auto | Repeat::Times(_) => Vec::new(),
             };
-            folder.expect(todo.iter().map(|unit| unit.id.clone()))?;
-            units.extend(todo.iter().cloned());
+            folder.expect(todo.iter().map(|run| run.id.clone()))?;
+            runs.extend(todo.iter().cloned());
         }
         Ok(())
     };
@@ -112,7 +111,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     })?;
     // The hosts are free, and have no part in the log any more.
     drop(controller);
-    let summaries = summaries(&units, &folder)?;
+    let summaries = summaries(&runs, &folder)?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
         (true, _) => RunState::Interrupted,
@@ -178,7 +177,7 @@ fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, input_log::Error>
     if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
 }
 
-fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Manifest {
+fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Manifest {
     Manifest {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -192,25 +191,25 @@ fn manifest(experiment: &Experiment, options: &RunOptions, units: &[Unit]) -> Ma
         hosts: None,
         clock_error_s: None,
         injections: BTreeMap::new(),
-        cells: units.iter().map(|unit| unit.id.clone()).collect(),
+        cells: runs.iter().map(|run| run.id.clone()).collect(),
         state: RunState::Running,
         started: utc_now(),
         ended: None,
     }
 }
 
-fn summaries(units: &[Unit], folder: &RunDir) -> Result<Vec<Summary>, storage::Error> {
-    let there = units.iter().filter(|unit| folder.has(&unit.id));
-    there.map(|unit| folder.record(&unit.id).map(|record| record.summary)).collect()
+fn summaries(runs: &[Run], folder: &RunDir) -> Result<Vec<Summary>, storage::Error> {
+    let there = runs.iter().filter(|run| folder.has(&run.id));
+    there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect()
 }
 
 /// The next replication of every cell whose policies are not yet known well enough: each against the first
 /// policy of the cell, by the mean response time.
-fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<Unit>, storage::Error> {
+fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Run>, storage::Error> {
     let mean = |point: usize, replication: u32| -> Result<f64, storage::Error> {
-        Ok(folder.record(&experiment.unit(point, replication).id)?.summary.response_s.mean)
+        Ok(folder.record(&experiment.run_of(point, replication).id)?.summary.response_s.mean)
     };
-    let done = |point: usize| units.iter().filter(|unit| unit.point == point).count() as u32;
+    let done = |point: usize| runs.iter().filter(|run| run.point == point).count() as u32;
     let mut wanted = BTreeSet::new();
     for (point, this) in experiment.points.iter().enumerate() {
         let reference = experiment.points.iter().position(|p| p.cell == this.cell).unwrap_or(point);
@@ -235,5 +234,5 @@ fn more(experiment: &Experiment, units: &[Unit], folder: &RunDir) -> Result<Vec<
         experiment.points.iter().enumerate().filter(|(_, point)| {
             wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
         });
-    Ok(next.map(|(point, _)| experiment.unit(point, done(point))).collect())
+    Ok(next.map(|(point, _)| experiment.run_of(point, done(point))).collect())
 }

@@ -8,9 +8,9 @@ use volary_engine::world::World;
 use super::cost;
 use super::error::UnitError;
 use super::watch::Watch;
+use crate::config::RunSection;
 use crate::results::Measured;
 use crate::shard::Observer;
-use crate::spec::RunSection;
 use crate::storage::input_log;
 
 /// Runs one point under one seed, from the first arrival to the last completion.

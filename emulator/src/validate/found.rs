@@ -11,13 +11,13 @@ use std::path::Path;
 use volary_actors::base::{Span, Time};
 
 use super::{Error, Way};
+use crate::config::{Experiment, RuntimeKind};
 use crate::cores::config::{Trace, TraceRow};
 use crate::cores::{Burst, Interference};
 use crate::record::cell::CellRecord;
 use crate::results::STILL;
 use crate::results::{CoreRow, Summary};
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
-use crate::spec::{Experiment, RuntimeKind};
 use crate::storage::load_cores;
 use volary_engine::world::World;
 
@@ -42,7 +42,7 @@ pub(super) fn as_found(
         return Ok(None);
     }
     let rows = load_cores(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
-    let seed = experiment.units(None)[point].seed;
+    let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(UnitError::from).and_then(|world| {
         let world = found(world, &rows)?;
@@ -139,8 +139,8 @@ fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Tim
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Overrides;
-    use crate::spec::error::Text;
+    use crate::config::Overrides;
+    use crate::config::error::Text;
 
     fn at(ms: u64) -> Time {
         Time(ms * 1_000_000)

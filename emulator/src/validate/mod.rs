@@ -22,10 +22,10 @@ use serde::{Deserialize, Serialize};
 pub use against::{Against, Divergence, Draws, Placement};
 
 use crate::cluster::Fleet;
+use crate::config::{ConfigError, Experiment, Repeat, RunSection, RuntimeKind};
 use crate::record::cell::CellRecord;
 use crate::results::Cell;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
-use crate::spec::{Experiment, Repeat, RunSection, RuntimeKind, SpecError};
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::manifest::RunState;
@@ -106,7 +106,7 @@ impl fmt::Display for Way {
 pub enum Error {
     /// The experiment is wrong.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] ConfigError),
     /// A run could not begin, or what it left not be read.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -178,7 +178,7 @@ struct Ran {
 /// # Errors
 /// See [`Error`].
 pub fn validate(
-    load: &dyn Fn(Way) -> Result<Experiment, SpecError>,
+    load: &dyn Fn(Way) -> Result<Experiment, ConfigError>,
     plan: &Plan,
     watch: &Watch,
 ) -> Result<Validation, Error> {

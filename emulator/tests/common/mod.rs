@@ -8,11 +8,11 @@ pub mod raw_quic;
 
 use std::path::Path;
 
+use volary::config::error::Text;
+use volary::config::{Experiment, Overrides};
 use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::spec::error::Text;
-use volary::spec::{Experiment, Overrides};
 use volary::workload::{Traces, Workload};
 use volary_engine::world::World;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use volary::spec::{Experiment, Overrides, profile};
+use volary::config::{Experiment, Overrides, profile};
 
 use super::GOOD;
 

@@ -8,8 +8,8 @@ mod mistakes;
 
 use std::path::Path;
 
-use volary::spec::error::Text;
-use volary::spec::{Experiment, Overrides, Repeat, SpecError};
+use volary::config::error::Text;
+use volary::config::{ConfigError, Experiment, Overrides, Repeat};
 
 /// A small experiment; tests change a line of it.
 const GOOD: &str = r#"title = "two policies"
@@ -50,12 +50,12 @@ when = { "service.correlated" = false }
 check = ["latin-square.response_s.p50 < sparrow.response_s.p50"]
 "#;
 
-fn plan_with(text: &str, overrides: &Overrides) -> Result<Experiment, SpecError> {
+fn plan_with(text: &str, overrides: &Overrides) -> Result<Experiment, ConfigError> {
     let text = Text { name: "e.toml".into(), text: text.into(), folder: None };
     Experiment::plan(Path::new("e.toml"), text, overrides)
 }
 
-fn plan(text: &str) -> Result<Experiment, SpecError> {
+fn plan(text: &str) -> Result<Experiment, ConfigError> {
     plan_with(text, &Overrides::default())
 }
 
@@ -97,7 +97,7 @@ fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
 #[test]
 fn ids_follow_what_a_result_depends_on() {
     let ids = |text: &str, overrides: &Overrides| -> Vec<String> {
-        plan_with(text, overrides).unwrap().units(None).into_iter().map(|unit| unit.id).collect()
+        plan_with(text, overrides).unwrap().runs(None).into_iter().map(|unit| unit.id).collect()
     };
     let base = ids(GOOD, &Overrides::default());
     let mut distinct = base.clone();
@@ -123,15 +123,15 @@ fn ids_follow_what_a_result_depends_on() {
 #[test]
 fn shards_share_the_units_out() {
     let experiment = plan(GOOD).unwrap();
-    let all = experiment.units(None);
+    let all = experiment.runs(None);
     let mut dealt = Vec::new();
     for index in 1..=3 {
-        dealt.extend(experiment.units(format!("{index}/3").parse().ok()));
+        dealt.extend(experiment.runs(format!("{index}/3").parse().ok()));
     }
     dealt.sort_by_key(|unit| (unit.point, unit.replication));
     assert_eq!(dealt, all);
     for bad in ["0/3", "4/3", "x", "1/0", "1"] {
-        assert!(bad.parse::<volary::spec::Shard>().is_err(), "{bad}");
+        assert!(bad.parse::<volary::config::SweepSlice>().is_err(), "{bad}");
     }
 }
 
@@ -156,7 +156,7 @@ fn overrides_reach_everything() {
 
 #[test]
 fn the_offered_load_is_that_of_the_laws() {
-    use volary::spec::describe::load;
+    use volary::config::describe::load;
     use volary::workload::Traces;
 
     let traces = Traces::new(Vec::new());
@@ -177,6 +177,6 @@ fn the_offered_load_is_that_of_the_laws() {
         of(&GOOD.replace("slowdown = 4", "slowdown = { lognormal = { median = 4.0, sigma = 1.0 } }")),
         None
     );
-    let text = volary::spec::describe::text(&plan(GOOD).unwrap(), None);
+    let text = volary::config::describe::text(&plan(GOOD).unwrap(), None);
     assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! What is said about experiments that do not plan.
 
-use volary::spec::Overrides;
+use volary::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
 

@@ -18,8 +18,8 @@ use crate::cluster::net::Control;
 use crate::cluster::net::control::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
+use crate::config::{Bundle, Experiment};
 use crate::runtime::real::ticks::Ticks;
-use crate::spec::{Bundle, Experiment};
 
 /// How long a controller may take to send its experiment, which can hold traces.
 const LOADING: Duration = Duration::from_secs(60);

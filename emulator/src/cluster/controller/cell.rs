@@ -12,11 +12,11 @@ use crate::cluster::allowing;
 use crate::cluster::check::{FAR, believable, possible};
 use crate::cluster::placement::{cores, doomed, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport, Member};
+use crate::config::{RunSection, id_under};
 use crate::parcel::Observation;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::{Keeper, Over};
 use crate::runtime::watch::Watch;
-use crate::spec::{RunSection, id_under};
 use crate::storage::input_log;
 use volary_engine::world::World;
 

@@ -17,10 +17,10 @@ use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
 use crate::cluster::protocol::{AgentMessage, ControllerMessage, Member};
 use crate::cluster::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
+use crate::config::Bundle;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::ticks::Ticks;
 use crate::runtime::watch::Watch;
-use crate::spec::Bundle;
 use crate::storage::hosts::Lost;
 
 /// How long hosts may take to plan and build.
@@ -247,8 +247,8 @@ async fn stopped(watch: &Watch) {
 mod tests {
     use super::*;
     use crate::codec::{PREFIX, decode};
+    use crate::config::Overrides;
     use crate::files::Pack;
-    use crate::spec::Overrides;
 
     #[test]
     fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {

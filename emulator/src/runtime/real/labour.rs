@@ -16,12 +16,12 @@ use volary_actors::base::{Span, Time};
 use super::bell::Bell;
 use super::clock::Clock;
 use crate::burn::{Burners, CoreReading, CpuId, Setup, Slot, SlotReading};
+use crate::config::real::RealSection;
 use crate::cores::{Burst, CoreTable, Cores};
 use crate::number::{self, plural};
 use crate::results::CoreRow;
 use crate::results::{MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::shard::Hands;
-use crate::spec::real::RealSection;
 
 /// How far ahead cores are told of their slots, in real time; they are told again when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);

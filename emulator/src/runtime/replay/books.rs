@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Effect;
 
+use crate::config::{RunSection, RuntimeKind};
 use crate::parcel::{Observation, Seen};
 use crate::results::Summary;
 use crate::runtime::error::UnitError;
 use crate::runtime::real::keeper::Keeper;
-use crate::spec::{RunSection, RuntimeKind};
 use volary_engine::metrics::{Books, Recorder};
 use volary_engine::world::World;
 

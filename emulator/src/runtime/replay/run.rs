@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Replayed, replay};
+use crate::config::{Bundle, ConfigError, Experiment, Point, id_under};
 use crate::number::plural;
 use crate::results::{Injected, Summary};
 use crate::runtime::watch::panic_text;
-use crate::spec::{Bundle, Experiment, Point, SpecError, id_under};
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, FILE, Found, Log};
@@ -60,7 +60,7 @@ pub enum Error {
     },
     /// The experiment in the log cannot be planned.
     #[error("the experiment in {FILE} cannot be planned by this version of volary: {0}")]
-    Plan(SpecError),
+    Plan(ConfigError),
     /// The cell cannot be replayed.
     #[error("cell {cell}: {why}")]
     Cell {

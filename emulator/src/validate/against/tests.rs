@@ -1,10 +1,10 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::config::RuntimeKind;
 use crate::fidelity::{RealWork, fixture};
 use crate::record::fixture::measured;
 use crate::results::Measured;
-use crate::spec::RuntimeKind;
 use crate::storage::RunDir;
 use crate::storage::Study;
 use crate::storage::fixture::manifest;

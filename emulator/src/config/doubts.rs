@@ -72,7 +72,7 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::spec::{Experiment, Overrides};
+    use crate::config::{Experiment, Overrides};
 
     #[test]
     fn what_can_hardly_be_meant_is_said() {

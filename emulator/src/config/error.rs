@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Why an experiment, or a file it names, cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum SpecError {
+pub enum ConfigError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}\n  = help: {help}", path.display())]
     Read {
@@ -33,7 +33,7 @@ pub enum SpecError {
     },
 }
 
-impl SpecError {
+impl ConfigError {
     /// Adds a remedy to a located error; other kinds carry theirs already.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
@@ -144,14 +144,14 @@ impl Text {
         range: Range<usize>,
         key: impl Into<String>,
         message: impl Into<String>,
-    ) -> SpecError {
+    ) -> ConfigError {
         let floor = |at: usize| (0..=at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i));
         let start = floor(range.start).unwrap_or(0);
         let end = floor(range.end).unwrap_or(start).max(start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
         let excerpt = self.text[line_start..line_end].trim_end_matches('\r');
-        SpecError::At(Box::new(Diagnostic {
+        ConfigError::At(Box::new(Diagnostic {
             message: message.into(),
             origin: self.name.clone(),
             line: self.text[..start].matches('\n').count() + 1,

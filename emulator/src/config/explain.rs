@@ -7,7 +7,7 @@ use volary_actors::policies::PolicySpec;
 use volary_engine::scenario::KeyError;
 
 use super::document::Document;
-use super::error::{SpecError, Text, listed, nearest};
+use super::error::{ConfigError, Text, listed, nearest};
 use crate::cores::ProfileError;
 use crate::workload::WorkloadError;
 
@@ -19,7 +19,7 @@ const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`"
 
 /// An error of syntax.
 #[must_use]
-pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> SpecError {
+pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
     let (message, label) = split(error.message());
     let found = text.error(span, "", message);
@@ -32,7 +32,7 @@ pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> SpecError {
 
 /// An error of form: a key or value does not fit its type.
 #[must_use]
-pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
+pub(super) fn form(document: &Document, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
     let message = error.message();
     if let Some((name, rest)) = quoted_after(message, "unknown field ") {
@@ -77,7 +77,7 @@ pub(super) fn form(document: &Document, error: &toml::de::Error) -> SpecError {
 }
 
 /// An unknown key or name, with the nearest known one.
-fn unknown(document: &Document, span: &Range<usize>, name: &str, rest: &str, what: &str) -> SpecError {
+fn unknown(document: &Document, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
     // Some errors carry the place of the table around the key.
     let span = document
@@ -129,19 +129,19 @@ pub(super) fn known_policies() -> String {
 }
 
 /// An error at a key written as `network.fault[0].crash.who`.
-pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> SpecError {
+pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> ConfigError {
     let parts: Vec<&str> = key.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect();
     document.error_at(&parts, message)
 }
 
 /// What the engine refuses at a key.
-pub(super) fn key(document: &Document, error: &KeyError) -> SpecError {
+pub(super) fn key(document: &Document, error: &KeyError) -> ConfigError {
     let path: Vec<&str> = error.key.iter().map(String::as_str).collect();
     document.error_at(&path, error.message.as_str()).help(error.help.as_str())
 }
 
 /// What the network or a topology refuses.
-pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> SpecError {
+pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> ConfigError {
     match error {
         volary_netem::Error::Invalid { key, problem, remedy } => {
             keyed(document, key, format!("`{key}`: {problem}")).help(remedy.clone())
@@ -153,7 +153,7 @@ pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> SpecErr
 }
 
 /// What the workload refuses.
-pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError {
+pub(super) fn workload(document: &Document, error: &WorkloadError) -> ConfigError {
     let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
         WorkloadError::Config { key, why } => {
@@ -172,7 +172,7 @@ pub(super) fn workload(document: &Document, error: &WorkloadError) -> SpecError 
 }
 
 /// A trace, or a file of values, that is nowhere.
-fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
+fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> ConfigError {
     if looked.iter().any(|path| path.is_dir()) {
         return document
             .error_at(&["workload", "trace", "file"], format!("trace `{}` is a folder", file.display()))
@@ -191,7 +191,7 @@ fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> SpecError {
 }
 
 /// What an interference profile refuses, which is the table at `path`.
-pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileError) -> SpecError {
+pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileError) -> ConfigError {
     match error {
         ProfileError::Keys(why) => {
             let (why, help) = why.split_once("; ").unwrap_or((why, PROFILES));

@@ -1,7 +1,7 @@
 //! Which kind of file a document is, so that the wrong one is called by its name.
 
 use super::document::Document;
-use super::error::SpecError;
+use super::error::ConfigError;
 use super::tree::Table;
 
 /// What a TOML file of volary's can be.
@@ -46,7 +46,7 @@ impl Kind {
     }
 
     /// Refuses a document that is plainly of another kind.
-    pub(super) fn expect(self, document: &Document) -> Result<(), SpecError> {
+    pub(super) fn expect(self, document: &Document) -> Result<(), ConfigError> {
         self.expect_in(&document.root, document.name()).map_err(|(message, help)| {
             let first = document.root.0.first().map_or(0..0, |entry| entry.at.clone());
             document.error(&first, message).help(help)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use super::error::{SpecError, Text, nearest};
+use super::error::{ConfigError, Text, nearest};
 use super::explain;
 use super::tree::{Entry, Kind, Node, Table};
 use crate::files::{Files, LONGEST_TEXT};
@@ -30,7 +30,7 @@ impl Document {
     ///
     /// # Errors
     /// When it cannot be read, is not UTF-8 or not TOML.
-    pub fn read(files: &Files, path: &Path) -> Result<Self, SpecError> {
+    pub fn read(files: &Files, path: &Path) -> Result<Self, ConfigError> {
         Self::parse(read_text(files, path)?)
     }
 
@@ -38,7 +38,7 @@ impl Document {
     ///
     /// # Errors
     /// When it is not TOML.
-    pub fn parse(text: Text) -> Result<Self, SpecError> {
+    pub fn parse(text: Text) -> Result<Self, ConfigError> {
         let root = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
         Ok(Self { texts: vec![(0, Arc::new(text))], root })
     }
@@ -53,7 +53,7 @@ impl Document {
     ///
     /// # Errors
     /// When keys or values do not fit the type.
-    pub fn to<T: DeserializeOwned>(&self) -> Result<T, SpecError> {
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
         self.root.read(0..0).map_err(|error| explain::form(self, &error))
     }
 
@@ -77,7 +77,7 @@ impl Document {
 
     /// An error at a place.
     #[must_use]
-    pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> SpecError {
+    pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> ConfigError {
         let (base, text) = &self.texts[self.text_of(span)];
         let local = span.start - base..span.end.saturating_sub(*base);
         text.error(local, self.key_at(span), message)
@@ -85,7 +85,7 @@ impl Document {
 
     /// An error at the value of a dotted key, or at the nearest table above it that is written down.
     #[must_use]
-    pub fn error_at(&self, path: &[&str], message: impl Into<String>) -> SpecError {
+    pub fn error_at(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
         let mut span = 0..0;
         for depth in 1..=path.len() {
             match self.find(&path[..depth]) {
@@ -143,8 +143,8 @@ impl Document {
 ///
 /// # Errors
 /// When it cannot be read, is too long or not UTF-8.
-pub fn read_text(files: &Files, path: &Path) -> Result<Text, SpecError> {
-    let bytes = files.whole(path).map_err(|why| SpecError::Read {
+pub fn read_text(files: &Files, path: &Path) -> Result<Text, ConfigError> {
+    let bytes = files.whole(path).map_err(|why| ConfigError::Read {
         path: path.to_owned(),
         help: read_help(files, path, &why),
         why,

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::spec::explain::backticked;
+use crate::config::explain::backticked;
 
 /// The keys of the table at `key` of a file that is read as a `T`, in order; none where any key may stand.
 pub(super) fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
@@ -39,7 +39,7 @@ fn stray(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::File;
+    use crate::config::File;
 
     #[test]
     fn types_tell_their_order() {

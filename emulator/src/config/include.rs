@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use volary_actors::base::Span;
 
 use super::document::{Document, read_text};
-use super::error::SpecError;
+use super::error::ConfigError;
 use super::explain;
 use super::kind::Kind;
 use super::tree::{Entry, Kind as Is, Node, Table};
@@ -21,7 +21,7 @@ use crate::files::Files;
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
-pub fn profile(files: &Files, document: &mut Document) -> Result<(), SpecError> {
+pub fn profile(files: &Files, document: &mut Document) -> Result<(), ConfigError> {
     let named = document.find(&["interference", "profile"]);
     let Some((_, Node { span, kind: Is::Text(name) })) = named else { return Ok(()) };
     let (span, name) = (span.clone(), PathBuf::from(name));
@@ -56,7 +56,7 @@ pub fn profile(files: &Files, document: &mut Document) -> Result<(), SpecError> 
 ///
 /// # Errors
 /// When it, or a file it names, cannot be read, is not what [`Interference`] describes, or contradicts itself.
-pub fn open_profile(path: &Path) -> Result<Profile, SpecError> {
+pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
     let files = Files::of_disk();
     let mut document = Document::read(&files, path)?;
     values(&files, &mut document)?;
@@ -95,7 +95,7 @@ fn rebase(trace: &mut Entry, folder: &Path) {
 ///
 /// # Errors
 /// When a file cannot be read or a line of it is no value.
-pub fn values(files: &Files, document: &mut Document) -> Result<(), SpecError> {
+pub fn values(files: &Files, document: &mut Document) -> Result<(), ConfigError> {
     let mut root = Node { span: 0..0, kind: Is::Table(std::mem::take(&mut document.root)) };
     let done = fill(files, document, &mut root);
     if let Is::Table(table) = root.kind {
@@ -104,7 +104,7 @@ pub fn values(files: &Files, document: &mut Document) -> Result<(), SpecError> {
     done
 }
 
-fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), SpecError> {
+fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), ConfigError> {
     match &mut node.kind {
         Is::List(items) => items.iter_mut().try_for_each(|item| fill(files, document, item)),
         Is::Table(table) => {
@@ -121,7 +121,7 @@ fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), SpecE
 }
 
 /// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
-fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), SpecError> {
+fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), ConfigError> {
     let Some(Entry { value: Node { span, kind: Is::Text(name) }, at, .. }) = law.get("file") else {
         return Ok(());
     };
@@ -162,11 +162,11 @@ fn value(text: &str) -> Option<Is> {
 }
 
 /// An error about a file, at the place that names the file.
-pub(super) fn located(document: &Document, span: &Range<usize>, error: SpecError) -> SpecError {
+pub(super) fn located(document: &Document, span: &Range<usize>, error: ConfigError) -> ConfigError {
     match error {
-        SpecError::Read { path, why, help } => {
+        ConfigError::Read { path, why, help } => {
             document.error(span, format!("cannot read {}: {why}", path.display())).help(help)
         }
-        other @ (SpecError::At(_) | SpecError::Option { .. }) => other,
+        other @ (ConfigError::At(_) | ConfigError::Option { .. }) => other,
     }
 }

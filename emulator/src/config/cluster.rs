@@ -8,7 +8,7 @@ use volary_netem::TopologyFile;
 use volary_netem::topology::Topology;
 
 use super::document::Document;
-use super::error::SpecError;
+use super::error::ConfigError;
 use super::explain;
 use super::include::located;
 use super::kind::Kind;
@@ -22,7 +22,7 @@ pub(super) fn resolve(
     section: &ClusterSection,
     service: &Service,
     seed: u64,
-) -> Result<Cluster, SpecError> {
+) -> Result<Cluster, ConfigError> {
     section.check().map_err(|error| explain::key(document, &error))?;
     let topology = section.topology.as_ref().map(|_| read_topology(files, document, section)).transpose()?;
     let (file, topology) = topology.unzip();
@@ -38,7 +38,7 @@ pub(super) fn refused(
     document: &Document,
     section: &ClusterSection,
     error: &volary_netem::Error,
-) -> SpecError {
+) -> ConfigError {
     if section.topology.is_none() || error.key().starts_with("network") {
         return explain::netem(document, error);
     }
@@ -53,7 +53,7 @@ fn read_topology(
     files: &Files,
     document: &Document,
     section: &ClusterSection,
-) -> Result<(Document, TopologyFile), SpecError> {
+) -> Result<(Document, TopologyFile), ConfigError> {
     let (_, node) = document.find(&["cluster", "topology"]).ok_or_else(|| {
         document.error_at(&["cluster"], "`cluster` lacks `topology`").help("name a topology file")
     })?;
@@ -71,7 +71,7 @@ fn read_topology(
 ///
 /// # Errors
 /// When it cannot be read, parsed or built.
-pub fn topology(path: &Path, seed: u64) -> Result<Topology, SpecError> {
+pub fn topology(path: &Path, seed: u64) -> Result<Topology, ConfigError> {
     let files = Files::of_disk();
     let mut document = Document::read(&files, path)?;
     Kind::Topology.expect(&document)?;

@@ -12,7 +12,7 @@ use volary_actors::catalog::Catalog;
 use self::written::{line, network};
 use volary_engine::scenario::Resolved;
 
-use super::plan::{Experiment, Shard};
+use super::experiment::{Experiment, SweepSlice};
 use crate::number::{self, plural};
 use crate::results::Cell;
 use crate::results::cell_name;
@@ -71,9 +71,9 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
 
 /// The resolved experiment as text.
 #[must_use]
-pub fn text(experiment: &Experiment, shard: Option<Shard>) -> String {
+pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
     let mut out = String::new();
-    let units = plural(experiment.units(shard).len() as u64, "run");
+    let units = plural(experiment.runs(shard).len() as u64, "run");
     let _ = writeln!(out, "{}: {}", experiment.name, experiment.title);
     if let Some(source) = &experiment.source {
         let _ = writeln!(out, "source        {source}");
@@ -227,7 +227,7 @@ fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
 
 /// The resolved experiment as JSON: everything, with the units to run and the load of each cell.
 #[must_use]
-pub fn json(experiment: &Experiment, shard: Option<Shard>) -> Value {
+pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
     let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {
         json!({
             "cell": cell,
@@ -237,5 +237,5 @@ pub fn json(experiment: &Experiment, shard: Option<Shard>) -> Value {
         })
     });
     let loads: Value = loads.collect();
-    json!({ "experiment": experiment, "units": experiment.units(shard), "loads": loads })
+    json!({ "experiment": experiment, "units": experiment.runs(shard), "loads": loads })
 }

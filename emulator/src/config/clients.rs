@@ -3,7 +3,7 @@
 use volary_netem::{FaultSpec, Groups, Places};
 
 use super::document::Document;
-use super::error::SpecError;
+use super::error::ConfigError;
 
 /// Refuses crashes that take a client along; clients are the first `schedulers` endpoints.
 pub(super) fn spare(
@@ -11,7 +11,7 @@ pub(super) fn spare(
     faults: &[FaultSpec],
     groups: &Groups,
     schedulers: u32,
-) -> Result<(), SpecError> {
+) -> Result<(), ConfigError> {
     for (i, fault) in faults.iter().enumerate() {
         let FaultSpec::Crash(crash) = fault else { continue };
         for target in &crash.who {

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::document::Document;
-use super::error::{SpecError, Text, listed, nearest};
+use super::error::{ConfigError, Text, listed, nearest};
 use super::tree::{Entry, Kind, Node, Table};
 use crate::results::Cell;
 
@@ -44,7 +44,7 @@ struct Segment {
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through something that has no keys.
-pub fn set(document: &mut Document, texts: &[String]) -> Result<(), SpecError> {
+pub fn set(document: &mut Document, texts: &[String]) -> Result<(), ConfigError> {
     for text in texts {
         let source = Text { name: "--set".into(), text: text.clone(), folder: None };
         let Some((key, value)) = text.split_once('=') else {
@@ -78,7 +78,12 @@ pub fn set(document: &mut Document, texts: &[String]) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn pin_or_assign(document: &mut Document, key: &str, path: &[Segment], value: Node) -> Result<(), SpecError> {
+fn pin_or_assign(
+    document: &mut Document,
+    key: &str,
+    path: &[Segment],
+    value: Node,
+) -> Result<(), ConfigError> {
     let sweep = document.root.get_mut("sweep").and_then(|entry| entry.value.as_table_mut());
     if let Some(entry) = sweep.and_then(|sweep| sweep.get_mut(key)) {
         entry.at = path[0].at.start..path[path.len() - 1].at.end;
@@ -92,7 +97,7 @@ fn pin_or_assign(document: &mut Document, key: &str, path: &[Segment], value: No
 ///
 /// # Errors
 /// When a key is not dotted, not below a section that may be swept, or has no list of values.
-pub fn axes(document: &Document) -> Result<Vec<Axis>, SpecError> {
+pub fn axes(document: &Document) -> Result<Vec<Axis>, ConfigError> {
     let Some(sweep) = document.root.get("sweep") else { return Ok(Vec::new()) };
     let Some(table) = sweep.value.as_table() else {
         return Err(document
@@ -102,7 +107,7 @@ pub fn axes(document: &Document) -> Result<Vec<Axis>, SpecError> {
     table.0.iter().map(|entry| axis(document, entry)).collect()
 }
 
-fn axis(document: &Document, entry: &Entry) -> Result<Axis, SpecError> {
+fn axis(document: &Document, entry: &Entry) -> Result<Axis, ConfigError> {
     let Entry { key, at, value } = entry;
     let Some(mut path) = segments(key, 0).filter(|path| path.len() > 1) else {
         return Err(document.error(at, format!("`{key}` is not a dotted key of this file")).help(format!(
@@ -142,7 +147,7 @@ pub fn count(axes: &[Axis]) -> Option<usize> {
 ///
 /// # Errors
 /// When a key of the sweep passes through something that has no keys, or a value is a date.
-pub fn cell(document: &Document, axes: &[Axis], index: usize) -> Result<(Document, Cell), SpecError> {
+pub fn cell(document: &Document, axes: &[Axis], index: usize) -> Result<(Document, Cell), ConfigError> {
     let mut document = document.clone();
     let mut cell = Cell::new();
     let mut stride = 1;
@@ -178,7 +183,7 @@ fn segments(key: &str, base: usize) -> Option<Vec<Segment>> {
 }
 
 /// Puts a value at a path, making the tables on the way.
-fn assign(document: &mut Document, path: &[Segment], value: Node) -> Result<(), SpecError> {
+fn assign(document: &mut Document, path: &[Segment], value: Node) -> Result<(), ConfigError> {
     let place =
         path.iter().fold(path[0].at.clone(), |all, s| all.start.min(s.at.start)..all.end.max(s.at.end));
     let found = match path {

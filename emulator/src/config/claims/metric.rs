@@ -7,12 +7,12 @@ use serde_json::Value;
 use volary_actors::message::KINDS;
 
 use super::{Metric, ParseError};
+use crate::config::error::{listed, nearest};
 use crate::fidelity::{Certificate, Compared, RealWork};
 use crate::results::{
     Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
     TaskCounts,
 };
-use crate::spec::error::{listed, nearest};
 
 /// Where messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
@@ -160,7 +160,7 @@ fn template() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::claims::Check;
+    use crate::config::claims::Check;
 
     #[test]
     fn names_are_checked() {

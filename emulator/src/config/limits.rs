@@ -3,7 +3,7 @@
 use volary_actors::base::Span;
 
 use super::document::Document;
-use super::error::SpecError;
+use super::error::ConfigError;
 use super::file::{File, Repeat};
 use crate::workload::WorkloadSpec;
 use volary_engine::scenario::Resolved;
@@ -17,7 +17,7 @@ pub(super) fn check_lasting(
     world: &Resolved,
     jobs: u32,
     seed: u64,
-) -> Result<(), SpecError> {
+) -> Result<(), ConfigError> {
     let (WorkloadSpec::Synthetic(spec), Some(demand)) = (&world.workload, &world.service.demand) else {
         return Ok(());
     };
@@ -39,7 +39,7 @@ pub(super) fn check_lasting(
 const MOST_RUNS: u64 = 1_000_000;
 
 /// So many points, so often each.
-pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> Result<(), SpecError> {
+pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
     let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
     if runs <= MOST_RUNS {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> 
 }
 
 /// Plain numbers whose range their type cannot express.
-pub(super) fn check_numbers(document: &Document, file: &File) -> Result<(), SpecError> {
+pub(super) fn check_numbers(document: &Document, file: &File) -> Result<(), ConfigError> {
     if !(file.precision > 0.0 && file.precision < 1.0) {
         return Err(document
             .error_at(

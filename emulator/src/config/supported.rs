@@ -1,7 +1,7 @@
 //! What a runtime cannot do: refused when an experiment is planned, at the key that asks for it.
 
 use super::document::Document;
-use super::error::SpecError;
+use super::error::ConfigError;
 use super::file::RunSection;
 
 /// Emulated seconds per real second that a real-time run may be asked for. Beyond these a nanosecond of the one
@@ -9,7 +9,7 @@ use super::file::RunSection;
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
 /// Checks that the runtime an experiment asks for can do what else it asks for.
-pub(super) fn runtime_supported(document: &Document, run: &RunSection) -> Result<(), SpecError> {
+pub(super) fn runtime_supported(document: &Document, run: &RunSection) -> Result<(), ConfigError> {
     // NaN is in no range.
     if !SPEEDS.contains(&run.speed) {
         let (least, most) = (SPEEDS.start(), SPEEDS.end());

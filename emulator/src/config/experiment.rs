@@ -69,16 +69,16 @@ pub struct Overrides {
     pub runtime: Option<RuntimeKind>,
 }
 
-/// `--shard I/N`: every N-th unit, beginning with the I-th, counted from one.
+/// `--shard I/N`: every N-th run of a sweep, starting with the I-th; counted from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shard {
+pub struct SweepSlice {
     /// Which share, 1 ..= of.
     pub index: u32,
     /// How many shares.
     pub of: u32,
 }
 
-impl std::str::FromStr for Shard {
+impl std::str::FromStr for SweepSlice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -92,7 +92,7 @@ impl std::str::FromStr for Shard {
 
 /// One run: a point under one seed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Unit {
+pub struct Run {
     /// Index into [`Experiment::points`].
     pub point: usize,
     /// Which replication, from zero.
@@ -127,18 +127,18 @@ impl Experiment {
 
     /// Replication number `replication` of a point.
     #[must_use]
-    pub fn unit(&self, point: usize, replication: u32) -> Unit {
+    pub fn run_of(&self, point: usize, replication: u32) -> Run {
         let seed = self.seed.wrapping_add(u64::from(replication));
-        Unit { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
+        Run { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
     }
 
-    /// The units of the first [`Self::replications`], in the order of points, replications fastest; of a
-    /// shard, every N-th of them.
+    /// The first [`Self::replications`] of every point, in the order of points, replications fastest; with a
+    /// slice, every N-th of them.
     #[must_use]
-    pub fn units(&self, shard: Option<Shard>) -> Vec<Unit> {
+    pub fn runs(&self, slice: Option<SweepSlice>) -> Vec<Run> {
         let all = (0..self.points.len()).flat_map(|point| (0..self.replications()).map(move |r| (point, r)));
-        let (skip, step) = shard.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
-        all.skip(skip).step_by(step).map(|(point, replication)| self.unit(point, replication)).collect()
+        let (skip, step) = slice.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
+        all.skip(skip).step_by(step).map(|(point, replication)| self.run_of(point, replication)).collect()
     }
 
     /// The distinct cells, in order.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::SpecError;
-use super::plan::{Experiment, Overrides};
+use super::error::ConfigError;
+use super::experiment::{Experiment, Overrides};
 use crate::files::{Files, Pack};
 
 /// Everything that planning an experiment depends on. It may come from anywhere: what plans it opens no file.
@@ -26,8 +26,8 @@ impl Experiment {
     /// # Errors
     /// When a trace cannot be read any more, a name is not UTF-8, or the files exceed
     /// [`LARGEST_PACK`](crate::files::LARGEST_PACK).
-    pub fn bundle(&self) -> Result<Bundle, SpecError> {
-        let files = self.files.pack().map_err(|(path, why)| SpecError::Read {
+    pub fn bundle(&self) -> Result<Bundle, ConfigError> {
+        let files = self.files.pack().map_err(|(path, why)| ConfigError::Read {
             path,
             why,
             help: "a run on other machines takes all files of the experiment along".into(),
@@ -39,7 +39,7 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Experiment::load`]; a file that was not packed cannot be read.
-    pub fn from_bundle(bundle: &Bundle) -> Result<Self, SpecError> {
+    pub fn from_bundle(bundle: &Bundle) -> Result<Self, ConfigError> {
         Self::load_from(Files::of_pack(bundle.files.clone()), &bundle.experiment, &bundle.overrides)
     }
 }

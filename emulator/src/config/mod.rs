@@ -5,12 +5,12 @@
 //! | text to document | [`document`] | syntax; keeps the place of every key and value |
 //! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
 //! | document to [`File`] | [`file`](mod@file) | form only: a file that parses on one machine parses on all |
-//! | file to [`Experiment`] | [`plan`] | paths, traces, profiles, cross-field rules |
+//! | file to [`Experiment`] | [`experiment`] | paths, traces, profiles, cross-field rules |
 //! | runtime | `supported` | that the runtime can do what is asked |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
-//! Every error is a [`SpecError`] that names file, line and key, and a remedy. `spec` knows everybody's
-//! configuration types; nobody but the command line and the runtimes knows `spec`.
+//! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` knows everybody's
+//! configuration types; nobody but the command line and the runtimes knows `config`.
 
 mod bundle;
 pub mod claims;
@@ -20,13 +20,13 @@ pub mod describe;
 pub mod document;
 mod doubts;
 pub mod error;
+pub mod experiment;
 mod explain;
 pub mod file;
 pub mod identity;
 pub mod include;
 mod kind;
 mod limits;
-pub mod plan;
 pub mod real;
 pub mod reference;
 mod repeat;
@@ -38,10 +38,10 @@ pub mod tree;
 
 pub use bundle::Bundle;
 pub use claims::Claim;
-pub use error::SpecError;
+pub use error::ConfigError;
+pub use experiment::{Experiment, Overrides, Run, SweepSlice};
 pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
 pub use identity::id_under;
 pub use include::open_profile as profile;
-pub use plan::{Experiment, Overrides, Shard, Unit};
 pub use real::RealSection;
 pub use volary_engine::scenario::{Cluster, Machines, Needs, Point, Resolved, Room};

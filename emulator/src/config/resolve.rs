@@ -12,12 +12,12 @@ use volary_netem::{Fabric, Faults};
 use super::claims::{Check, Claim};
 use super::document::{Document, read_text};
 use super::doubts;
-use super::error::{SpecError, Text, listed, nearest};
+use super::error::{ConfigError, Text, listed, nearest};
+use super::experiment::{Experiment, Overrides};
 use super::file::File;
 use super::identity::{Contents, digest, id_under};
 use super::kind::Kind;
 use super::limits::{check_lasting, check_numbers, check_runs};
-use super::plan::{Experiment, Overrides};
 use super::supported::runtime_supported;
 use super::{clients, cluster, explain, include, sweep};
 use crate::files::Files;
@@ -32,13 +32,13 @@ impl Experiment {
     /// Reads, resolves and checks an experiment file.
     ///
     /// # Errors
-    /// Whatever is wrong with the file, with a file it names, or with an override; see [`SpecError`].
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
+    /// Whatever is wrong with the file, with a file it names, or with an override; see [`ConfigError`].
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         Self::load_from(Files::of_disk(), path, overrides)
     }
 
     /// As [`Self::load`], from the disk or from a pack.
-    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, SpecError> {
+    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         let text = read_text(&files, path)?;
         Self::plan_from(files, path, text, overrides)
     }
@@ -47,13 +47,13 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
+    pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, ConfigError> {
         let files = Files::of_disk();
         files.hold(path, text.text.as_bytes());
         Self::plan_from(files, path, text, overrides)
     }
 
-    fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, SpecError> {
+    fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, ConfigError> {
         let folder = text.folder.clone().unwrap_or_default();
         let mut document = Document::parse(text)?;
         Kind::Experiment.expect(&document)?;
@@ -70,7 +70,7 @@ impl Experiment {
         for index in 0..count {
             let (mut document, cell) = sweep::cell(&document, &axes, index)?;
             // What is wrong in the first cell is probably wrong in all.
-            let noted = |error: SpecError| match index {
+            let noted = |error: ConfigError| match index {
                 0 => error,
                 _ => error.note(format!("in the cell {}", cell_name(&cell))),
             };
@@ -123,7 +123,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Resolves one cell and adds its points.
-    fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, SpecError> {
+    fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, ConfigError> {
         include::profile(&self.files, document)?;
         include::values(&self.files, document)?;
         let mut file: File = document.to()?;
@@ -157,7 +157,7 @@ impl<'a> Planner<'a> {
         Ok(file)
     }
 
-    fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, SpecError> {
+    fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, ConfigError> {
         let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
@@ -186,7 +186,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Where the trace is; nowhere if a generator may stand in.
-    fn trace(&self, document: &Document, workload: &WorkloadSpec) -> Result<Option<PathBuf>, SpecError> {
+    fn trace(&self, document: &Document, workload: &WorkloadSpec) -> Result<Option<PathBuf>, ConfigError> {
         let WorkloadSpec::Trace(spec) = workload else { return Ok(None) };
         match self.traces.find(&spec.file) {
             Ok(path) => Ok(Some(path)),
@@ -196,7 +196,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Builds what can be refused, unless the last cell had the same.
-    fn check_world(&mut self, document: &Document, file: &File, world: &Resolved) -> Result<(), SpecError> {
+    fn check_world(&mut self, document: &Document, file: &File, world: &Resolved) -> Result<(), ConfigError> {
         let last = self.checked.as_ref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
@@ -241,10 +241,10 @@ impl<'a> Planner<'a> {
         file: File,
         sweep: Vec<(String, Vec<serde_json::Value>)>,
         known: &BTreeMap<String, Vec<serde_json::Value>>,
-    ) -> Result<Experiment, SpecError> {
+    ) -> Result<Experiment, ConfigError> {
         if let Some(unknown) = self.overrides.policies.iter().find(|label| !self.labels.contains(*label)) {
             let known = self.labels.iter().map(String::as_str);
-            return Err(SpecError::Option {
+            return Err(ConfigError::Option {
                 option: "--policy",
                 message: format!("no policy of this experiment is labelled `{unknown}`"),
                 help: match nearest(unknown, known.clone()) {
@@ -275,7 +275,7 @@ impl<'a> Planner<'a> {
 }
 
 /// Labels are names, each given once.
-fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<String>, SpecError> {
+fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<String>, ConfigError> {
     if entries.is_empty() {
         return Err(document
             .error_at(&["policy"], "the experiment has no policy")
@@ -307,7 +307,7 @@ fn check_policy(
     i: usize,
     entry: &PolicyEntry,
     layout: &Layout,
-) -> Result<(), SpecError> {
+) -> Result<(), ConfigError> {
     entry.spec.check(layout).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);
@@ -324,7 +324,7 @@ fn claims(
     file: &File,
     labels: &[String],
     axes: &BTreeMap<String, Vec<serde_json::Value>>,
-) -> Result<Vec<Claim>, SpecError> {
+) -> Result<Vec<Claim>, ConfigError> {
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
     let mut claims = Vec::new();
     for (i, section) in file.claim.iter().enumerate() {

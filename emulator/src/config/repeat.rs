@@ -82,14 +82,14 @@ impl fmt::Display for Repeat {
 pub(super) mod as_text {
     use super::{Deserialize, Deserializer, Repeat, Serialize, Serializer, de};
 
-    pub(in crate::spec) fn serialize<S: Serializer>(
+    pub(in crate::config) fn serialize<S: Serializer>(
         repeat: &Option<Repeat>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
         repeat.map(|repeat| repeat.to_string()).serialize(to)
     }
 
-    pub(in crate::spec) fn deserialize<'de, D: Deserializer<'de>>(
+    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<Repeat>, D::Error> {
         let text = Option::<String>::deserialize(from)?;
