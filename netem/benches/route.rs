@@ -1,4 +1,4 @@
-//! What a message costs: `cargo bench -p volary-netem`.
+//! Benchmark of the time per routed message: `cargo bench -p volary-netem`.
 //!
 //! One coordinator talks to each of 10,000 nodes and back, round after round, so link state is larger than
 //! the nearest caches, as it is in a run.

@@ -1,4 +1,4 @@
-//! What can be wrong with a network, a fault schedule or a topology.
+//! Errors in the configuration of a network, a fault schedule or a topology.
 
 /// A configuration that parses but cannot be meant. Names the key, what is wrong and what to do; the caller
 /// adds the file.

@@ -9,7 +9,7 @@
 //! | [`faults`] | partitions, crashes, pauses, degradations, and their schedule |
 //! | [`links`] | which link class joins two endpoints |
 //! | [`topology`] | topology files, and what they resolve to |
-//! | [`verdict`] | the answer, and the books about the answers |
+//! | [`verdict`] | verdicts on messages, and their counts |
 //! | [`fabric`] | `route(now, src, dst, class, bytes) -> Verdict` |
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! Which link class joins two endpoints, computed from where they stand instead of a table of all pairs.
+//! The link class between two endpoints, computed from their places instead of a table of all pairs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use volary_actors::base::{Endpoint, Law, Span};
 use crate::config::Loss;
 use crate::units::{Buffer, Rate};
 
-/// The links of a class, as a topology describes them. What it leaves out comes from `[network]`.
+/// The links of a class in a topology file. Missing keys take the values of `[network]`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -17,10 +17,10 @@ pub struct LinkSpec {
     /// Loss of a transmission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Loss>,
-    /// What one link of this class carries at most.
+    /// Rate of one link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// How much may wait at one link.
+    /// Buffer of one link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
 }
@@ -28,7 +28,7 @@ pub struct LinkSpec {
 /// A class of links that behave alike.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkClass {
-    /// What people call it: `rack`, `fabric`, `virginia - ireland`.
+    /// Name for people: `rack`, `fabric`, `virginia - ireland`.
     pub name: String,
     /// The table that describes it: `network`, or `link.rack` of a topology.
     pub key: String,
@@ -44,13 +44,13 @@ pub struct LinkClass {
     pub local: bool,
 }
 
-/// Where an endpoint stands. Numbers are unique within the topology, so that two places are in one rack
-/// exactly if their `rack` is equal.
+/// The place of an endpoint. Numbers are unique within the topology: two places are in one rack exactly if their `rack`
+/// is equal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
     /// The machine.
     pub host: u32,
-    /// The rack, or whatever shares a switch.
+    /// The rack, or another group of machines with a switch of its own.
     pub rack: u32,
     /// The pod: racks under one aggregation layer.
     pub pod: u32,
@@ -67,7 +67,7 @@ pub struct Links {
     scheme: Scheme,
 }
 
-/// Which class joins two places: the first level they share, else the entry of their zones.
+/// The classes between places: that of the first level they share, else the entry of their zones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Scheme {
     /// Class within one machine.
@@ -122,13 +122,13 @@ impl Links {
         &self.classes
     }
 
-    /// How many endpoints have a place; `None` if all links are alike and it doesn't matter.
+    /// The number of endpoints with a place; `None` if all links are alike.
     #[must_use]
     pub fn endpoints(&self) -> Option<u32> {
         (!self.places.is_empty()).then_some(self.places.len() as u32)
     }
 
-    /// Where an endpoint stands; `None` if all links are alike and it doesn't matter.
+    /// The place of an endpoint; `None` if all links are alike.
     #[must_use]
     pub fn place(&self, endpoint: Endpoint) -> Option<&Place> {
         self.places.get(endpoint.index())

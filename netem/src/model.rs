@@ -1,4 +1,4 @@
-//! How the links of one class behave: `[network]` and the class, merged, checked and ready to be sampled.
+//! The model of one link class: `[network]` and the class, merged, checked and ready to be sampled.
 
 use volary_actors::base::{Address, Law, Span};
 
@@ -227,7 +227,7 @@ impl Model {
     }
 }
 
-/// An empirical law whose file nobody has read has no samples.
+/// An empirical law whose file was not read has no samples.
 fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
     let unloaded = |law: &Law<Span>| matches!(law, Law::Empirical(e) if e.values.is_empty());
     if laws.iter().any(unloaded) {
@@ -239,7 +239,7 @@ fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
 /// Slower links than this are a slip of the pen, s.
 const YEAR: f64 = 365.0 * 86_400.0;
 
-/// A message that is under way for years is nobody's. Laws without a mean may have their tail.
+/// Rejects delays of years. Laws without a finite mean may have their tail.
 fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
     let mean: f64 = laws.iter().map(Law::mean).sum();
     if !mean.is_finite() || mean <= YEAR {

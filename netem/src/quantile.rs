@@ -1,4 +1,4 @@
-//! From normal scores to samples of a law, for correlated delays.
+//! The samples of a law at given normal scores, for correlated delays.
 //!
 //! A correlated sequence is made of normal scores z; the sample is F⁻¹(Φ(z)), which has exactly the law F.
 //! The function is tabulated once, so a sample costs an interpolation.

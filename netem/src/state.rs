@@ -74,7 +74,7 @@ impl States {
     }
 
     /// Reads what [`next`](Self::next) will need, so that it is in the cache by then. The processor does not wait
-    /// for a value that nobody uses: several such reads take the time of one.
+    /// for an unused value: several such reads take the time of one.
     #[inline]
     pub(crate) fn touch(&self, src: Endpoint, dst: Endpoint) {
         match self {
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever the split between rows and the sparse table, it behaves like a map from pairs.
+        /// For every split between rows and the sparse table it behaves like a map from pairs.
         #[test]
         fn counts_like_a_map(hubs in 0u32..12, uses in prop::collection::vec((0u32..40, 0u32..40), 0..3000)) {
             let mut states = States::Counts(Table::new(hubs, 40));

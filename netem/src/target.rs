@@ -1,4 +1,4 @@
-//! Whom a fault or a setting is about: `"node:3"`, `"nodes:10-19"`, `"schedulers"`, `"rack:2"`, `"all"`.
+//! Targets of faults and settings: `"node:3"`, `"nodes:10-19"`, `"schedulers"`, `"rack:2"`, `"all"`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use volary_actors::base::Endpoint;
 use crate::error::Error;
 use crate::units::as_string;
 
-/// A named set of endpoints, before anyone knows which they are.
+/// A named set of endpoints, not yet resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
-    /// Everyone.
+    /// All endpoints.
     All,
     /// Every member of a kind: `"schedulers"`.
     Kind(String),
@@ -41,7 +41,7 @@ pub enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Parses `all`, `kind`, `kind:number`, `kind:first-last` or `kind:name`; a kind may stand in the plural.
+    /// Parses `all`, `kind`, `kind:number`, `kind:first-last` or `kind:name`; a kind may be plural.
     fn from_str(text: &str) -> Result<Self, String> {
         let trimmed = text.trim();
         if trimmed == "all" {
@@ -91,7 +91,7 @@ as_string! {
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
 }
 
-/// Who knows which endpoints a target stands for.
+/// Resolves targets to endpoints.
 pub trait Places {
     /// The endpoints, in ascending order and without repetition.
     ///
@@ -100,8 +100,8 @@ pub trait Places {
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
 }
 
-/// A plain table of kinds and their members, each a set of endpoints. What kinds there are is up to whoever
-/// fills it: nodes, schedulers, racks, regions.
+/// A table of kinds and their members, each a set of endpoints. The caller defines the kinds: nodes, schedulers, racks,
+/// regions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Groups {
     endpoints: u32,

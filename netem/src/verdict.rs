@@ -1,4 +1,4 @@
-//! The only question netem answers, and the books it keeps about its answers.
+//! The verdict on a message, and the counts of all verdicts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ pub enum Verdict {
         /// How long its duplicate takes.
         again: Span,
     },
-    /// It never arrives and nobody is told: a datagram, or a stream message whose sender crashed before it
+    /// It never arrives, without notice to the sender: a datagram, or a stream message whose sender crashed before it
     /// could send it again.
     Drop(Cause),
-    /// A stream message cannot be delivered; its sender learns so.
+    /// A stream message cannot be delivered; its sender is notified.
     Unreachable {
-        /// When the sender learns it.
+        /// Time until the sender is notified.
         after: Span,
-        /// What kept the last transmission from its destination.
+        /// Why the last transmission failed.
         cause: Cause,
     },
 }
@@ -56,7 +56,7 @@ impl Cause {
         [Self::Loss, Self::Congestion, Self::Partition, Self::Crash, Self::Degradation];
 }
 
-/// Messages of one class, and what became of them.
+/// Counts of the messages of one class.
 ///
 /// sent = delivered + dropped + unreachable; `lost` counts transmissions, of which a stream message can have
 /// many.
@@ -92,7 +92,7 @@ pub struct ClassStats {
     pub paused_ns: u64,
 }
 
-/// What the network did: which faults fired, and which part of the delay came from where.
+/// Counts of both classes: verdicts, faults, and the parts of delays.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stats {
     /// About datagrams.
@@ -103,7 +103,7 @@ pub struct Stats {
 
 impl ClassStats {
     fn add(&mut self, other: &Self) {
-        // Parts may be on machines that count what they like: it must not wrap.
+        // Sums over hosts saturate: a faulty count must not overflow.
         let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
         let causes = |mine: &mut [u64], theirs: &[u64]| {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| add(mine, *theirs));
@@ -126,13 +126,13 @@ impl ClassStats {
 }
 
 impl Stats {
-    /// Adds what another part of the same network did.
+    /// Adds the counts of another part of the same network.
     pub fn add(&mut self, other: &Self) {
         self.datagram.add(&other.datagram);
         self.stream.add(&other.stream);
     }
 
-    /// The books of a class.
+    /// The counts of a class.
     #[must_use]
     pub const fn of(&self, class: Class) -> &ClassStats {
         match class {

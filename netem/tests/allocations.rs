@@ -1,4 +1,4 @@
-//! Nothing is allocated per message: only the first use of a link may make room for it.
+//! Test that routing allocates nothing per message; only the first use of a link may allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

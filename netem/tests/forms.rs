@@ -1,4 +1,4 @@
-//! What is parsed can be written and parsed again, has a schema, and refuses what it doesn't know.
+//! Round trips, schemas and unknown keys of the configuration types.
 
 use volary_netem::{Network, TopologyFile};
 

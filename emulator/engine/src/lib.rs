@@ -14,11 +14,13 @@
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
 //! | [`finalize`] | closed books and counters become a result |
+//! | [`fingerprint`] | hashes that recognise files, message kinds and cells |
 
 #![deny(unsafe_code)]
 
 pub mod cores;
 pub mod finalize;
+pub mod fingerprint;
 pub mod metrics;
 pub mod parcel;
 mod prefetch;

@@ -10,6 +10,7 @@ use super::file::{RunSection, RuntimeKind};
 use crate::files::Files;
 use crate::results::SCHEMA;
 use crate::results::cell_id;
+use volary_engine::fingerprint::Fingerprint;
 use volary_engine::scenario::{Point, Resolved};
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
@@ -63,13 +64,13 @@ fn content_only(mut workload: Value) -> Value {
 pub(super) struct Contents(BTreeMap<PathBuf, String>);
 
 impl Contents {
-    /// FNV-1a, 64 bits, of a file's bytes: it recognises a file, it guards against nothing.
+    /// The fingerprint of a file's bytes.
     ///
     /// # Errors
     /// When the file cannot be read.
     pub(super) fn of(&mut self, files: &Files, path: &Path) -> io::Result<&str> {
         if !self.0.contains_key(path) {
-            let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+            let mut fingerprint = Fingerprint::default();
             let mut file = files.stream(path)?;
             let mut buffer = vec![0; 1 << 16];
             loop {
@@ -77,11 +78,9 @@ impl Contents {
                 if read == 0 {
                     break;
                 }
-                for &byte in &buffer[..read] {
-                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-                }
+                fingerprint.update(&buffer[..read]);
             }
-            self.0.insert(path.to_owned(), format!("{hash:016x}"));
+            self.0.insert(path.to_owned(), fingerprint.to_string());
         }
         Ok(&self.0[path])
     }

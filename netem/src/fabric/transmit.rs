@@ -1,10 +1,59 @@
-//! One transmission, and what the two classes make of it.
+//! Transmissions: the attempts of a message, and the verdict of each class on them.
 
-use volary_actors::base::{Address, Class, Span, Time};
+use volary_actors::base::{Address, Class, Endpoint, Span, Time};
 
-use super::{Passage, step};
-use crate::config::Loss;
-use crate::verdict::{Cause, ClassStats, Verdict};
+use crate::config::{GilbertElliott, Loss};
+use crate::faults::Faults;
+use crate::links::Links;
+use crate::model::Model;
+use crate::state::LinkState;
+use crate::verdict::{Cause, ClassStats, Stats, Verdict};
+
+/// The parts of the network that do not change during a run.
+#[derive(Clone, Debug)]
+pub(super) struct World {
+    pub(super) links: Links,
+    pub(super) models: Vec<Model>,
+    pub(super) faults: Faults,
+    /// There are no faults.
+    pub(super) calm: bool,
+    pub(super) peer_timeout: Span,
+    pub(super) correlation: f64,
+    pub(super) delay: Address,
+    pub(super) loss: Address,
+    pub(super) duplicate: Address,
+    pub(super) reorder: Address,
+}
+
+/// A message while its verdict is computed.
+pub(super) struct Transmission<'a> {
+    pub(super) world: &'a World,
+    pub(super) model: &'a Model,
+    pub(super) stats: &'a mut Stats,
+    /// State of its link; `count` is the message's number on the link.
+    pub(super) link: LinkState,
+    pub(super) now: Time,
+    pub(super) src: Endpoint,
+    pub(super) dst: Endpoint,
+    pub(super) class: Class,
+    pub(super) bytes: u32,
+}
+
+/// The identity of a message: the `count`-th from `src` to `dst`.
+#[derive(Clone, Copy)]
+pub(super) struct Trail {
+    pub(super) src: Endpoint,
+    pub(super) dst: Endpoint,
+    pub(super) count: u32,
+}
+
+impl Trail {
+    /// The address of this message within a family of draws.
+    #[inline]
+    pub(super) const fn within(self, family: Address) -> Address {
+        family.at(self.src.0 as u64).at(self.dst.0 as u64).at(self.count as u64)
+    }
+}
 
 /// How a transmission ended.
 enum Outcome {
@@ -12,9 +61,9 @@ enum Outcome {
     Arrives(Flight),
     /// It is lost.
     Lost(Cause),
-    /// The incarnation it was sent to crashed: nothing sent to it can arrive any more.
+    /// The incarnation it was sent to has crashed.
     Reset {
-        /// When the sender can learn so at the earliest.
+        /// The earliest time at which the sender can learn this.
         known: Time,
     },
 }
@@ -30,9 +79,25 @@ struct Flight {
     propagation: Span,
 }
 
-impl Passage<'_> {
-    /// A datagram has one transmission. Its duplicate, made behind whatever loses messages, exists only if the
-    /// original gets through: otherwise duplication would lower the loss that was asked for.
+impl Transmission<'_> {
+    #[inline]
+    const fn trail(&self) -> Trail {
+        Trail { src: self.src, dst: self.dst, count: self.link.count }
+    }
+
+    /// Advances the link's loss chain by one step for this message.
+    pub(super) fn step_chain(&mut self) {
+        let Loss::GilbertElliott(ge) = self.model.loss else { return };
+        if self.link.count == 0 {
+            // The state before the first message: the stationary law, or short-lived links would lose less.
+            let start = self.world.loss.at(u64::from(self.src.0)).at(u64::from(self.dst.0)).unit();
+            self.link.bad = start < ge.share_bad();
+        }
+        self.link.bad = step(ge, self.link.bad, self.trail().within(self.world.loss).unit());
+    }
+
+    /// A datagram has one transmission. Its duplicate is made after the loss, so it exists only if the original gets
+    /// through: otherwise duplication would lower the configured loss.
     pub(super) fn datagram(&mut self) -> Verdict {
         let flight = match self.transmit(0, self.now) {
             Outcome::Arrives(flight) => flight,
@@ -41,7 +106,7 @@ impl Passage<'_> {
         };
         let after = self.deliver(&flight, Span::ZERO);
         let Some(copy) = self.duplicate() else { return Verdict::Deliver { after, retransmissions: 0 } };
-        self.books().duplicated += 1;
+        self.counts().duplicated += 1;
         Verdict::Twice { after, again: copy.delivered.since(self.now) }
     }
 
@@ -52,23 +117,23 @@ impl Passage<'_> {
         let mut cause = Cause::Loss;
         loop {
             match self.transmit(attempt, at) {
-                // Delays are as asked, however long; only repetitions race against the peer timeout.
+                // Delays are not limited; only retransmissions compete with the peer timeout.
                 Outcome::Arrives(flight) if attempt == 0 || self.in_time(cause, flight.arrives, deadline) => {
                     let after = self.deliver(&flight, at.since(self.now));
                     return Verdict::Deliver { after, retransmissions: attempt };
                 }
                 Outcome::Arrives(_) => return self.unreachable(deadline, cause),
                 Outcome::Reset { known } => {
-                    self.books().lost[Cause::Crash as usize] += 1;
+                    self.counts().lost[Cause::Crash as usize] += 1;
                     return self.unreachable(known.min(deadline), Cause::Crash);
                 }
                 Outcome::Lost(why) => cause = why,
             }
-            self.books().lost[cause as usize] += 1;
+            self.counts().lost[cause as usize] += 1;
             at = self.world.faults.resumes(self.src, at + timeout);
             if self.world.faults.crash_between(self.src, self.now, at).is_some() {
-                // Its sender's state is gone, and with it whoever would repeat it or be told.
-                self.books().dropped[Cause::Crash as usize] += 1;
+                // The crash of the sender lost the state that repeats the message or reports the failure.
+                self.counts().dropped[Cause::Crash as usize] += 1;
                 return Verdict::Drop(Cause::Crash);
             }
             if !self.in_time(cause, at, deadline) {
@@ -76,11 +141,11 @@ impl Passage<'_> {
             }
             timeout = timeout + timeout;
             attempt += 1;
-            self.books().retransmissions += 1;
+            self.counts().retransmissions += 1;
         }
     }
 
-    /// Whether the sender has not given up at `t`. A full buffer is its own doing, so it waits for that.
+    /// Whether the sender still waits at `t`. A full buffer is local to the sender, so there it waits without limit.
     fn in_time(&self, cause: Cause, t: Time, deadline: Time) -> bool {
         cause == Cause::Congestion || t <= deadline
     }
@@ -102,7 +167,7 @@ impl Passage<'_> {
         }
         let lost = self.lost(attempt);
         let degraded = self.degrade(attempt, at, &mut propagation);
-        // Faults first: in the books, a message that a partition stopped was not unlucky.
+        // Faults come first: a message that a partition stops is not counted as lost by chance.
         let outcome = self.land(at, queueing, propagation);
         if !matches!(outcome, Outcome::Arrives(_)) {
             return outcome;
@@ -113,7 +178,7 @@ impl Passage<'_> {
         if degraded { Outcome::Lost(Cause::Degradation) } else { outcome }
     }
 
-    /// Gives a transmission to the link: how long it waits and is sent, or `None` if the buffer is full.
+    /// Queues a transmission at the link: the time for waiting and sending, or `None` if the buffer is full.
     fn serialise(&mut self, at: Time) -> Option<Span> {
         let Some(limit) = self.model.limit else { return Some(Span::ZERO) };
         let backlog = self.link.busy_until.since(at);
@@ -121,21 +186,21 @@ impl Passage<'_> {
             return None;
         }
         let sending = limit.rate.transmission(u64::from(self.bytes));
-        // A repetition takes its share of the link from now on, or messages sent before it would be held up
-        // by one that has not begun.
+        // A retransmission occupies the link from now on: counted from its later start, it would delay messages
+        // that are sent before it.
         self.link.busy_until = self.link.busy_until.max(self.now) + sending;
         Some(backlog + sending)
     }
 
-    /// Whether the loss law takes this attempt.
+    /// Whether this attempt is lost by the loss law.
     fn lost(&self, attempt: u32) -> bool {
         let at = |address: Address| if attempt == 0 { address } else { address.at(u64::from(attempt)) };
         match self.model.loss {
             Loss::Bernoulli(p) => !p.is_zero() && at(self.trail().within(self.world.loss)).unit() < p.get(),
             Loss::GilbertElliott(ge) => {
                 let message = self.trail().within(self.world.loss);
-                // Attempts go on from the message's state without moving the link's, which is a function of
-                // the number of messages alone.
+                // Attempts continue from the message's state and leave the link's, which is a function of the number of
+                // messages alone.
                 let bad = (1..=attempt)
                     .fold(self.link.bad, |bad, k| step(ge, bad, message.at(u64::from(k)).unit()));
                 let loss = if bad { ge.bad_loss } else { ge.good_loss };
@@ -144,7 +209,7 @@ impl Passage<'_> {
         }
     }
 
-    /// How much longer a datagram takes for being reordered.
+    /// The extra delay of a datagram that is reordered.
     fn reorder(&mut self) -> Span {
         if self.model.reorder == 0.0 {
             return Span::ZERO;
@@ -153,7 +218,7 @@ impl Passage<'_> {
         if address.unit() >= self.model.reorder {
             return Span::ZERO;
         }
-        self.books().reordered += 1;
+        self.counts().reordered += 1;
         let address = address.at(0);
         match &self.model.reorder_by {
             Some(law) => law.sample(&mut address.draw()),
@@ -161,7 +226,7 @@ impl Passage<'_> {
         }
     }
 
-    /// The duplicate of this datagram, if there is one and no fault takes it.
+    /// The duplicate of this datagram, if there is one and no fault stops it.
     fn duplicate(&self) -> Option<Flight> {
         if self.model.duplicate == 0.0 {
             return None;
@@ -180,19 +245,19 @@ impl Passage<'_> {
         }
     }
 
-    /// Stretches the delay of a degraded link; whether its extra loss takes the transmission.
+    /// Scales the delay on a degraded link; returns whether its extra loss drops the transmission.
     fn degrade(&mut self, attempt: u32, at: Time, propagation: &mut Span) -> bool {
         if self.world.calm {
             return false;
         }
         let Some(degraded) = self.world.faults.degraded(self.src, self.dst, at) else { return false };
-        self.books().degraded += 1;
+        self.counts().degraded += 1;
         *propagation = propagation.scale(degraded.factor);
         degraded.loss > 0.0
             && self.trail().within(self.world.loss).at(DEGRADED).at(u64::from(attempt)).unit() < degraded.loss
     }
 
-    /// What faults do to a transmission with that departure and delay.
+    /// The outcome under faults of a transmission with that departure and delay.
     fn land(&self, at: Time, queueing: Span, propagation: Span) -> Outcome {
         let arrives = at + queueing + propagation;
         let mut flight = Flight { arrives, delivered: arrives, queueing, propagation };
@@ -215,39 +280,44 @@ impl Passage<'_> {
         Outcome::Arrives(flight)
     }
 
-    fn books(&mut self) -> &mut ClassStats {
+    fn counts(&mut self) -> &mut ClassStats {
         self.stats.of_mut(self.class)
     }
 
-    /// Enters a delivery into the books; `repeating` is the time that timeouts took. Returns the span from
-    /// sending to delivery.
+    /// Counts a delivery; `repeating` is the time spent in retransmission timeouts. Returns the span from sending to
+    /// delivery.
     #[inline]
     fn deliver(&mut self, flight: &Flight, repeating: Span) -> Span {
         let paused = flight.delivered.since(flight.arrives);
         let now = self.now;
-        let books = self.books();
-        books.delivered += 1;
-        books.propagation_ns += flight.propagation.0;
-        books.queueing_ns += flight.queueing.0;
-        books.retransmission_ns += repeating.0;
-        books.paused_ns += paused.0;
-        books.held += u64::from(paused != Span::ZERO);
+        let counts = self.counts();
+        counts.delivered += 1;
+        counts.propagation_ns += flight.propagation.0;
+        counts.queueing_ns += flight.queueing.0;
+        counts.retransmission_ns += repeating.0;
+        counts.paused_ns += paused.0;
+        counts.held += u64::from(paused != Span::ZERO);
         flight.delivered.since(now)
     }
 
     fn drop(&mut self, cause: Cause) -> Verdict {
-        let books = self.books();
-        books.lost[cause as usize] += 1;
-        books.dropped[cause as usize] += 1;
+        let counts = self.counts();
+        counts.lost[cause as usize] += 1;
+        counts.dropped[cause as usize] += 1;
         Verdict::Drop(cause)
     }
 
     fn unreachable(&mut self, at: Time, cause: Cause) -> Verdict {
-        self.books().unreachable[cause as usize] += 1;
+        self.counts().unreachable[cause as usize] += 1;
         Verdict::Unreachable { after: at.since(self.now), cause }
     }
 }
 
-/// Branches of a message's loss address that no attempt number reaches.
+/// Branches of a message's loss address beyond all attempt numbers.
 const WITHIN_STATE: u64 = 1 << 40;
 const DEGRADED: u64 = 1 << 41;
+
+/// The state after one step of the chain.
+fn step(ge: GilbertElliott, bad: bool, draw: f64) -> bool {
+    if bad { draw >= ge.r.get() } else { draw < ge.p.get() }
+}

@@ -227,7 +227,7 @@ fn degrade(spec: &DegradeSpec, places: &dyn Places, endpoints: u32, key: &str) -
     Ok(Degrade { from, until: from + spec.lasting, sides, effect })
 }
 
-/// Marks who is on which side; nobody may be on both, or a message to oneself's group would be ambiguous.
+/// Marks the side of each endpoint. None may be on both: the partition would cut it from itself.
 fn sides(
     a: &[Target],
     b: Option<&[Target]>,

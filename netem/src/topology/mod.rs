@@ -91,7 +91,7 @@ impl TopologyFile {
         Ok(topology)
     }
 
-    /// Every delay law in it, so that whoever reads files can load those of empirical ones.
+    /// Every delay law in it, so that a reader of files can load the samples of empirical ones.
     pub fn delays_mut(&mut self) -> impl Iterator<Item = &mut Law<Span>> {
         let LinkClasses { host, rack, pod, fabric, region, between } = &mut self.link;
         let levels = [host, rack, pod, fabric, region].into_iter().flatten();

@@ -1,4 +1,4 @@
-//! What must hold whatever the settings.
+//! Properties that hold for all settings.
 
 use proptest::prelude::*;
 

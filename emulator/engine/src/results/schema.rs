@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::fingerprint;
+
 use super::{Certificate, ClaimsLine, CoreRow, Injected, Placements, Staleness, StalenessRow};
 
 /// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
@@ -43,14 +45,10 @@ pub fn plain(value: &serde_json::Value) -> String {
 
 /// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
 ///
-/// FNV-1a over the canonical text (object keys are sorted): ids name files, they guard against nothing.
+/// Hashes the canonical text (object keys are sorted).
 #[must_use]
 pub fn cell_id(depends_on: &serde_json::Value) -> String {
-    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
-    for byte in depends_on.to_string().bytes() {
-        hash = (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
-    }
-    format!("{:016x}", (hash >> 64) as u64 ^ hash as u64)
+    fingerprint::folded(depends_on.to_string().as_bytes())
 }
 
 /// One cell, one policy, one seed.

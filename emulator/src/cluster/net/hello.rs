@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use volary_actors::base::Class;
 use volary_actors::message::KINDS;
+use volary_engine::fingerprint::Fingerprint;
 
 use super::connection::Streams;
 use super::end::End;
@@ -47,13 +48,17 @@ const HELLO_FRAME: usize = 1024;
 /// builds of one version connect only if their message kinds are equal. The digest does not cover the fields of a
 /// message: a change there needs a new version.
 pub fn engine() -> String {
-    format!("{}+{:016x}", env!("CARGO_PKG_VERSION"), digest(&KINDS))
+    format!("{}+{}", env!("CARGO_PKG_VERSION"), digest(&KINDS))
 }
 
-/// FNV-1a over names and classes of messages, in their order.
-fn digest(kinds: &[(&str, Class)]) -> u64 {
-    let bytes = kinds.iter().flat_map(|(name, class)| name.bytes().chain([0, *class as u8]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// The fingerprint of names and classes of messages, in their order.
+fn digest(kinds: &[(&str, Class)]) -> Fingerprint {
+    let mut fingerprint = Fingerprint::default();
+    for (name, class) in kinds {
+        fingerprint.update(name.as_bytes());
+        fingerprint.update(&[0, *class as u8]);
+    }
+    fingerprint
 }
 
 impl Hello {
@@ -103,6 +108,6 @@ mod tests {
         ];
         assert!(others.iter().all(|other| digest(other) != digest(&ours)));
         // The same on every machine.
-        assert_eq!(digest(&[("a", Stream)]), 0xe5d2_f819_0427_081f);
+        assert_eq!(digest(&[("a", Stream)]).to_string(), "e5d2f8190427081f");
     }
 }
