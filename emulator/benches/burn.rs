@@ -1,17 +1,18 @@
-//! What a degraded core achieves beside what was asked, and beside a core that nobody disturbs.
+//! The accuracy of degraded cores: achieved against configured slowdown, and the speed of an undisturbed core.
 //!
-//! `cargo bench --bench burn [-- hash | memory | cache]`, ten seconds each; without a word the three kernels. A copy without
-//! end runs on each of two cores. One of them is degraded by each σ in slots of each length, a second of slots one
-//! after the other; the other is left alone. `all` is the slowdown over all slots of a kind, from which `off` tells
-//! how far it is from the one asked for; the rest is of single slots.
+//! `cargo bench --bench burn [-- hash | memory | cache]`, ten seconds each; without arguments all three kernels. A copy
+//! without end runs on each of two cores. One of them is degraded by each σ in slots of each length, a second of
+//! consecutive slots each; the other is left alone. `all` is the slowdown over all slots of a kind, and `off` its
+//! deviation from the configured one; the other columns are quantiles over single slots.
 
 #![allow(clippy::print_stdout, missing_docs)]
 
 use std::time::{Duration, Instant};
 
-use volary::burn::{Burners, CoreReading, Kernel, Setup, Slot, SlotReading, free_cpus};
+use volary::config::real::Kernel;
+use volary::runtime::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
 
-/// Slots of one kind last so long in all.
+/// Total time of the slots of one kind.
 const EACH: Duration = Duration::from_secs(1);
 /// Healthy time between two kinds.
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -19,14 +20,14 @@ const BETWEEN: Duration = Duration::from_millis(50);
 const SLOWDOWNS: [f64; 3] = [1.5, 2.0, 4.0];
 const LENGTHS: [u64; 3] = [10, 50, 100];
 
-/// Slots of each kind in turn, and when they are over.
-fn slots(start: Instant) -> (Vec<Slot>, Instant) {
+/// The slots of all kinds one after the other, and their end.
+fn slots(start: Instant) -> (Vec<DegradedSlot>, Instant) {
     let (mut slots, mut from) = (Vec::new(), start);
     for slowdown in SLOWDOWNS {
         for length in LENGTHS.map(Duration::from_millis) {
             let end = from + EACH;
             while from < end {
-                slots.push(Slot { from, until: from + length, slowdown });
+                slots.push(DegradedSlot { from, until: from + length, slowdown });
                 from += length;
             }
             from += BETWEEN;
@@ -37,23 +38,22 @@ fn slots(start: Instant) -> (Vec<Slot>, Instant) {
 
 fn measure(kernel: Kernel) -> Vec<CoreReading> {
     let cpus: Vec<_> = free_cpus().into_iter().take(2).collect();
-    let setup = Setup { kernel, cpus };
-    let burners = Burners::start(setup, Box::new(|_, _| ())).unwrap_or_else(|error| panic!("{error}"));
-    (0..burners.cores()).for_each(|core| burners.run(core, 0, Duration::from_secs(3600)));
+    let burners = Burners::start(kernel, &cpus).unwrap_or_else(|error| panic!("{error}"));
+    (0..burners.cores()).for_each(|core| burners.run(core, 1, Duration::from_secs(3600)));
     let (slots, end) = slots(Instant::now() + Duration::from_millis(100));
-    // The last, so that there may be one CPU only.
+    // The last core, so that one CPU suffices.
     burners.degrade(burners.cores() - 1, slots);
     std::thread::sleep(end.saturating_duration_since(Instant::now()));
     burners.end()
 }
 
-/// One line: asked, slot length, slots; what they achieved together and each by itself, and how far off that is.
+/// Prints one line of the table.
 fn line(name: &str, asked: f64, length: &str, readings: &[SlotReading]) {
     let mut achieved: Vec<f64> = readings.iter().map(SlotReading::achieved).collect();
     achieved.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| achieved[((achieved.len() - 1) as f64 * share).round() as usize];
     let sum = |part: fn(&SlotReading) -> Duration| readings.iter().map(part).sum::<Duration>().as_secs_f64();
-    let all = sum(|slot| slot.had) / sum(|slot| slot.done);
+    let all = sum(|slot| slot.busy) / sum(|slot| slot.done);
     let off = 100.0 * (all / asked - 1.0);
     println!(
         "{name:<7} {asked:>5} {length:>7} {:>5} {all:>7.3} {off:>+6.1} % {:>7.3} {:>7.3} {:>7.3} {:>7.3} {:>7.3}",
@@ -70,8 +70,8 @@ fn main() {
     let asked: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let wanted = |name: &str| asked.is_empty() || asked.iter().any(|a| a == name);
     println!("        asked    slot slots     all      off     min      p5     p50     p95     max");
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| wanted(kernel.name())) {
-        table(kernel.name(), &measure(kernel));
+    for kernel in Kernel::BURNING.into_iter().filter(|kernel| wanted(&kernel.to_string())) {
+        table(&kernel.to_string(), &measure(kernel));
     }
 }
 

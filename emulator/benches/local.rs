@@ -23,11 +23,10 @@ use volary::cores::{CoreTable, Cores, Pauses};
 use volary::fidelity::gauge::{Gauge, Spread};
 use volary::parcel::{Observation, Parcel};
 use volary::runtime::cost::{peak_rss_bytes, process_cpu_s};
-use volary::runtime::real::clock::Clock;
-use volary::runtime::real::drive::{Inbox, Post, drive};
-use volary::runtime::real::ticks::Ticks;
-use volary::runtime::real::tray::Tray;
-use volary::runtime::real::watcher::Watcher;
+use volary::runtime::live::clock::{Clock, MonotonicClock};
+use volary::runtime::live::event_loop::{Inbox, ShardIo, run_shard};
+use volary::runtime::live::mailbox::Mailbox;
+use volary::runtime::live::observer::LiveObserver;
 use volary::runtime::{Watch, local};
 use volary::shard::{Parts, Placement, Shard};
 use volary::workload::Workload;
@@ -171,21 +170,21 @@ impl Machine for Thrower {
     }
 }
 
-struct Knock;
+struct Wake;
 
-impl actix::Message for Knock {
+impl actix::Message for Wake {
     type Result = ();
 }
 
-struct Mailbox(Rc<Inbox>);
+struct WakeActor(Rc<Inbox>);
 
-impl Actor for Mailbox {
+impl Actor for WakeActor {
     type Context = Context<Self>;
 }
 
-impl Handler<Knock> for Mailbox {
+impl Handler<Wake> for WakeActor {
     type Result = ();
-    fn handle(&mut self, _: Knock, _: &mut Context<Self>) {
+    fn handle(&mut self, _: Wake, _: &mut Context<Self>) {
         self.0.wake();
     }
 }
@@ -196,7 +195,7 @@ struct Game {
     homes: Vec<u16>,
     experiment: Experiment,
     workload: Workload,
-    trays: Vec<Tray>,
+    mailboxes: Vec<Mailbox>,
     over: AtomicBool,
 }
 
@@ -209,8 +208,8 @@ impl Game {
         let layout = Layout::new(1, 0, vec![1; nodes as usize]);
         let first = layout.node(0).0;
         let homes = (0..layout.endpoints()).map(|e| (e.saturating_sub(first) % u32::from(shards)) as u16);
-        let (homes, trays) = (homes.collect(), (0..shards).map(|_| Tray::default()).collect());
-        Self { homes, trays, layout, experiment, workload, over: AtomicBool::new(false) }
+        let (homes, mailboxes) = (homes.collect(), (0..shards).map(|_| Mailbox::default()).collect());
+        Self { homes, mailboxes, layout, experiment, workload, over: AtomicBool::new(false) }
     }
 
     fn parts(&self, me: u16) -> Parts<'_> {
@@ -229,21 +228,21 @@ impl Game {
             pauses: false,
             peer_timeout: Span::MAX,
             shared: false,
-            placement: Placement::new(&self.homes, me, self.trays.len() as u16),
+            placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
         }
     }
 }
 
-struct Office {
+struct BenchIo {
     me: usize,
     game: Arc<Game>,
-    mailboxes: Vec<Addr<Mailbox>>,
+    wakes: Vec<Addr<WakeActor>>,
 }
 
-impl Post for Office {
+impl ShardIo for BenchIo {
     fn send(&mut self, to: u16, _: Class, parcels: &mut Vec<Parcel>) {
-        if self.game.trays[to as usize].put(parcels) {
-            self.mailboxes[to as usize].do_send(Knock);
+        if self.game.mailboxes[to as usize].put(parcels) {
+            self.wakes[to as usize].do_send(Wake);
         }
     }
     fn report(&mut self, _: Vec<Observation>, _: Time) {}
@@ -251,16 +250,16 @@ impl Post for Office {
         mine
     }
     fn collect(&mut self, parcels: &mut Vec<Parcel>) {
-        self.game.trays[self.me].take(parcels);
+        self.game.mailboxes[self.me].take(parcels);
     }
-    fn rest(&mut self, until: Time) -> bool {
-        self.game.trays[self.me].rest(until)
+    fn park_until(&mut self, until: Time) -> bool {
+        self.game.mailboxes[self.me].park_until(until)
     }
-    fn rise(&mut self) {
-        self.game.trays[self.me].rise();
+    fn unpark(&mut self) {
+        self.game.mailboxes[self.me].unpark();
     }
-    fn filled(&self) -> bool {
-        self.game.trays[self.me].is_filled()
+    fn has_incoming(&self) -> bool {
+        self.game.mailboxes[self.me].is_filled()
     }
     fn stopped(&self) -> bool {
         self.game.over.load(Ordering::Relaxed)
@@ -269,7 +268,7 @@ impl Post for Office {
 
 /// What a shard reports: first its mailbox, in the end its events and how late it was.
 enum Word {
-    Ready(usize, Addr<Mailbox>),
+    Ready(usize, Addr<WakeActor>),
     End(u64, Box<Gauge>),
 }
 
@@ -277,19 +276,19 @@ async fn inhabit(
     me: usize,
     game: Arc<Game>,
     words: UnboundedSender<Word>,
-    start: tokio::sync::oneshot::Receiver<(Vec<Addr<Mailbox>>, Ticks)>,
+    start: tokio::sync::oneshot::Receiver<(Vec<Addr<WakeActor>>, MonotonicClock)>,
 ) {
     let inbox = Rc::new(Inbox::default());
-    let _ = words.send(Word::Ready(me, Mailbox(Rc::clone(&inbox)).start()));
-    let mut shard = Shard::new(game.parts(me as u16), Watcher::default());
+    let _ = words.send(Word::Ready(me, WakeActor(Rc::clone(&inbox)).start()));
+    let mut shard = Shard::new(game.parts(me as u16), LiveObserver::default());
     let nodes = game.layout.nodes();
     for node in (0..nodes).map(|n| game.layout.node(n)).filter(|n| game.homes[n.index()] == me as u16) {
         shard.install(node, Box::new(Thrower { nodes }));
     }
-    let Ok((mailboxes, ticks)) = start.await else { return };
-    let mut office = Office { me, game: Arc::clone(&game), mailboxes };
-    let clock = Clock::new(ticks, 1_000_000, 1.0);
-    if let Err(error) = drive(&mut shard, &clock, &inbox, &mut office).await {
+    let Ok((wakes, monotonic)) = start.await else { return };
+    let mut io = BenchIo { me, game: Arc::clone(&game), wakes };
+    let clock = Clock::new(monotonic, 1_000_000, 1.0);
+    if let Err(error) = run_shard(&mut shard, &clock, &inbox, &mut io).await {
         panic!("{error}");
     }
     let _ = words.send(Word::End(shard.events(), Box::new(std::mem::take(&mut shard.observer.gauge))));
@@ -318,7 +317,7 @@ fn play(shards: u16, balls: u32, one_way: &str, lasts: Duration) -> (f64, f64, G
         }
         mailboxes.sort_by_key(|(me, _)| *me);
         let mailboxes: Vec<_> = mailboxes.into_iter().map(|(_, mailbox)| mailbox).collect();
-        let (cpu, ticks) = (process_cpu_s(), Ticks::new());
+        let (cpu, ticks) = (process_cpu_s(), MonotonicClock::new());
         for start in starts {
             let _ = start.send((mailboxes.clone(), ticks));
         }

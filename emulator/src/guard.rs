@@ -1,9 +1,9 @@
-//! The one way to take a lock.
+//! Locks that ignore poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes a lock, also after a panic of another thread that held it: what is kept under locks here is whole at any
-/// time, so a panic elsewhere spoils nothing.
+/// Locks a mutex, also after another thread has panicked while holding it: all data under locks in this crate is
+/// consistent at any time.
 pub(crate) fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

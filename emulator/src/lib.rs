@@ -6,7 +6,6 @@
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
-//! | [`burn`] | real work on real cores, and real interference |
 //! | [`queue`] | the event queue |
 //! | [`parcel`] | what shards hand to each other |
 //! | [`codec`], [`cluster`] | what travels between machines, as bytes; over QUIC |
@@ -24,7 +23,6 @@
 #![deny(unsafe_code)]
 #![allow(missing_docs, reason = "public for the binary, tests and benches only")]
 
-pub mod burn;
 pub mod chart;
 pub mod cli;
 pub mod cluster;

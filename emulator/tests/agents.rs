@@ -21,7 +21,7 @@ use volary::cluster::protocol::{
 use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
 use volary::config::{Experiment, Overrides, id_under};
 use volary::parcel::Parcel;
-use volary::runtime::real::ticks::Ticks;
+use volary::runtime::live::clock::MonotonicClock;
 use volary_actors::base::{Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
@@ -50,7 +50,7 @@ impl Stage {
             events: EVENTS,
             cpus: Vec::new(),
             log: RunLog::default(),
-            ticks: Ticks::new(),
+            ticks: MonotonicClock::new(),
         };
         let agent = Agent::new(&settings).unwrap();
         let address = agent.address().unwrap();

@@ -1,6 +1,5 @@
-//! Copies that real cores run. First cores that are made up, and exact: then nothing may differ from virtual time,
-//! whatever happens to copies meanwhile. Then the machine's own, of which nothing is asked that depends on how fast or
-//! how busy it is.
+//! Tests of executors: an exact test double, which must give the results of virtual time, and the real cores of this
+//! machine, of which nothing is required that depends on its speed or load.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -11,17 +10,17 @@ use std::fs;
 use std::rc::Rc;
 
 use common::binary::{expect, lines};
-use volary::burn::free_cpus;
 use volary::config::Experiment;
 use volary::cores::{Cores, Pauses};
 use volary::results::{JobRow, Measured};
 use volary::results::{RealWork, Worked};
+use volary::runtime::executor::free_cpus;
 use volary::shard::{Hands, Parts, Placement, Shard};
 use volary_actors::base::{Span, Time};
 use volary_engine::world::World;
 
-/// Cores that do in time what `Cores` says, pauses left to the shard.
-struct Exact {
+/// An executor that follows `Cores` exactly; pauses are left to the shard.
+struct ExactCores {
     cores: Cores,
     now: Time,
     /// Core, ticket, and when its work is finished.
@@ -29,24 +28,24 @@ struct Exact {
     halts: u32,
 }
 
-impl Exact {
+impl ExactCores {
     fn next(&self) -> Option<Time> {
         self.running.iter().map(|(_, _, due)| *due).min()
     }
 }
 
-/// The shard's hold on them, and the test's.
+/// Shared by the shard and the test.
 #[derive(Clone)]
-struct Shared(Rc<RefCell<Exact>>);
+struct SharedCores(Rc<RefCell<ExactCores>>);
 
-impl Hands for Shared {
+impl Hands for SharedCores {
     fn run(&mut self, core: u32, ticket: u64, work: Span) {
-        let Exact { cores, now, running, .. } = &mut *self.0.borrow_mut();
+        let ExactCores { cores, now, running, .. } = &mut *self.0.borrow_mut();
         running.push((core, ticket, cores.start(core, *now, work)));
     }
 
     fn halt(&mut self, core: u32) -> Span {
-        let Exact { cores, now, running, halts } = &mut *self.0.borrow_mut();
+        let ExactCores { cores, now, running, halts } = &mut *self.0.borrow_mut();
         running.retain(|(other, ..)| *other != core);
         *halts += 1;
         cores.stop(core, *now)
@@ -58,7 +57,7 @@ impl Hands for Shared {
     }
 
     fn finished(&mut self) -> Option<(u32, u64, Time)> {
-        let Exact { cores, now, running, .. } = &mut *self.0.borrow_mut();
+        let ExactCores { cores, now, running, .. } = &mut *self.0.borrow_mut();
         let at = running.iter().position(|(.., due)| due <= now)?;
         let (core, ticket, due) = running.swap_remove(at);
         cores.finished(core, due);
@@ -72,13 +71,13 @@ impl Hands for Shared {
     }
 }
 
-/// Runs a point with exact hands; its jobs, how often copies were halted, and what the cores came to.
-fn by_hand(experiment: &Experiment, point: usize, world: &World) -> (Vec<JobRow>, u32, RealWork) {
+/// Runs a point with the exact executor; returns its jobs, the number of halts, and the measurements of the cores.
+fn run_exactly(experiment: &Experiment, point: usize, world: &World) -> (Vec<JobRow>, u32, RealWork) {
     let resolved = &experiment.points[point].resolved;
     let machines = world.machines().cores.clone();
     let cores = Cores::new(resolved.interference.as_ref(), machines, Pauses::default(), world.seed());
-    let exact = Exact { cores, now: Time::ZERO, running: Vec::new(), halts: 0 };
-    let shared = Shared(Rc::new(RefCell::new(exact)));
+    let exact = ExactCores { cores, now: Time::ZERO, running: Vec::new(), halts: 0 };
+    let shared = SharedCores(Rc::new(RefCell::new(exact)));
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE).unwrap() };
     let mut shard = Shard::new(parts, world.recorder(experiment.run.recording()));
     shard.employ(Box::new(shared.clone()));
@@ -96,7 +95,7 @@ fn by_hand(experiment: &Experiment, point: usize, world: &World) -> (Vec<JobRow>
     (shard.observer.close(now).rows, halts, work)
 }
 
-/// The same jobs at the same times, to the rounding of a nanosecond where a copy is stopped.
+/// Asserts equal jobs and response times, to the rounding of halted copies to nanoseconds.
 fn assert_same(mine: &[JobRow], others: &[JobRow], what: &str) {
     assert_eq!(mine.len(), others.len(), "{what}");
     for (mine, other) in mine.iter().zip(others) {
@@ -105,9 +104,9 @@ fn assert_same(mine: &[JobRow], others: &[JobRow], what: &str) {
     }
 }
 
-/// Crashes, a pause of every node in turn, losses; cores of other speeds that slow down.
+/// A world with a crash, pauses, losses, cores of different speeds, and interference.
 const WORLD: &str = r#"
-title = "by hand"
+title = "exact cores"
 seed = 7
 [cluster]
 nodes = 12
@@ -134,7 +133,7 @@ bernoulli = { slot = "70ms", probability = 0.3, slowdown = { uniform = { low = 1
 "#;
 
 #[test]
-fn hands_that_are_exact_change_nothing() {
+fn an_exact_executor_gives_the_results_of_virtual_time() {
     let policies = [
         "random = {}",
         "latin-square = { order = 2 }",
@@ -148,7 +147,7 @@ fn hands_that_are_exact_change_nothing() {
         let experiment = common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
         let world = common::worlds(&experiment).next().unwrap();
         let virtually: Measured = common::measured(&experiment).remove(0);
-        let (jobs, halts, work) = by_hand(&experiment, 0, &world);
+        let (jobs, halts, work) = run_exactly(&experiment, 0, &world);
         assert_same(&jobs, &virtually.jobs, policy);
         assert!(work.copies.count > 1000, "{policy}: {work:?}");
         assert!((work.copies.mean - 1.0).abs() < 1e-9 && work.copies.std < 1e-9, "{policy}: {work:?}");
@@ -157,9 +156,8 @@ fn hands_that_are_exact_change_nothing() {
     assert!(halted > 500, "copies were halted by policies, a crash and pauses: {halted}");
 }
 
-/// What it takes to put a preempted copy away is work as well.
 #[test]
-fn a_preempted_copy_is_put_away_by_real_cores_too() {
+fn the_cost_of_a_preemption_is_work_of_the_executor() {
     let text = WORLD
         .split("[interference]")
         .next()
@@ -167,12 +165,12 @@ fn a_preempted_copy_is_put_away_by_real_cores_too() {
         .replace("[network]\n", "preemption = \"7ms\"\n[network]\n");
     let experiment = common::parse(&format!("{text}[[policy]]\nlatin-square = {{ order = 2 }}\n"));
     let world = common::worlds(&experiment).next().unwrap();
-    let (jobs, ..) = by_hand(&experiment, 0, &world);
+    let (jobs, ..) = run_exactly(&experiment, 0, &world);
     let virtually = common::measured(&experiment).remove(0);
     assert_same(&jobs, &virtually.jobs, "latin-square, with preemption");
 }
 
-/// As small as can be: a machine that is busy with others gives copies little.
+/// As small as possible, because a busy machine gives copies little CPU time.
 const REAL: &str = r#"
 title = "real"
 seed = 5
@@ -202,7 +200,7 @@ fn folder(text: &str) -> tempfile::TempDir {
     folder
 }
 
-/// What any run with real work says of its cores.
+/// Asserts properties of a run on real cores that hold on any machine.
 fn assert_burnt(cell: &serde_json::Value, host: &str) {
     assert_eq!(cell["jobs"]["finished"], 8, "{cell}");
     let cores = &cell["fidelity"]["cores"];
@@ -218,7 +216,7 @@ fn assert_burnt(cell: &serde_json::Value, host: &str) {
     assert!((0.0639..0.1281).contains(&asked), "{cores}");
     assert!(
         cores["achieved_s"].as_f64().unwrap() > 0.5 * asked,
-        "nobody works much faster than when it was calibrated: {cores}"
+        "no core is much faster than calibrated: {cores}"
     );
 }
 
@@ -233,7 +231,7 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
     assert!(report.contains("<h3>Real cores</h3>"));
     let (out, _) = expect(folder.path(), &["replay", "r"], 0);
     assert!(out.contains("effects identical"), "{out}");
-    // Virtual time calculates them, whatever the file says.
+    // Virtual time ignores `[run.real]`.
     let (out, _) = expect(folder.path(), &["run", "e.toml", "--out", "v", "--json"], 0);
     assert!(lines(&out)[0]["fidelity"].is_null());
     let (out, _) = expect(folder.path(), &["plan", "e.toml"], 0);

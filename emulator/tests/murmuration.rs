@@ -331,8 +331,7 @@ fn nodes_hold_what_fits_on_them() {
     assert_eq!([mixed([small, large]), mixed([large, small])], [2.0; 2]);
 }
 
-/// The same gossip in real time: equal books, and news as old and as much of it under way, but for what the
-/// certificate knows of lateness and a margin that no machine misses.
+/// Gossip in real time: the same jobs, and staleness as in virtual time within the lateness budget.
 #[test]
 fn caches_are_as_stale_in_real_time() {
     let policy = "batch = false, update_delay = \"80ms\"";
@@ -344,12 +343,17 @@ fn caches_are_as_stale_in_real_time() {
     let really = local::measure("local", world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
     assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
     let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
-    let lateness = really.fidelity.unwrap().lateness;
-    let most = lateness.deliveries.max_s + lateness.timers.max_s;
+    let certificate = really.fidelity.unwrap();
     assert!((0.08..0.1001).contains(&a.age_s.max), "{a:?}");
-    assert!(b.age_s.max > 0.08 && b.age_s.max < 0.11 + 4.0 * most, "{b:?}, {lateness:?}");
+    assert!(b.age_s.max > 0.08, "{b:?}");
+    if !common::within_budget("staleness in real time", &certificate) {
+        return;
+    }
+    // An update passes a timer and two deliveries.
+    let late = 3.0 * common::LATENESS_BUDGET_S.1;
+    assert!(b.age_s.max < 0.1001 + late, "{b:?}, {certificate:?}");
     for (here, there) in [(b.age_s, a.age_s), (b.in_flight, a.in_flight), (b.error_s, a.error_s)] {
         let ratio = here.mean / there.mean;
-        assert!(ratio > 0.4 && ratio < 1.6 + 20.0 * most, "{here:?} against {there:?}, {lateness:?}");
+        assert!((0.6..1.5).contains(&ratio), "{here:?} against {there:?}, {certificate:?}");
     }
 }

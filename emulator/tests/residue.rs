@@ -1,6 +1,5 @@
-//! Whoever is killed in the middle of an injection leaves nothing behind, and who lives serves the next run.
-//!
-//! `VOLARY_KILLS` says how many are killed, six if it says nothing: in every other round copies burn real cores.
+//! A process that is killed during an injection leaves nothing behind, and the others serve the next run. In every other
+//! round copies burn real cores.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -16,12 +15,11 @@ use std::time::{Duration, Instant};
 use common::binary::lines;
 use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
 
-/// Slots of all kinds.
+/// Slots of several slowdowns.
 const PROFILE: &str =
     r#"markov = { slot = "20ms", p_on = 0.3, p_off = 0.2, slowdown = { uniform = { low = 2, high = 6 } } }"#;
 
-/// What a process has that others could trip over: its threads but for those that wait for work of any kind, with
-/// names, the CPUs they may use and their niceness; and its sockets.
+/// Resources of a process: its threads except those of the tokio pool, with name, CPUs and nice value; and its sockets.
 #[derive(PartialEq, Eq, Debug)]
 struct Footprint {
     threads: BTreeSet<(String, String, String)>,
@@ -33,12 +31,12 @@ impl Footprint {
         let process = PathBuf::from(format!("/proc/{agent}"));
         let mut threads = BTreeSet::new();
         for task in fs::read_dir(process.join("task")).ok()?.flatten() {
-            // One that ends while we look is not there.
+            // A thread may end in between.
             let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
             let Ok(stat) = fs::read_to_string(task.path().join("stat")) else { continue };
             let line =
                 |key: &str| status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim();
-            // After the name, which may hold anything, niceness is the 17th.
+            // Nice is the 17th field after the name, which is in brackets.
             let nice = stat.rsplit(')').next()?.split_whitespace().nth(16)?.to_owned();
             let name = line("Name:").to_owned();
             if !name.starts_with("tokio-") {
@@ -52,7 +50,7 @@ impl Footprint {
     }
 }
 
-/// Processes at work in a folder.
+/// Processes that work in a folder or name it in their arguments.
 fn processes(folder: &Path) -> BTreeSet<u32> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -67,7 +65,7 @@ fn processes(folder: &Path) -> BTreeSet<u32> {
     numbers.filter(ours).collect()
 }
 
-/// Waits until something is so; `now` says how it is.
+/// Waits until `now` succeeds.
 fn until(what: &str, mut now: impl FnMut() -> Result<(), String>) {
     let late = Instant::now() + PATIENCE;
     while let Err(is) = now() {
@@ -89,7 +87,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Numbers that are the same whenever this runs.
+/// A generator of reproducible numbers.
 struct Draws(u64);
 
 impl Draws {
@@ -99,21 +97,44 @@ impl Draws {
     }
 }
 
-/// How often agents have said that they inject, and that they did.
+/// How many injections an agent has logged as started and as ended.
 fn injected(cluster: &Cluster, host: &str) -> [usize; 2] {
     let log = fs::read_to_string(cluster.path().join(format!("{host}.log"))).unwrap();
     ["interference is injected into", "interference was injected into"]
         .map(|words| log.matches(words).count())
 }
 
+/// The process that is killed during an injection.
+#[derive(Clone, Copy)]
+enum Victim {
+    Injector,
+    Controller,
+    Agent,
+}
+
+/// One kill, as quick as possible; the nightly test kills many.
 #[test]
-fn nobody_leaves_anything_behind() {
-    let rounds = std::env::var("VOLARY_KILLS").map_or(6, |rounds| rounds.parse().unwrap());
+fn a_killed_agent_leaves_nothing_behind() {
+    kill_each(&[Victim::Agent]);
+}
+
+#[test]
+#[ignore = "nightly: kills six processes, or VOLARY_KILLS"]
+fn killed_processes_leave_nothing_behind() {
+    let kills = std::env::var("VOLARY_KILLS").map_or(6, |kills| kills.parse().unwrap());
+    let mut draws = Draws(2);
+    let victims = [Victim::Injector, Victim::Controller, Victim::Agent];
+    let victim = |kill: u64| victims[if kill < 6 { kill / 2 } else { draws.below(3) } as usize];
+    kill_each(&(0..kills).map(victim).collect::<Vec<_>>());
+}
+
+/// Runs a cluster, kills each victim in turn during an injection, and checks what is left after each.
+fn kill_each(victims: &[Victim]) {
     let mut draws = Draws(1);
     let mut cluster = Cluster::start(&[]);
     fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
     fs::write(cluster.path().join("long.toml"), LONG.replace("inputs = true", "")).unwrap();
-    // One core for each host, which may be one and the same: here nobody measures.
+    // One core for each host, which may be the same CPU: nothing is measured here.
     let burns = LONG
         .replace("nodes = 12", "nodes = 3")
         .replace("[run.record]\ninputs = true", "[run.real]\nkernel = \"hash\"");
@@ -123,51 +144,19 @@ fn nobody_leaves_anything_behind() {
     let footprints = |cluster: &Cluster| -> Vec<_> {
         cluster.agents.iter().map(|agent| Footprint::of(agent.id()).unwrap()).collect()
     };
-    let calm = footprints(&cluster);
-    for round in 0..rounds {
-        let out = format!("r{round}");
-        let run = cluster.run(["burns.toml", "long.toml"][round as usize % 2], &out);
+    let idle = footprints(&cluster);
+    for (round, victim) in victims.iter().enumerate() {
+        let run = cluster.run(["burns.toml", "long.toml"][round % 2], &format!("r{round}"));
         cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
         let injector = inject(cluster.path(), &[]);
         sleep(Duration::from_millis(draws.below(800)));
-        let victim = if round < 6 { round / 2 } else { draws.below(3) };
-        match victim {
-            0 => {
-                kill(injector);
-                for host in ["h1", "h2", "h3"] {
-                    until("an injection goes on without its injector", || {
-                        let [begun, ended] = injected(&cluster, host);
-                        same(ended, &begun)
-                    });
-                }
-                assert!(
-                    Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success()
-                );
-                assert_eq!(finish(run).0, Some(3));
-            }
-            1 => {
-                kill(run);
-                wait("an injector does not notice that the run is over", injector);
-            }
-            _ => {
-                let dead = draws.below(3) as usize;
-                let name = format!("h{}", dead + 1);
-                let address = cluster.hosts()[dead]["address"].as_str().unwrap().to_owned();
-                kill(cluster.agents.remove(dead));
-                let (status, said) = finish(run);
-                assert_eq!(status, Some(3), "{said}");
-                wait("an injector does not notice that the run is over", injector);
-                cluster.agent(&name, &address, &[]);
-                let back = cluster.agents.pop().unwrap();
-                cluster.agents.insert(dead, back);
-            }
-        }
+        kill_one(&mut cluster, *victim, run, injector, &mut draws);
         cluster.until(|states| states.iter().all(|state| state == "idle"));
         let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
         until("processes are left", || same(processes(&folder), &agents));
-        until("agents are not as they were", || same(footprints(&cluster), &calm));
+        until("threads or sockets are left", || same(footprints(&cluster), &idle));
     }
-    // Everybody who lives serves the next run, and nothing is injected into that.
+    // All agents serve the next run, without any injection.
     let (status, said) = finish(cluster.run("e.toml", "last"));
     assert_eq!(status, Some(0), "{said}");
     let last = lines(&fs::read_to_string(cluster.path().join("last/summary.jsonl")).unwrap());
@@ -175,4 +164,38 @@ fn nobody_leaves_anything_behind() {
         last.iter().all(|cell| cell.get("injections").is_none() && cell["jobs"]["finished"] == 80),
         "{last:?}"
     );
+}
+
+/// Kills the victim, and waits until the other processes have ended or are idle again.
+fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, draws: &mut Draws) {
+    match victim {
+        Victim::Injector => {
+            kill(injector);
+            for host in ["h1", "h2", "h3"] {
+                until("an injection goes on without its injector", || {
+                    let [begun, ended] = injected(cluster, host);
+                    same(ended, &begun)
+                });
+            }
+            let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+            assert!(interrupt.unwrap().success());
+            assert_eq!(finish(run).0, Some(3));
+        }
+        Victim::Controller => {
+            kill(run);
+            wait("an injector does not notice that the run is over", injector);
+        }
+        Victim::Agent => {
+            let dead = draws.below(3) as usize;
+            let name = format!("h{}", dead + 1);
+            let address = cluster.hosts()[dead]["address"].as_str().unwrap().to_owned();
+            kill(cluster.agents.remove(dead));
+            let (status, said) = finish(run);
+            assert_eq!(status, Some(3), "{said}");
+            wait("an injector does not notice that the run is over", injector);
+            cluster.agent(&name, &address, &[]);
+            let back = cluster.agents.pop().unwrap();
+            cluster.agents.insert(dead, back);
+        }
+    }
 }

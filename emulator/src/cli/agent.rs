@@ -11,12 +11,12 @@ use clap::Args;
 use volary_actors::base::Span;
 
 use super::{address, print};
-use crate::burn::{CpuId, free_cpus};
 use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::cores::CoreSet;
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::executor::{CpuId, free_cpus};
+use crate::runtime::live::clock::MonotonicClock;
 
 /// Take part in runs on several machines: wait for a controller and run what it says.
 ///
@@ -70,7 +70,7 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
         once: options.once,
         events: options.events,
         cpus: options.cpus.clone().map_or_else(free_cpus, |CpuList(cpus)| cpus),
-        ticks: Ticks::wrong(options.clock_ahead.0.cast_signed(), options.clock_drift),
+        ticks: MonotonicClock::skewed(options.clock_ahead.0.cast_signed(), options.clock_drift),
         log: log.clone(),
     };
     let agent = Agent::new(&settings)?;

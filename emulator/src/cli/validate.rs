@@ -7,9 +7,9 @@ use anyhow::Context;
 use clap::Args;
 
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
-use crate::burn::free_cpus;
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
+use crate::runtime::executor::free_cpus;
 use crate::storage;
 pub(super) use crate::validate::Error;
 use crate::validate::{Plan, Way, validate};

@@ -3,7 +3,7 @@
 use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::Member;
-use crate::runtime::real::place::place;
+use crate::runtime::live::placement::place;
 use crate::storage::hosts::{Held, HostRecord, ranges};
 use volary_engine::world::World;
 

@@ -150,7 +150,7 @@ impl RunSection {
     /// How copies burn real cores, if they do in this runtime.
     #[must_use]
     pub fn burning(&self) -> Option<RealSection> {
-        self.real.filter(|real| real.kernel.burns().is_some() && self.runtime != RuntimeKind::Virtual)
+        self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }
 }
 

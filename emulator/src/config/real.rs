@@ -5,8 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::burn;
-
 /// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
 /// measured in seconds of that CPU when nothing but copies uses it and the others, and interference takes the CPU away
 /// from it. Between copies CPUs are kept awake at the lowest priority, so all of them are busy while such a run lasts.
@@ -55,20 +53,17 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// What burns; nothing where copies are timed.
-    #[must_use]
-    pub const fn burns(self) -> Option<burn::Kernel> {
-        match self {
-            Self::Hash => Some(burn::Kernel::Hash),
-            Self::Memory => Some(burn::Kernel::Memory),
-            Self::Cache => Some(burn::Kernel::Cache),
-            Self::None => None,
-        }
-    }
+    /// The kernels that burn cores.
+    pub const BURNING: [Self; 3] = [Self::Hash, Self::Memory, Self::Cache];
 }
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.burns().map_or("none", burn::Kernel::name))
+        f.write_str(match self {
+            Self::Hash => "hash",
+            Self::Memory => "memory",
+            Self::Cache => "cache",
+            Self::None => "none",
+        })
     }
 }

@@ -7,22 +7,22 @@ use crate::storage;
 use crate::storage::input_log;
 use volary_engine::world::EngineError;
 
-/// Why a run could not begin, or its results not be kept.
+/// Why a run could not start, or its results not be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The options ask for something this build cannot do.
+    /// The options and the experiment do not fit together.
     #[error("{0}")]
     Unsupported(String),
-    /// The hosts cannot be used, so nothing was run.
+    /// The hosts cannot be used; nothing was run.
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// The run directory cannot be taken, so nothing was run.
+    /// The run directory cannot be created or opened; nothing was run.
     #[error(transparent)]
     Folder(storage::Error),
-    /// The run directory cannot be read or written any more.
+    /// The run directory can no longer be read or written.
     #[error(transparent)]
     RunDir(#[from] storage::Error),
-    /// The experiment's files cannot be kept with the log of inputs.
+    /// The experiment's files cannot be stored with the log of inputs.
     #[error(transparent)]
     Bundle(ConfigError),
     /// The log of inputs cannot be written.
@@ -33,18 +33,17 @@ pub enum RunError {
 /// Why a run of one point has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum UnitError {
-    /// It was told to stop.
+    /// It was stopped.
     #[error("interrupted")]
     Interrupted,
-    /// The experiment cannot be run with this seed, or not here.
+    /// The experiment cannot be run with this seed or on this machine.
     #[error("{0}")]
     Refused(String),
-    /// It began and could not go on.
+    /// It started and could not continue.
     #[error("{why}")]
     Broken {
-        /// What happened.
         why: String,
-        /// What had been measured by then.
+        /// Measured by then.
         measured: Box<Measured>,
     },
 }

@@ -1,9 +1,8 @@
-//! Real time in one process: a shard on each actix arbiter.
+//! The runtime `local`: real time in one process, with a shard on each actix arbiter.
 //!
-//! An arbiter is a thread with a mailbox. Shards lay what a turn leaves for another shard into that one's tray,
-//! all at once, and knock at its mailbox only if it sleeps past the time when the first of it is due: to wake a
-//! thread costs a hundred times what a message does, and most messages are due after their receiver has been
-//! awake for others.
+//! After each slice of events a shard puts all parcels for another shard into that shard's [`Mailbox`] at once, and
+//! wakes it only if it sleeps past the time when the first of them is due: waking a thread costs a hundred times as
+//! much as a message, and most messages are due after their receiver has woken for others.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,17 +17,15 @@ use volary_actors::base::{Class, Time};
 
 use super::cost;
 use super::error::UnitError;
-use super::real::clock::Clock;
-use super::real::drive::{Inbox, Post, drive};
-use super::real::keeper::{Keeper, Over};
-use super::real::labour::{Team, assign};
-use super::real::place::place;
-use super::real::ticks::Ticks;
-use super::real::tray::Tray;
-use super::real::vitals::Vitals;
-use super::real::watcher::Watcher;
+use super::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
+use super::live::aggregator::{Aggregator, EndReason};
+use super::live::clock::{Clock, MonotonicClock};
+use super::live::event_loop::{Inbox, ShardIo, run_shard};
+use super::live::host_stats::HostStats;
+use super::live::mailbox::Mailbox;
+use super::live::observer::LiveObserver;
+use super::live::placement::place;
 use super::watch::Watch;
-use crate::burn::{CpuId, free_cpus};
 use crate::config::{RealSection, RunSection};
 use crate::fidelity::Worked;
 use crate::fidelity::gauge::{Gauge, Reading};
@@ -40,132 +37,134 @@ use crate::storage::input_log;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::world::World;
 
-/// Reports that wait for the keeper at most; a shard that has more to say waits.
+/// Capacity of the channel to the aggregator, in reports; a shard waits while it is full.
 const REPORTS: usize = 64;
-/// How often the keeper looks whether the run is over.
-const LOOK: Duration = Duration::from_millis(20);
-/// Real time from the decision to start until the start: every shard is ready by then.
-const LEAD: Duration = Duration::from_millis(50);
+/// Interval of the check whether the run is over.
+const END_CHECK: Duration = Duration::from_millis(20);
+/// Real time from the decision to start until the common start, by which every shard is ready.
+const START_DELAY: Duration = Duration::from_millis(50);
 
 /// The name of the one host.
 const NAME: &str = "local";
 
-/// There is something in the tray that is due before the shard wakes by itself.
-struct Knock;
+/// Wakes a shard: its mailbox holds a parcel that is due before its timer expires.
+struct Wake;
 
-impl Message for Knock {
+impl Message for Wake {
     type Result = ();
 }
 
-/// The mailbox of a shard.
-struct Mailbox(Rc<Inbox>);
+/// The actix actor of a shard, which receives wake-ups from other threads.
+struct WakeActor(Rc<Inbox>);
 
-impl Actor for Mailbox {
+impl Actor for WakeActor {
     type Context = Context<Self>;
 }
 
-impl Handler<Knock> for Mailbox {
+impl Handler<Wake> for WakeActor {
     type Result = ();
-    fn handle(&mut self, _: Knock, _: &mut Context<Self>) {
+    fn handle(&mut self, _: Wake, _: &mut Context<Self>) {
         self.0.wake();
     }
 }
 
-/// What shards tell the keeper.
+/// Reports of shards to the aggregator.
 enum Report {
     Notes { shard: u16, notes: Vec<Observation>, mark: Time },
     End { shard: u16, tally: Box<Counters>, reading: Box<Reading>, cores: Option<Box<Worked>> },
     Broken(String),
 }
 
-/// What the shards of a run share.
-struct Shared {
+/// The state that the shards of a run share.
+struct LocalRun {
     world: World,
     homes: Vec<u16>,
     speed: f64,
-    /// How copies burn cores, and the CPU of each core, if they do.
+    /// `[run.real]` and the CPU of each core, if copies burn cores.
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
-    /// Where inputs are logged, if they are.
+    /// The log of inputs, if there is one.
     log: Option<input_log::Unit>,
-    /// How far each has come.
+    /// The emulated time up to which each shard has come.
     progress: Vec<AtomicU64>,
-    trays: Vec<Tray>,
+    mailboxes: Vec<Mailbox>,
 }
 
-impl Shared {
-    /// Those who burn the cores of a shard, calibrated; none if copies are timed.
-    fn team(&self, placement: &Placement<'_>) -> Option<Result<Team, String>> {
+impl LocalRun {
+    /// Calibrated burners for the cores of a shard, and the cores; none if copies are timed.
+    fn burners(&self, placement: &Placement<'_>) -> Option<Result<(Burners, Vec<u32>), String>> {
         let (real, cpus) = self.real.as_ref()?;
         let layout = self.world.layout();
         let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
-        let cores = (0..layout.workers()).filter(mine).map(|core| (core, cpus[core as usize]));
-        Some(Team::start(*real, NAME, cores.collect()))
+        let cores: Vec<u32> = (0..layout.workers()).filter(mine).collect();
+        let cpus: Vec<_> = cores.iter().map(|core| cpus[*core as usize]).collect();
+        let burners = Burners::start(real.kernel, &cpus).map_err(|error| error.to_string());
+        Some(burners.map(|burners| (burners, cores)))
     }
 }
 
-/// The [`Post`] of a shard.
-struct Office {
+/// The [`ShardIo`] of a shard: mailboxes in memory.
+struct LocalIo {
     me: u16,
-    shared: Arc<Shared>,
-    mailboxes: Vec<Addr<Mailbox>>,
-    keeper: Sender<Report>,
+    run: Arc<LocalRun>,
+    wakes: Vec<Addr<WakeActor>>,
+    aggregator: Sender<Report>,
 }
 
-impl Office {
-    fn tray(&self) -> &Tray {
-        &self.shared.trays[self.me as usize]
+impl LocalIo {
+    fn mailbox(&self) -> &Mailbox {
+        &self.run.mailboxes[self.me as usize]
     }
 }
 
-impl Post for Office {
+impl ShardIo for LocalIo {
     fn send(&mut self, to: u16, _: Class, parcels: &mut Vec<Parcel>) {
-        if self.shared.trays[to as usize].put(parcels) {
-            self.mailboxes[to as usize].do_send(Knock);
+        if self.run.mailboxes[to as usize].put(parcels) {
+            self.wakes[to as usize].do_send(Wake);
         }
     }
 
     fn collect(&mut self, parcels: &mut Vec<Parcel>) {
-        self.tray().take(parcels);
+        self.mailbox().take(parcels);
     }
 
-    fn rest(&mut self, until: Time) -> bool {
-        self.tray().rest(until)
+    fn park_until(&mut self, until: Time) -> bool {
+        self.mailbox().park_until(until)
     }
 
-    fn rise(&mut self) {
-        self.tray().rise();
+    fn unpark(&mut self) {
+        self.mailbox().unpark();
     }
 
-    fn filled(&self) -> bool {
-        self.tray().is_filled()
+    fn has_incoming(&self) -> bool {
+        self.mailbox().is_filled()
     }
 
     fn report(&mut self, notes: Vec<Observation>, mark: Time) {
-        // Fails only if the keeper is gone, and then nobody is interested.
-        let _ = self.keeper.send(Report::Notes { shard: self.me, notes, mark });
+        // Fails only if the aggregator is gone, because the run is over.
+        let _ = self.aggregator.send(Report::Notes { shard: self.me, notes, mark });
     }
 
     fn progress(&mut self, mine: Time) -> Time {
-        let all = &self.shared.progress;
+        let all = &self.run.progress;
         all[self.me as usize].store(mine.0, Ordering::Relaxed);
         let others = all.iter().enumerate().filter(|(i, _)| *i != self.me as usize);
         Time(others.map(|(_, at)| at.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX / 2))
     }
 
     fn stopped(&self) -> bool {
-        self.shared.stop.load(Ordering::Relaxed)
+        self.run.stop.load(Ordering::Relaxed)
     }
 }
 
 /// Runs one point under one seed in real time on `threads` shards.
 ///
 /// # Errors
-/// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] for what only shows under this seed or
-/// what the system refuses.
+/// [`UnitError::Interrupted`] when stopped; [`UnitError::Refused`] for errors that appear only under this seed, and
+/// for what the system refuses.
 ///
 /// # Panics
-/// On a bug in a policy: a job that finishes twice, books that do not close.
+/// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(
     name: &str,
     world: World,
@@ -179,40 +178,40 @@ pub fn measure(
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
     let heals_at = world.faults().heals_at();
     let cores = world.layout().workers() as usize;
-    let cpus = |real: RealSection| Ok((real, assign(&real, cores, &free_cpus())?));
+    let cpus = |real: RealSection| Ok((real, assign_cpus(&real, cores, &free_cpus())?));
     let real = run.burning().map(cpus).transpose().map_err(UnitError::Refused)?;
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(LocalRun {
         homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
         speed: run.speed,
         real,
         stop: AtomicBool::new(false),
         log,
         progress: (0..shards).map(|_| AtomicU64::new(0)).collect(),
-        trays: (0..shards).map(|_| Tray::default()).collect(),
+        mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
         world,
     });
-    let mut keeper =
-        Keeper::new(shared.world.recorder(run.recording()), shards as usize, run.until, heals_at);
+    let mut aggregator =
+        Aggregator::new(shared.world.recorder(run.recording()), shards as usize, run.until, heals_at);
     let (send, receive) = bounded(REPORTS);
     let arbiters = launch(&shared, shards, &send)?;
     drop(send);
-    let vitals = Vitals::begin(NAME);
-    let result = attend(&mut keeper, receive, &shared, shards, watch);
-    let vitals = vitals.end();
+    let stats = HostStats::begin(NAME);
+    let result = aggregate(&mut aggregator, receive, &shared, shards, watch);
+    let stats = stats.end();
     shared.stop.store(true, Ordering::Relaxed);
     drop(arbiters);
-    let Ended { over, tally, gauge, cores } = result?;
-    if over == Over::Interrupted {
+    let EndedRun { reason, tally, gauge, cores } = result?;
+    if reason == EndReason::Interrupted {
         return Err(UnitError::Interrupted);
     }
-    let (books, now) = keeper.close();
+    let (books, now) = aggregator.close();
     let finished = FinishedRun {
         experiment: name,
         world: &shared.world,
         recording: run.recording(),
         runtime: "local",
         counters: &tally,
-        real: Some(real_time(&shared.world, run.speed, &tally, &gauge, vec![vitals], cores, &books)),
+        real: Some(real_time(&shared.world, run.speed, &tally, &gauge, vec![stats], cores, &books)),
         injected: None,
     };
     let mut measured = finished.measured(books, now);
@@ -223,17 +222,17 @@ pub fn measure(
     Ok(measured)
 }
 
-/// Threads of a run; stopped and joined when it is over, however it ends.
+/// The threads of a run, stopped and joined on drop.
 struct Arbiters {
     system: System,
     arbiters: Vec<Arbiter>,
     thread: Option<std::thread::JoinHandle<()>>,
-    shared: Arc<Shared>,
+    run: Arc<LocalRun>,
 }
 
 impl Drop for Arbiters {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.run.stop.store(true, Ordering::Relaxed);
         for arbiter in self.arbiters.drain(..) {
             arbiter.stop();
             let _ = arbiter.join();
@@ -245,82 +244,83 @@ impl Drop for Arbiters {
     }
 }
 
-/// Starts a system with an arbiter for each shard, and the shards once all mailboxes are known.
-fn launch(shared: &Arc<Shared>, shards: u16, keeper: &Sender<Report>) -> Result<Arbiters, UnitError> {
+/// Starts a system with an arbiter for each shard, and the shards once the addresses of all of them are known.
+fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Result<Arbiters, UnitError> {
     let refused = |error: &dyn std::fmt::Display| UnitError::Refused(format!("cannot start actix: {error}"));
-    let (tell, hear) = bounded(1);
+    let (send, receive) = bounded(1);
     let thread = std::thread::Builder::new()
         .name("actix".into())
         .spawn(move || {
             let runner = System::new();
-            let _ = tell.send(System::current());
+            let _ = send.send(System::current());
             let _ = runner.run();
         })
         .map_err(|error| refused(&error))?;
-    let system = hear.recv().map_err(|error| refused(&error))?;
+    let system = receive.recv().map_err(|error| refused(&error))?;
     System::set_current(system.clone());
     let arbiters: Vec<_> = (0..shards).map(|_| Arbiter::new()).collect();
-    let (ready, readies) = bounded(shards as usize);
+    let (ready, addresses) = bounded(shards as usize);
     let mut starts = Vec::new();
     for (me, arbiter) in arbiters.iter().enumerate() {
-        let (shared, keeper, ready) = (Arc::clone(shared), keeper.clone(), ready.clone());
+        let (run, aggregator, ready) = (Arc::clone(run), aggregator.clone(), ready.clone());
         let (start, started) = oneshot::channel();
         starts.push(start);
         arbiter.spawn_fn(move || {
-            let witness = keeper.clone();
-            let life = actix_rt::spawn(inhabit(me as u16, shared, keeper, ready, started));
+            let reports = aggregator.clone();
+            let task = actix_rt::spawn(run_on_arbiter(me as u16, run, aggregator, ready, started));
             actix_rt::spawn(async move {
-                if let Err(error) = life.await {
-                    let _ = witness.send(Report::Broken(format!("shard {me}: {error}")));
+                if let Err(error) = task.await {
+                    let _ = reports.send(Report::Broken(format!("shard {me}: {error}")));
                 }
             });
         });
     }
     drop(ready);
-    let mut mailboxes: Vec<_> = readies.iter().take(shards as usize).collect();
-    mailboxes.sort_unstable_by_key(|&(me, _)| me);
-    let mailboxes: Vec<_> = mailboxes.into_iter().map(|(_, mailbox)| mailbox).collect();
-    let ticks = Ticks::new();
+    let mut wakes: Vec<_> = addresses.iter().take(shards as usize).collect();
+    wakes.sort_unstable_by_key(|&(me, _)| me);
+    let wakes: Vec<_> = wakes.into_iter().map(|(_, address)| address).collect();
+    let monotonic = MonotonicClock::new();
     for start in starts {
-        // A shard that could not be built has told the keeper so.
-        let _ = start.send((mailboxes.clone(), ticks));
+        // A shard that could not be built has reported that already.
+        let _ = start.send((wakes.clone(), monotonic));
     }
-    Ok(Arbiters { system, arbiters, thread: Some(thread), shared: Arc::clone(shared) })
+    Ok(Arbiters { system, arbiters, thread: Some(thread), run: Arc::clone(run) })
 }
 
-/// The life of a shard on its arbiter.
-async fn inhabit(
+/// Builds a shard on its arbiter, waits for the start, and runs it.
+async fn run_on_arbiter(
     me: u16,
-    shared: Arc<Shared>,
-    keeper: Sender<Report>,
-    ready: Sender<(u16, Addr<Mailbox>)>,
-    started: oneshot::Receiver<(Vec<Addr<Mailbox>>, Ticks)>,
+    run: Arc<LocalRun>,
+    aggregator: Sender<Report>,
+    ready: Sender<(u16, Addr<WakeActor>)>,
+    started: oneshot::Receiver<(Vec<Addr<WakeActor>>, MonotonicClock)>,
 ) {
     let inbox = Rc::new(Inbox::default());
-    let mailbox = Mailbox(Rc::clone(&inbox)).start();
-    let shards = shared.progress.len() as u16;
-    let placement = Placement::new(&shared.homes, me, shards);
-    let inputs = shared.log.as_ref().map(|log| log.section(me, shards));
-    let watcher = Watcher { inputs, ..Watcher::default() };
-    let built = shared.world.parts(placement).map(|parts| Shard::new(parts, watcher));
-    let team = shared.team(&placement).transpose();
-    let _ = ready.send((me, mailbox));
-    let (mailboxes, ticks, mut shard, team) = match (started.await, built, team) {
-        (Ok((mailboxes, ticks)), Ok(shard), Ok(team)) => (mailboxes, ticks, shard, team),
-        (_, _, Err(why)) => return drop(keeper.send(Report::Broken(why))),
+    let address = WakeActor(Rc::clone(&inbox)).start();
+    let shards = run.progress.len() as u16;
+    let placement = Placement::new(&run.homes, me, shards);
+    let inputs = run.log.as_ref().map(|log| log.section(me, shards));
+    let observer = LiveObserver { inputs, ..LiveObserver::default() };
+    let built = run.world.parts(placement).map(|parts| Shard::new(parts, observer));
+    let burners = run.burners(&placement).transpose();
+    let _ = ready.send((me, address));
+    let (wakes, monotonic, mut shard, burners) = match (started.await, built, burners) {
+        (Ok((wakes, monotonic)), Ok(shard), Ok(burners)) => (wakes, monotonic, shard, burners),
+        (_, _, Err(why)) => return drop(aggregator.send(Report::Broken(why))),
         (Err(_), ..) | (_, Err(_), _) => {
-            return drop(keeper.send(Report::Broken("a shard could not be built".to_owned())));
+            return drop(aggregator.send(Report::Broken("a shard could not be built".to_owned())));
         }
     };
-    let clock = Rc::new(Clock::new(ticks, LEAD.as_nanos() as i64, shared.speed));
-    if let Some(team) = team {
+    let clock = Rc::new(Clock::new(monotonic, START_DELAY.as_nanos() as i64, run.speed));
+    if let (Some((burners, cores)), Some((real, _))) = (burners, &run.real) {
         let woken = Rc::clone(&inbox);
-        actix_rt::spawn(team.bell().relay(move || woken.wake()));
-        let hands = team.hands(Rc::clone(&clock), shard.cores().table());
-        shard.employ(Box::new(hands));
+        actix_rt::spawn(burners.wake_fd().relay(move || woken.wake()));
+        let table = shard.cores().table();
+        let executor = RealExecutor::new(*real, NAME, burners, &cores, Rc::clone(&clock), table);
+        shard.employ(Box::new(executor));
     }
-    let mut office = Office { me, shared: Arc::clone(&shared), mailboxes, keeper: keeper.clone() };
-    let report = match drive(&mut shard, &clock, &inbox, &mut office).await {
+    let mut io = LocalIo { me, run: Arc::clone(&run), wakes, aggregator: aggregator.clone() };
+    let report = match run_shard(&mut shard, &clock, &inbox, &mut io).await {
         Ok(()) => {
             let reading = Box::new(shard.observer.gauge.reading());
             let cores = shard.dismiss().map(Box::new);
@@ -328,34 +328,34 @@ async fn inhabit(
         }
         Err(error) => Report::Broken(format!("shard {me}: {error}")),
     };
-    let _ = keeper.send(report);
+    let _ = aggregator.send(report);
 }
 
-/// A run that has ended.
-struct Ended {
-    over: Over,
+/// The result of all shards.
+struct EndedRun {
+    reason: EndReason,
     tally: Counters,
     gauge: Gauge,
     cores: Option<Worked>,
 }
 
-/// Keeps the books until the run is over and every shard has said its last word. Takes the channel along: whoever
-/// still has something to say must not wait for a reader that is gone.
-fn attend(
-    keeper: &mut Keeper<'_>,
+/// Passes reports to the aggregator until the run is over and every shard has ended. Owns the channel, so that a shard
+/// with another report does not wait for a reader that is gone.
+fn aggregate(
+    aggregator: &mut Aggregator<'_>,
     reports: Receiver<Report>,
-    shared: &Shared,
+    run: &LocalRun,
     shards: u16,
     watch: &Watch,
-) -> Result<Ended, UnitError> {
+) -> Result<EndedRun, UnitError> {
     let (tally, gauge) = (Counters::default(), Gauge::default());
-    let mut ended = Ended { over: Over::Interrupted, tally, gauge, cores: None };
-    let (mut over, mut left) = (None, shards);
+    let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
+    let (mut reason, mut left) = (None, shards);
     while left > 0 {
-        match reports.recv_timeout(LOOK) {
-            Ok(Report::Notes { shard, notes, mark }) => keeper.report(shard as usize, notes, mark),
+        match reports.recv_timeout(END_CHECK) {
+            Ok(Report::Notes { shard, notes, mark }) => aggregator.report(shard as usize, notes, mark),
             Ok(Report::End { shard, tally, reading, cores }) => {
-                keeper.end(shard as usize);
+                aggregator.end(shard as usize);
                 ended.tally.add(&tally);
                 ended.gauge.merge(&reading);
                 if let Some(cores) = cores {
@@ -366,14 +366,14 @@ fn attend(
             Ok(Report::Broken(why)) => return Err(UnitError::Refused(why)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(UnitError::Refused("a shard ended without a word".to_owned()));
+                return Err(UnitError::Refused("a shard ended without a report".to_owned()));
             }
         }
-        if over.is_none() {
-            over = keeper.over(watch);
-            shared.stop.store(over.is_some(), Ordering::Relaxed);
+        if reason.is_none() {
+            reason = aggregator.end_reason(watch);
+            run.stop.store(reason.is_some(), Ordering::Relaxed);
         }
     }
-    ended.over = over.unwrap_or(Over::Interrupted);
+    ended.reason = reason.unwrap_or(EndReason::Interrupted);
     Ok(ended)
 }

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`virtual_time`] | one run in virtual time |
 //! | [`local`] | one run in real time, in one process |
-//! | [`real`] | what runs in real time share |
+//! | [`live`] | the event loop, clocks and aggregator of real time |
+//! | [`executor`] | copies on real cores, and real interference |
 //! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`run`](mod@run) | the execution of an experiment |
 //! | [`error`] | errors of a run and of a unit |
@@ -14,9 +15,10 @@
 
 pub mod cost;
 pub mod error;
+pub mod executor;
+pub mod live;
 pub mod local;
 pub mod pool;
-pub mod real;
 pub mod replay;
 pub mod run;
 pub mod virtual_time;

@@ -1,5 +1,4 @@
-//! Many runs on a few threads: each run has one thread, its shard and its memory; nothing is shared but the
-//! traces.
+//! The thread pool of a run: each unit has one thread and its own memory; only traces are shared.
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,21 +22,19 @@ use crate::storage::{self, RunDir};
 use crate::workload::Traces;
 use volary_engine::world::World;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Pool<'a> {
-    /// Threads that one run in real time may have.
+    /// Threads of a single run in real time.
     threads: usize,
-    /// The hosts, if there are.
     controller: Option<&'a Mutex<Controller>>,
     experiment: &'a Experiment,
     folder: &'a RunDir,
-    /// Where inputs are logged, if they are.
     log: Option<&'a Sink>,
     watch: &'a Watch,
     traces: Traces,
-    /// Runs there are.
+    /// Number of runs.
     runs: u64,
-    /// Runs that have begun, and their jobs.
+    /// Number of runs that have started, and of their jobs.
     begun: Mutex<(u64, u64)>,
     failures: Mutex<Vec<Failure>>,
     trouble: Mutex<Option<storage::Error>>,
@@ -61,7 +58,7 @@ pub(super) fn run(
     drop(send);
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = threads.unwrap_or(cores);
-    // Runs in real time would be in each other's way.
+    // Concurrent runs in real time would disturb each other.
     let side_by_side = if experiment.run.runtime == RuntimeKind::Virtual { threads } else { 1 };
     let pool = Pool {
         threads,
@@ -91,7 +88,7 @@ pub(super) fn run(
 
 impl Pool<'_> {
     fn execute(&self, run: &Run) {
-        // A bug in one run must not take the others with it.
+        // A bug in one run must not end the others.
         let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(run))) {
             Ok(stored) => stored,
             Err(panic) => self.fail(run, panic_text(panic.as_ref()), None),
@@ -101,7 +98,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Nothing can be kept any more: everyone stops.
+    /// Stops all runs, because results cannot be stored any more.
     fn give_up(&self, error: storage::Error) {
         *guard(&self.trouble) = Some(error);
         self.watch.stop.store(true, Ordering::Relaxed);
@@ -131,7 +128,7 @@ impl Pool<'_> {
                         controller.measure(name, &world, run.point, section, log.as_ref(), self.watch);
                     self.kept(self.folder.injected(&run.id, controller.injected()));
                     let after = controller.held(&world, &run.id);
-                    // Some were lost.
+                    // Hosts were lost during the run.
                     if after != before {
                         self.note_hosts(&after);
                     }
@@ -150,7 +147,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Tells that a run begins. The bar's length is all jobs of all runs, as far as those that have begun tell.
+    /// Logs the start of a run. The length of the bar is an estimate of all jobs of all runs.
     fn begin(&self, label: &str, cell: &Cell, seed: u64, jobs: u64) {
         let mut begun = guard(&self.begun);
         *begun = (begun.0 + 1, begun.1 + jobs);
@@ -164,7 +161,7 @@ impl Pool<'_> {
         tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
     }
 
-    /// Notes in the manifest what hosts hold and which were lost.
+    /// Stores in the manifest which actors each host holds, and which hosts were lost.
     fn note_hosts(&self, hosts: &[HostRecord]) {
         self.kept(self.folder.held(hosts));
     }
@@ -175,7 +172,7 @@ impl Pool<'_> {
         }
     }
 
-    /// Does something with the hosts, one at a time.
+    /// Calls `work` with the hosts, which run one unit at a time.
     fn on_hosts(
         &self,
         work: impl FnOnce(&mut Controller) -> Result<Measured, UnitError>,
@@ -202,12 +199,12 @@ impl Pool<'_> {
     }
 }
 
-/// Jobs of all runs, if those to come have as many as those that have begun.
+/// Jobs of all runs, if later runs have as many as those that have started.
 const fn expected(jobs: u64, begun: u64, runs: u64) -> u64 {
     (jobs as u128 * runs as u128 / begun as u128) as u64
 }
 
-/// Tells that a run ended.
+/// Logs the end of a run.
 fn finished(summary: &Summary) {
     let (jobs, engine) = (&summary.jobs, &summary.engine);
     tracing::info!(
@@ -237,7 +234,7 @@ mod tests {
     use crate::config::error::Text;
     use crate::runtime::run::RunOptions;
 
-    /// A terminal that keeps what is written to it.
+    /// A terminal that stores its output.
     #[derive(Clone, Debug, Default)]
     struct Spy(Arc<Mutex<String>>);
 
@@ -280,7 +277,7 @@ mod tests {
         let experiment = Experiment::plan(Path::new("bar.toml"), text, &Overrides::default()).unwrap();
         let (watch, spy) = (Watch::on_terminal(), Spy::default());
         watch.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
-        // Whoever plans a large experiment, or waits for hosts, takes his time.
+        // As after a large plan, or a wait for hosts.
         std::thread::sleep(Duration::from_millis(250));
         let folder = tempfile::tempdir().unwrap();
         let options = RunOptions { out: folder.path().join("r"), threads: Some(1), ..RunOptions::default() };

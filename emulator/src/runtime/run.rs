@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::error::RunError;
+use super::executor::{assign_cpus, free_cpus};
 use super::pool;
-use super::real::labour::assign;
 use super::watch::Watch;
-use crate::burn::free_cpus;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::{Bundle, Experiment, Repeat, Run, RuntimeKind, SweepSlice};
@@ -24,29 +23,27 @@ use crate::storage::{self, RunDir};
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;
 
-/// What `volary run` asks for, beyond the experiment itself.
+/// Options of `volary run` beyond the experiment itself.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The run directory.
     pub out: PathBuf,
-    /// Run only what the run directory lacks.
+    /// Run only units that the run directory lacks.
     pub resume: bool,
-    /// Runs at once; absent: one per processor.
+    /// Concurrent runs; one per processor if absent.
     pub threads: Option<usize>,
     /// Run only this share of the runs.
     pub shard: Option<SweepSlice>,
     /// The hosts of a run on several machines.
     pub fleet: Option<Fleet>,
-    /// No progress bar.
     pub quiet: bool,
     /// The command line, for the manifest.
     pub argv: Vec<String>,
 }
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Everything in the run directory, as reports show it.
+    /// Everything in the run directory.
     pub study: Study,
     /// One summary per finished run, in order of runs.
     pub summaries: Vec<Summary>,
@@ -54,7 +51,6 @@ pub struct Outcome {
     pub claims: Vec<ClaimResult>,
     /// Units that could not finish.
     pub failures: Vec<Failure>,
-    /// How far it came.
     pub state: RunState,
 }
 
@@ -68,7 +64,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let bundle = logged.then(|| experiment.bundle()).transpose().map_err(RunError::Bundle)?;
     let mut runs = experiment.runs(options.shard);
     let mut manifest = manifest(experiment, options, &runs);
-    // Before the folder: a run that cannot begin leaves none.
+    // Before the folder, so that a run that cannot start leaves none.
     let controller = controller(experiment, options, watch)?;
     manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
     let folder = match options.resume {
@@ -106,10 +102,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         Ok(())
     };
     measure().inspect_err(|_| {
-        // Most likely the disk is full: what was kept before is closed if it can be.
+        // The disk is probably full; closing what was stored before may still work.
         let _ = folder.finish(RunState::Failed, &[], report::html);
     })?;
-    // The hosts are free, and have no part in the log any more.
+    // Releases the hosts, and their references to the log.
     drop(controller);
     let summaries = summaries(&runs, &folder)?;
     let claims = experiment.judge(&summaries);
@@ -123,7 +119,7 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     Ok(Outcome { study, summaries, claims, failures, state })
 }
 
-/// Takes the hosts, if the experiment is to run on some.
+/// Connects to the hosts, if there are any.
 fn controller(
     experiment: &Experiment,
     options: &RunOptions,
@@ -133,7 +129,7 @@ fn controller(
     Ok(fleet.transpose()?)
 }
 
-/// Whether an experiment can be run so here, as far as that shows beforehand.
+/// Checks whether an experiment can be run with these options on this machine.
 ///
 /// # Errors
 /// [`RunError::Unsupported`], with what to do.
@@ -154,7 +150,7 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
             "a share of a sweep cannot decide how often to repeat; give --repeat N with --shard",
         );
     }
-    // Agents of our own share what we have; of other machines the agents know it.
+    // Spawned agents share this machine's CPUs; agents of other machines check their own.
     if let (Some(_), Some(Fleet::Spawn(agents))) = (experiment.run.burning(), &options.fleet) {
         let cpus = free_cpus().len();
         if usize::from(*agents) > cpus {
@@ -166,12 +162,12 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
     }
     if let Some(real) = experiment.run.burning().filter(|_| !on_hosts) {
         let most = experiment.points.iter().map(|point| point.resolved.cluster.core_count()).max();
-        assign(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(RunError::Unsupported)?;
+        assign_cpus(&real, most.unwrap_or(0) as usize, &free_cpus()).map_err(RunError::Unsupported)?;
     }
     Ok(())
 }
 
-/// The log of inputs, which begins with the experiment it is of.
+/// The log of inputs, which starts with the experiment's files.
 fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, input_log::Error> {
     let path = options.out.join(input_log::FILE);
     if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
@@ -203,8 +199,8 @@ fn summaries(runs: &[Run], folder: &RunDir) -> Result<Vec<Summary>, storage::Err
     there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect()
 }
 
-/// The next replication of every cell whose policies are not yet known well enough: each against the first
-/// policy of the cell, by the mean response time.
+/// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one
+/// of its cell, by the mean response time.
 fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Run>, storage::Error> {
     let mean = |point: usize, replication: u32| -> Result<f64, storage::Error> {
         Ok(folder.record(&experiment.run_of(point, replication).id)?.summary.response_s.mean)
@@ -219,7 +215,7 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Ru
             let other = if reference == point { 0.0 } else { mean(reference, replication)? };
             pairs.push((mean(point, replication)?, other));
         }
-        // The first policy is compared with nothing: its own spread must be small.
+        // The first policy has no reference; its own confidence interval counts.
         let sure = if reference == point {
             let own: Vec<_> = pairs.iter().map(|&(a, _)| (2.0 * a, a)).collect();
             enough(&own, experiment.precision)

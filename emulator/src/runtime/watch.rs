@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What a run shares with whoever watches it.
+/// The stop flag and progress bar of a run.
 #[derive(Debug)]
 pub struct Watch {
-    /// Set to stop every run as soon as possible.
+    /// Stops every run as soon as possible.
     pub stop: AtomicBool,
     /// Counts finished jobs.
     pub bar: ProgressBar,
@@ -21,7 +21,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// With a bar on standard error, if that is a terminal and no log is written there run by run.
+    /// With a bar on standard error, if that is a terminal and no log is written there.
     #[must_use]
     pub fn on_terminal() -> Self {
         if tracing::enabled!(tracing::Level::INFO) {
@@ -34,7 +34,7 @@ impl Watch {
         Self { bar, ..Self::default() }
     }
 
-    /// Draws the bar from now on: until a run begins nobody knows how many jobs there are.
+    /// Draws the bar from now on. Before the first run starts the number of jobs is unknown.
     pub(super) fn draw(&self) {
         self.bar.reset();
         if !self.bar.is_hidden() {
@@ -42,14 +42,14 @@ impl Watch {
         }
     }
 
-    /// Whether runs should stop.
+    /// Whether runs must stop.
     #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What a panic said.
+/// The message of a panic, as an error text.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

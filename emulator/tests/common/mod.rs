@@ -6,10 +6,12 @@ pub mod cluster;
 pub mod net;
 pub mod raw_quic;
 
+use std::io::Write;
 use std::path::Path;
 
 use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
+use volary::fidelity::Certificate;
 use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
@@ -44,6 +46,27 @@ pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
             .expect("the workload builds");
         World::new(point, seed, workload).expect("the world resolves")
     })
+}
+
+/// Lateness of deliveries and timers, in seconds of real time, up to which a run is compared with virtual time: the 99th
+/// percentile, and the maximum.
+pub const LATENESS_BUDGET_S: (f64, f64) = (0.002, 0.02);
+
+/// Whether the machine kept within the lateness budget in this run. If not, prints that the comparison is skipped and
+/// why, directly to stderr, because the test harness captures `println!`.
+pub fn within_budget(what: &str, certificate: &Certificate) -> bool {
+    let (lateness, speed) = (&certificate.lateness, certificate.speed);
+    let p99_s = lateness.deliveries.p99_s.max(lateness.timers.p99_s) / speed;
+    let max_s = lateness.deliveries.max_s.max(lateness.timers.max_s) / speed;
+    let within = p99_s <= LATENESS_BUDGET_S.0 && max_s <= LATENESS_BUDGET_S.1;
+    if !within {
+        let (p99, max) = LATENESS_BUDGET_S;
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED {what}: this machine was late by {p99_s:.4} s (p99) and {max_s:.4} s (max), budget {p99} and {max}"
+        );
+    }
+    within
 }
 
 /// A cluster of single-core nodes under a Poisson stream of jobs of exponential tasks of mean 1 s.

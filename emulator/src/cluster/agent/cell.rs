@@ -25,12 +25,11 @@ use crate::cluster::protocol::{AgentMessage, Assignment, FinalReport};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::parcel::Parcel;
 use crate::results::HostVitals;
-use crate::runtime::real::clock::Clock;
-use crate::runtime::real::drive::drive;
-use crate::runtime::real::labour::{Team, assign};
-use crate::runtime::real::ticks::Ticks;
-use crate::runtime::real::vitals::Vitals;
-use crate::runtime::real::watcher::Watcher;
+use crate::runtime::executor::{Burners, RealExecutor, assign_cpus};
+use crate::runtime::live::clock::{Clock, MonotonicClock};
+use crate::runtime::live::event_loop::run_shard;
+use crate::runtime::live::host_stats::HostStats;
+use crate::runtime::live::observer::LiveObserver;
 use crate::shard::{Placement, Shard};
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
@@ -76,26 +75,28 @@ impl AgentCell<'_> {
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
         let parts = world.parts(placement).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
-        let mut shard = Shard::new(parts, Watcher { inputs, ..Watcher::default() });
+        let mut shard = Shard::new(parts, LiveObserver { inputs, ..LiveObserver::default() });
         shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
-        let team = self.team(real, &world, &task, placement).await?;
+        let burners = self.burners(real, &world, placement).await?;
         self.wait_to_begin(task.run).await?;
-        let vitals = Vitals::begin(&task.members[task.me as usize].name);
+        let stats = HostStats::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.state.ticks, 0, speed));
         self.context.adjust(&clock);
-        if let Some(team) = team {
+        if let (Some((burners, cores)), Some(real)) = (burners, real) {
             let context = Rc::clone(&self.context);
-            tasks.assist(&self.context, team.bell().relay(move || context.inbox.wake()));
-            let hands = team.hands(Rc::clone(&clock), shard.cores().table());
-            shard.employ(Box::new(hands));
+            tasks.assist(&self.context, burners.wake_fd().relay(move || context.inbox.wake()));
+            let host = &task.members[task.me as usize].name;
+            let table = shard.cores().table();
+            let executor = RealExecutor::new(real, host, burners, &cores, Rc::clone(&clock), table);
+            shard.employ(Box::new(executor));
         }
         tasks.assist(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
         let (context, words) = (Rc::clone(&self.context), self.words.clone());
         let mut io = QuicIo::new(context, links, words, carried, self.state.events);
         let shown = self.state.show(self.injectable(&task, &world, &homes, &clock));
-        let driven = drive(&mut shard, &clock, &self.context.inbox, &mut io).await;
-        self.finish(driven, shard, io, vitals, &shown.injectable).await
+        let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
+        self.finish(driven, shard, io, stats, &shown.injectable).await
     }
 
     /// The unit as injectors meet it.
@@ -121,25 +122,25 @@ impl AgentCell<'_> {
         }
     }
 
-    /// Those who burn this host's cores, calibrated; none if copies are timed.
-    async fn team(
+    /// Calibrated burners for this host's cores, and the cores; none if copies are timed.
+    async fn burners(
         &self,
         real: Option<RealSection>,
         world: &World,
-        task: &Assignment,
         placement: Placement<'_>,
-    ) -> Result<Option<Team>, String> {
+    ) -> Result<Option<(Burners, Vec<u32>)>, String> {
         let Some(real) = real else { return Ok(None) };
         let layout = world.layout();
         let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
         let cores: Vec<u32> = (0..layout.workers()).filter(mine).collect();
-        let cpus = assign(&real, cores.len(), &self.state.cpus)?;
-        let cores = cores.into_iter().zip(cpus).collect();
-        let name = task.members[task.me as usize].name.clone();
-        // It takes a moment, in which the network must answer.
-        let start = spawn_blocking(move || Team::start(real, &name, cores));
+        let cpus = assign_cpus(&real, cores.len(), &self.state.cpus)?;
+        // Calibration takes seconds, during which the network must answer.
+        let start = spawn_blocking(move || Burners::start(real.kernel, &cpus));
         tokio::select! {
-            team = start => team.map_err(|error| error.to_string())?.map(Some),
+            started = start => {
+                let burners = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                Ok(Some((burners, cores)))
+            }
             () = self.context.halted() => Err(self.context.reason()),
         }
     }
@@ -192,9 +193,9 @@ impl AgentCell<'_> {
     async fn finish(
         &self,
         driven: io::Result<()>,
-        mut shard: Shard<'_, Watcher>,
+        mut shard: Shard<'_, LiveObserver>,
         mut io: QuicIo,
-        vitals: Vitals,
+        stats: HostStats,
         injectable: &InjectableCell,
     ) -> Result<Box<FinalReport>, String> {
         self.context.settle();
@@ -208,14 +209,14 @@ impl AgentCell<'_> {
         }
         driven.map_err(|error| error.to_string())?;
         self.context.sound()?;
-        tracing::info!("over after {:.3} s: {} events", vitals.elapsed_s(), shard.events());
+        tracing::info!("over after {:.3} s: {} events", stats.elapsed_s(), shard.events());
         Ok(Box::new(FinalReport {
             tally: Counters::of(&shard),
             reading: shard.observer.gauge.reading(),
             vitals: HostVitals {
                 parcels_late: shard.observer.gauge.arrivals.len(),
                 clock: self.context.clock_error(),
-                ..vitals.end()
+                ..stats.end()
             },
             datagrams,
             cores: shard.dismiss(),
@@ -301,7 +302,7 @@ async fn deaf(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>) {
 }
 
 /// Asks the controller for the time: often at first, then now and then.
-async fn ping(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>, ticks: Ticks) {
+async fn ping(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {
         // A queue before the controller would make the answer worthless.

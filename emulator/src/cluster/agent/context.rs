@@ -16,10 +16,8 @@ use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
 use crate::parcel::{Observation, Parcel};
 use crate::results::ClockError;
-use crate::runtime::real::change::Change;
-use crate::runtime::real::clock::Clock;
-use crate::runtime::real::drive::{Inbox, Post};
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::live::clock::{Clock, MonotonicClock};
+use crate::runtime::live::event_loop::{Inbox, ProfileChange, ShardIo};
 use crate::storage::input_log::Carried;
 
 /// Reports on their way to the controller at most; a shard that has more to say waits.
@@ -46,7 +44,7 @@ pub(crate) struct CellContext {
     pub(crate) start: Cell<Option<i64>>,
     /// Rung when `start` or `stop` is set.
     pub(crate) bell: Notify,
-    ticks: Ticks,
+    ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,
     answers: Cell<u32>,
     /// The largest error bound during the run, ns.
@@ -54,11 +52,11 @@ pub(crate) struct CellContext {
     /// What a task of the unit said when it panicked.
     bug: RefCell<Option<String>>,
     /// Changes of interference that the shard is to make; none once it takes no more.
-    changes: RefCell<Option<VecDeque<Change>>>,
+    changes: RefCell<Option<VecDeque<ProfileChange>>>,
 }
 
 impl CellContext {
-    pub(crate) fn new(ticks: Ticks) -> Self {
+    pub(crate) fn new(ticks: MonotonicClock) -> Self {
         Self {
             inbox: Inbox::default(),
             now: Arc::default(),
@@ -76,7 +74,7 @@ impl CellContext {
     }
 
     /// Has the shard make a change. Where it takes no more, whoever waits for it hears that at once.
-    pub(crate) fn change(&self, change: Change) {
+    pub(crate) fn change(&self, change: ProfileChange) {
         if let Some(changes) = &mut *self.changes.borrow_mut() {
             changes.push_back(change);
             self.inbox.wake();
@@ -180,7 +178,7 @@ impl CellContext {
     }
 }
 
-/// The [`Post`] of a shard on a host.
+/// The [`ShardIo`] of a shard on a host.
 pub(crate) struct QuicIo {
     context: Rc<CellContext>,
     /// Links to the other hosts, by shard; none to itself.
@@ -239,7 +237,7 @@ impl QuicIo {
     }
 }
 
-impl Post for QuicIo {
+impl ShardIo for QuicIo {
     fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
         match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
             // They stay where they are, and the shard waits.
@@ -264,7 +262,7 @@ impl Post for QuicIo {
         self.context.slowest.get()
     }
 
-    fn bear(&self, events: usize) -> io::Result<()> {
+    fn check_backlog(&self, events: usize) -> io::Result<()> {
         if events <= self.events {
             return Ok(());
         }
@@ -279,7 +277,7 @@ impl Post for QuicIo {
         self.context.stop.get()
     }
 
-    fn change(&mut self) -> Option<Change> {
+    fn next_change(&mut self) -> Option<ProfileChange> {
         self.context.changes.borrow_mut().as_mut()?.pop_front()
     }
 

@@ -16,11 +16,11 @@ use volary_actors::base::Span;
 
 use super::log::RunLog;
 use super::state::AgentState;
-use crate::burn::CpuId;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Identity, Transport};
 use crate::cluster::{HostsError, socket_options};
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::executor::CpuId;
+use crate::runtime::live::clock::MonotonicClock;
 
 /// How an agent is to be.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Settings {
     /// CPUs that copies may burn.
     pub cpus: Vec<CpuId>,
     /// Its clock.
-    pub ticks: Ticks,
+    pub ticks: MonotonicClock,
     /// What it logs of a run.
     pub log: RunLog,
 }
@@ -53,7 +53,7 @@ pub struct Agent {
     once: bool,
     events: usize,
     cpus: Vec<CpuId>,
-    ticks: Ticks,
+    ticks: MonotonicClock,
     log: RunLog,
 }
 

@@ -14,8 +14,8 @@ use super::context::CellContext;
 use crate::cluster::inject::words::{Aimed, Dose, Running};
 use crate::cluster::protocol::{AgentMessage, InjectionNotice};
 use crate::cores::{CoreSet, Injection, Interference, Profile};
-use crate::runtime::real::change::Change;
-use crate::runtime::real::clock::Clock;
+use crate::runtime::live::clock::Clock;
+use crate::runtime::live::event_loop::ProfileChange;
 use volary_engine::world::World;
 
 /// Injections that a unit takes at most: each is looked at whenever a copy begins, and those of some profiles remember
@@ -121,7 +121,7 @@ impl InjectableCell {
         let over = |_| (false, UNIT_OVER.to_owned());
         let injection = Box::new(Injection { profile, seed, cores: cores.clone(), from, until });
         let (done, begun) = oneshot::channel();
-        self.context.change(Change::Inject { injection, done });
+        self.context.change(ProfileChange::Inject { injection, done });
         let (number, from) = begun.await.map_err(over)?;
         // The order may have come when it was over.
         let until = until.max(from);
@@ -144,7 +144,7 @@ impl InjectableCell {
 
     async fn lift(&self, number: usize, cores: &CoreSet) -> Option<Time> {
         let (done, lifted) = oneshot::channel();
-        self.context.change(Change::Lift { number, cores: cores.clone(), done });
+        self.context.change(ProfileChange::Lift { number, cores: cores.clone(), done });
         lifted.await.ok()
     }
 

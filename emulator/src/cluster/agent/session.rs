@@ -19,7 +19,7 @@ use crate::cluster::net::control::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::live::clock::MonotonicClock;
 
 /// How long a controller may take to send its experiment, which can hold traces.
 const LOADING: Duration = Duration::from_secs(60);
@@ -125,7 +125,7 @@ impl Drop for Latest {
 async fn read(
     mut receiver: ControlReceiver<ControllerMessage>,
     units: mpsc::Sender<(Assignment, Rc<CellContext>)>,
-    ticks: Ticks,
+    ticks: MonotonicClock,
 ) {
     let mut latest = Latest(Rc::new(CellContext::new(ticks)));
     loop {

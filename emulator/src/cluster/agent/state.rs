@@ -17,14 +17,14 @@ use super::log::RunLog;
 use super::relay::serve;
 use super::session::session;
 use super::tasks::catch_panic;
-use crate::burn::CpuId;
 use crate::cluster::net::Close;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Connection, Control, Peer, PeerInfo, Role, Transport};
 use crate::cluster::protocol::{
     AgentMessage, AgentStatus, ControllerMessage, FIRST_FRAME, LinkPurpose, MESSAGE_FRAME, Member,
 };
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::executor::CpuId;
+use crate::runtime::live::clock::MonotonicClock;
 
 /// How long an agent that serves one controller waits for it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What the tasks of an agent share.
 pub(crate) struct AgentState {
     pub(crate) transport: Transport,
-    pub(crate) ticks: Ticks,
+    pub(crate) ticks: MonotonicClock,
     pub(crate) log: RunLog,
     /// Events of a unit that may wait at most.
     pub(crate) events: usize,
@@ -59,7 +59,7 @@ pub(crate) struct AgentState {
 impl AgentState {
     pub(crate) fn new(
         transport: Transport,
-        ticks: Ticks,
+        ticks: MonotonicClock,
         log: RunLog,
         events: usize,
         cpus: Vec<CpuId>,

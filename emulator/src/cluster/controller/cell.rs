@@ -15,7 +15,7 @@ use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, Fina
 use crate::config::{RunSection, id_under};
 use crate::parcel::Observation;
 use crate::runtime::error::UnitError;
-use crate::runtime::real::keeper::{Keeper, Over};
+use crate::runtime::live::aggregator::{Aggregator, EndReason};
 use crate::runtime::watch::Watch;
 use crate::storage::input_log;
 use volary_engine::world::World;
@@ -32,8 +32,8 @@ const WAITING: usize = 16_000_000;
 /// A unit on its way, and when it is over.
 pub(crate) struct ControllerCell<'a> {
     world: &'a World,
-    pub(crate) keeper: Keeper<'a>,
-    pub(crate) over: Over,
+    pub(crate) aggregator: Aggregator<'a>,
+    pub(crate) over: EndReason,
     /// The last words of the hosts, by shard.
     pub(crate) last: Vec<Option<Last>>,
     /// Why it could not go on.
@@ -84,14 +84,14 @@ impl ControllerCell<'_> {
         if mark > now + FAR || !notes.iter().all(can_be) {
             return Err((None, "it reports what cannot be".to_owned()));
         }
-        self.keeper.report(host, notes, mark);
-        if self.keeper.waiting() > WAITING {
+        self.aggregator.report(host, notes, mark);
+        if self.aggregator.waiting() > WAITING {
             let why = format!(
                 "it has reported nothing since {:.3} s of the run, and more than {WAITING} observations of the \
                  others wait for it",
-                self.keeper.complete().as_secs_f64()
+                self.aggregator.complete().as_secs_f64()
             );
-            return Err((Some(self.keeper.slowest()), why));
+            return Err((Some(self.aggregator.slowest()), why));
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl ControllerCell<'_> {
 
     /// Whether nothing lives on a host any more: then it may go as well.
     fn is_dead(&self, host: usize) -> bool {
-        self.doomed[host].is_some_and(|at| self.keeper.complete() >= at)
+        self.doomed[host].is_some_and(|at| self.aggregator.complete() >= at)
     }
 }
 
@@ -174,8 +174,13 @@ impl HostPool {
         self.archive.begin(log, self.hosts.len());
         let mut cell = ControllerCell {
             world,
-            keeper: Keeper::new(world.recorder(run.recording()), self.hosts.len(), run.until, heals_at),
-            over: Over::Interrupted,
+            aggregator: Aggregator::new(
+                world.recorder(run.recording()),
+                self.hosts.len(),
+                run.until,
+                heals_at,
+            ),
+            over: EndReason::Interrupted,
             last: self.hosts.iter().map(|_| None).collect(),
             broken: None,
             accused: None,
@@ -194,7 +199,7 @@ impl HostPool {
     }
 
     /// Keeps the books until the run is over.
-    async fn attend(&mut self, cell: &mut ControllerCell<'_>, watch: &Watch) -> Over {
+    async fn attend(&mut self, cell: &mut ControllerCell<'_>, watch: &Watch) -> EndReason {
         let mut progress = vec![Time::ZERO; self.hosts.len()];
         let mut round = tokio::time::interval(ROUND);
         loop {
@@ -203,7 +208,7 @@ impl HostPool {
                 _ = round.tick() => {
                     let slowest = slowest(&progress, &cell.doomed);
                     self.order(&ControllerMessage::Progress { slowest }).await;
-                    if let Some(over) = cell.keeper.over(watch) {
+                    if let Some(over) = cell.aggregator.end_reason(watch) {
                         return over;
                     }
                     continue;
@@ -211,7 +216,7 @@ impl HostPool {
             };
             let Some((i, heard)) = heard else {
                 cell.broken = Some("no host is left".to_owned());
-                return Over::Broken;
+                return EndReason::Broken;
             };
             let (host, why) = match heard {
                 HostEvent::Message(AgentMessage::Notes { notes, mark, progress: at }) => {
@@ -225,7 +230,7 @@ impl HostPool {
                 }
                 HostEvent::Message(AgentMessage::Refused { run, why }) if run == self.run => {
                     cell.refused(i, &self.members[i].name, &why);
-                    return Over::Broken;
+                    return EndReason::Broken;
                 }
                 HostEvent::Message(AgentMessage::Lost { peer, why }) => match self.index(&peer) {
                     // It was to die. Whether it has, our own line to it says.
@@ -250,7 +255,7 @@ impl HostPool {
             };
             let name = &self.members[host].name;
             cell.broken = Some(format!("host {name} was lost in mid-run: {why}"));
-            return Over::Broken;
+            return EndReason::Broken;
         }
     }
 
@@ -268,7 +273,7 @@ impl HostPool {
             };
             let (host, why) = match heard {
                 Some((i, HostEvent::Message(AgentMessage::FinalReport(account)))) => {
-                    cell.keeper.end(i);
+                    cell.aggregator.end(i);
                     let held = cores(cell.world, &self.members, i as u16).collect();
                     match believable(&account, &held, self.members.len(), cell.now().as_secs_f64()) {
                         true => cell.last[i] = Some(Last::FinalReport(account)),
@@ -309,7 +314,7 @@ impl HostPool {
         self.lose(host, why, expected);
         if expected && let Some(lost) = &self.hosts[host].lost {
             tracing::warn!("{}; the run goes on", lost.note(&self.members[host].name));
-            cell.keeper.end(host);
+            cell.aggregator.end(host);
         }
         expected
     }

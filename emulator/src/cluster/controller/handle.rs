@@ -21,7 +21,7 @@ use crate::fidelity::{RealWork, Worked};
 use crate::results::{Injected, Measured};
 use crate::runtime::cost;
 use crate::runtime::error::UnitError;
-use crate::runtime::real::keeper::Over;
+use crate::runtime::live::aggregator::EndReason;
 use crate::runtime::watch::Watch;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
@@ -125,7 +125,7 @@ impl Controller {
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let cell = self.runtime.block_on(self.pool.unit(world, point, run, log, watch))?;
-        let ControllerCell { mut keeper, over, last, broken, mut injected, .. } = cell;
+        let ControllerCell { mut aggregator, over, last, broken, mut injected, .. } = cell;
         let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).collect();
         let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
         let hosts = losses::vitals(self.members(), &accounts);
@@ -141,14 +141,14 @@ impl Controller {
         }
         // What an expected loss took with it had crashed before.
         for (host, _) in lost.iter().filter(|(_, lost)| !lost.expected) {
-            keeper.lose(cores(world, self.members(), *host as u16));
+            aggregator.lose(cores(world, self.members(), *host as u16));
         }
-        let (books, now) = keeper.close();
+        let (books, now) = aggregator.close();
         injected.close(now);
         let disturbed = injected.disturbed(world, self.members());
         self.injected.clone_from(&disturbed.results);
         // What was measured is not kept, but its log may be, and who reads that must know what was injected.
-        if over == Over::Interrupted {
+        if over == EndReason::Interrupted {
             return Err(UnitError::Interrupted);
         }
         let hosts_cpu_s = hosts.iter().map(|host| host.cpu_s).sum::<f64>();

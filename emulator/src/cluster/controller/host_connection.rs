@@ -13,7 +13,7 @@ use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::{Connection, Control, End, Transport};
 use crate::cluster::protocol::{AgentMessage, ControllerMessage, MESSAGE_FRAME, Member};
 use crate::codec::LARGEST_FRAME;
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::live::clock::MonotonicClock;
 use crate::storage::hosts::Lost;
 
 /// The line to a host that was taken.
@@ -45,7 +45,7 @@ impl HostConnection {
         i: usize,
         member: Member,
         transport: Arc<Transport>,
-        ticks: Ticks,
+        ticks: MonotonicClock,
         archive: Archive,
         hear: mpsc::Sender<(usize, HostEvent)>,
         load: Bytes,
@@ -95,7 +95,7 @@ async fn listen(
     i: usize,
     mut receiver: ControlReceiver<AgentMessage>,
     orders: mpsc::Sender<ControllerMessage>,
-    ticks: Ticks,
+    ticks: MonotonicClock,
     archive: Archive,
     hear: mpsc::Sender<(usize, HostEvent)>,
 ) {

@@ -19,7 +19,7 @@ use crate::cluster::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
 use crate::runtime::error::UnitError;
-use crate::runtime::real::ticks::Ticks;
+use crate::runtime::live::clock::MonotonicClock;
 use crate::runtime::watch::Watch;
 use crate::storage::hosts::Lost;
 
@@ -40,7 +40,7 @@ pub(crate) struct HostPool {
     pub(crate) members: Vec<Member>,
     pub(crate) hosts: Vec<HostConnection>,
     pub(crate) heard: mpsc::Receiver<(usize, HostEvent)>,
-    pub(crate) ticks: Ticks,
+    pub(crate) ticks: MonotonicClock,
     /// Logs and inputs of the hosts.
     pub(crate) archive: Archive,
     /// Tells units of this controller from those of any other.
@@ -81,7 +81,7 @@ impl HostPool {
             weight: f64::from(host.weight),
         };
         let (members, hosts) = (file.hosts.iter().map(member).collect(), Vec::new());
-        let (archive, ticks) = (Archive::default(), Ticks::new());
+        let (archive, ticks) = (Archive::default(), MonotonicClock::new());
         let (run, cell) = (run_number(), String::new());
         let transport = Arc::new(transport);
         Ok(Self { transport, members, hosts, heard, ticks, archive, run, cell })

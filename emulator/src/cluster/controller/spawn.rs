@@ -11,9 +11,9 @@ use std::time::SystemTime;
 
 use tempfile::{Builder, TempDir};
 
-use crate::burn::{CpuId, free_cpus};
 use crate::cluster::HostsError;
 use crate::cluster::net::issue::{IssueRequest, issue};
+use crate::runtime::executor::{CpuId, free_cpus};
 
 /// Agents of ours; they end when this is dropped, and when this process dies.
 #[derive(Debug)]

@@ -9,14 +9,14 @@ use crate::config::{RunSection, RuntimeKind};
 use crate::parcel::{Observation, Seen};
 use crate::results::Summary;
 use crate::runtime::error::UnitError;
-use crate::runtime::real::keeper::Keeper;
+use crate::runtime::live::aggregator::Aggregator;
 use volary_engine::metrics::{Books, Recorder};
 use volary_engine::world::World;
 
 /// Keeps books as the run did: in virtual time as things happened, in real time from the reports of shards.
 pub(super) enum Ledger<'a> {
     Virtual { recorder: Box<Recorder<'a>>, now: Time, until: Option<Time> },
-    Real(Box<Keeper<'a>>),
+    Real(Box<Aggregator<'a>>),
 }
 
 impl<'a> Ledger<'a> {
@@ -29,7 +29,7 @@ impl<'a> Ledger<'a> {
             }
             RuntimeKind::Local | RuntimeKind::Hosts => {
                 let heals_at = world.faults().heals_at();
-                Self::Real(Box::new(Keeper::new(recorder, shards as usize, run.until, heals_at)))
+                Self::Real(Box::new(Aggregator::new(recorder, shards as usize, run.until, heals_at)))
             }
         })
     }
@@ -46,9 +46,9 @@ impl<'a> Ledger<'a> {
         });
         match self {
             Self::Virtual { recorder, .. } => notes.for_each(|note| recorder.note(at, who, note)),
-            Self::Real(keeper) => {
+            Self::Real(aggregator) => {
                 let seen = |note| Observation { at, what: Seen::Note(who, note) };
-                keeper.report(shard as usize, notes.map(seen), at);
+                aggregator.report(shard as usize, notes.map(seen), at);
             }
         }
     }
@@ -56,8 +56,8 @@ impl<'a> Ledger<'a> {
     pub(super) fn crashed(&mut self, shard: u16, at: Time, core: u32) {
         match self {
             Self::Virtual { recorder, .. } => recorder.crashed(at, core),
-            Self::Real(keeper) => {
-                keeper.report(shard as usize, [Observation { at, what: Seen::Crashed(core) }], at);
+            Self::Real(aggregator) => {
+                aggregator.report(shard as usize, [Observation { at, what: Seen::Crashed(core) }], at);
             }
         }
     }
@@ -66,7 +66,7 @@ impl<'a> Ledger<'a> {
     pub(super) fn end(&mut self, shard: u16, at: Time) {
         match self {
             Self::Virtual { now, .. } => *now = at,
-            Self::Real(keeper) => keeper.end(shard as usize),
+            Self::Real(aggregator) => aggregator.end(shard as usize),
         }
     }
 
@@ -74,7 +74,7 @@ impl<'a> Ledger<'a> {
         match self {
             Self::Virtual { recorder, now, until } if until == Some(now) => recorder.cut(now),
             Self::Virtual { recorder, now, .. } => recorder.close(now),
-            Self::Real(keeper) => keeper.close().0,
+            Self::Real(aggregator) => aggregator.close().0,
         }
     }
 }

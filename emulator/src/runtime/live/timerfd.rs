@@ -1,4 +1,4 @@
-//! A timer that wakes a task to some tens of microseconds: tokio's own wakes to the millisecond.
+//! An asynchronous timer with a resolution of tens of microseconds; tokio's own resolution is a millisecond.
 
 use std::cell::Cell;
 use std::io;
@@ -11,19 +11,19 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Settings that differ by less are the same: setting a timer takes longer.
-const SAME: Duration = Duration::from_micros(1);
+/// Expirations closer together than this are treated as equal: setting a timer takes longer.
+const RESOLUTION: Duration = Duration::from_micros(1);
 
-/// A timerfd on the current thread's runtime. Where timers are virtual, setting one is the dearest thing that a
-/// waiting shard does, so one that is set already is left alone.
+/// A timerfd on the current thread's runtime. On virtual machines setting a timer is the most expensive operation of a
+/// waiting shard, so a timer that is already set to the right time is left alone.
 #[derive(Debug)]
-pub struct Alarm {
+pub struct TimerFd {
     fd: AsyncFd<OwnedFd>,
-    /// When it will go off, if it is set.
-    set: Cell<Option<Instant>>,
+    /// When it expires, if it is set.
+    expiration: Cell<Option<Instant>>,
 }
 
-impl Alarm {
+impl TimerFd {
     /// A timer that is not set.
     ///
     /// # Errors
@@ -32,10 +32,10 @@ impl Alarm {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         #[expect(deprecated, reason = "sound for an owned descriptor; its successor needs unsafe code")]
         let fd = AsyncFd::with_interest(fd, Interest::READABLE)?;
-        Ok(Self { fd, set: Cell::new(None) })
+        Ok(Self { fd, expiration: Cell::new(None) })
     }
 
-    /// Waits so long, or now and then less: whoever waits must look at the clock again.
+    /// Waits for `wait`, or occasionally less: callers must check the clock again.
     ///
     /// # Errors
     /// When the system refuses the timer.
@@ -44,14 +44,15 @@ impl Alarm {
             return Ok(());
         }
         let at = Instant::now() + wait;
-        if self.set.get().is_none_or(|set| set.max(at) - set.min(at) > SAME) {
+        if self.expiration.get().is_none_or(|set| set.max(at) - set.min(at) > RESOLUTION) {
             self.arm(wait)?;
-            self.set.set(Some(at));
+            self.expiration.set(Some(at));
         }
-        // What the descriptor counts is not read: setting the timer anew forgets it, and every expiration wakes
-        // the reactor, read or not. So an expiration that a new setting came too late for can end a later wait.
+        // The expiration count is not read: setting the timer resets it, and every expiration wakes the reactor
+        // whether it was read or not. An expiration just before the timer is set again can therefore end a later
+        // wait early.
         self.fd.readable().await?.clear_ready();
-        self.set.set(None);
+        self.expiration.set(None);
         Ok(())
     }
 

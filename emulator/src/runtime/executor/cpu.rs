@@ -1,4 +1,4 @@
-//! CPUs, what threads on them yield to, and how much of them a thread has had.
+//! CPUs, the affinity and priority of threads on them, and thread CPU clocks.
 
 use std::fmt;
 use std::io;
@@ -15,9 +15,37 @@ use thread_priority::{
     thread_native_id, thread_schedule_policy,
 };
 
-use super::{BurnError, failed};
+/// Why burners cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum BurnError {
+    #[error(
+        "CPU {cpu} is not among those that this process may use ({free}); name others, or widen its affinity mask (taskset, cpuset)"
+    )]
+    NotFree { cpu: CpuId, free: String },
+    #[error("CPU {cpu} was given to two emulated cores; each needs a CPU of its own")]
+    Shared { cpu: CpuId },
+    #[error("cannot {doing} for the core on CPU {cpu}: {source}")]
+    System { doing: &'static str, cpu: CpuId, source: io::Error },
+    #[error(
+        "CPU {cpu} gave {got:?} of CPU time in {wait:?}, too little to calibrate by; stop what else runs on it, or name another"
+    )]
+    Busy {
+        cpu: CpuId,
+        /// CPU time during calibration.
+        got: Duration,
+        /// Real time of the calibration.
+        wait: Duration,
+    },
+    #[error("cannot create an event descriptor: {0}")]
+    Event(io::Error),
+}
 
-/// A CPU by the system's number.
+/// Makes an error of a refused system call.
+pub(super) fn failed(doing: &'static str, cpu: CpuId) -> impl FnOnce(io::Error) -> BurnError {
+    move |source| BurnError::System { doing, cpu, source }
+}
+
+/// A CPU by its system number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CpuId(pub u16);
 
@@ -34,15 +62,14 @@ impl FromStr for CpuId {
     }
 }
 
-/// The CPUs that the calling thread may use, in order: all of the process's, unless the thread was pinned. Empty where
-/// the system does not say.
+/// The CPUs in the calling thread's affinity mask, in order; empty if the system call fails.
 #[must_use]
 pub fn free_cpus() -> Vec<CpuId> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| CpuId(cpu as u16)).collect()
 }
 
-/// Whether burners may be put on these CPUs.
+/// Checks that the process may use these CPUs, and that none is named twice.
 pub(super) fn check(cpus: &[CpuId]) -> Result<(), BurnError> {
     let free = free_cpus();
     for (n, &cpu) in cpus.iter().enumerate() {
@@ -57,43 +84,43 @@ pub(super) fn check(cpus: &[CpuId]) -> Result<(), BurnError> {
     Ok(())
 }
 
-/// Starts a thread on a CPU, with this nice value if there is one. It returns what `work` does.
+/// Starts a thread pinned to a CPU, with the given nice value. It returns the result of `work`.
 pub(super) fn spawn<T: Send + 'static>(
     name: String,
     cpu: CpuId,
     nice: Option<i32>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<Option<T>>, BurnError> {
-    let (tell, told) = channel();
+    let (send, receive) = channel();
     let thread = std::thread::Builder::new().name(name).spawn(move || {
-        let placed = place(cpu, nice);
-        let fine = placed.is_ok();
-        // Whoever waits for it cannot be gone, and would only miss an error.
-        let _ = tell.send(placed);
-        fine.then(work)
+        let pinned = pin(cpu, nice);
+        let pinned_ok = pinned.is_ok();
+        // The receiver is below.
+        let _ = send.send(pinned);
+        pinned_ok.then(work)
     });
     let thread = thread.map_err(failed("start a thread", cpu))?;
-    told.recv().unwrap_or_else(|gone| Err(io::Error::other(gone))).map_err(failed("pin a thread", cpu))?;
+    receive.recv().unwrap_or_else(|gone| Err(io::Error::other(gone))).map_err(failed("pin a thread", cpu))?;
     Ok(thread)
 }
 
-fn place(cpu: CpuId, nice: Option<i32>) -> io::Result<()> {
+fn pin(cpu: CpuId, nice: Option<i32>) -> io::Result<()> {
     let mut set = CpuSet::new();
     set.set(usize::from(cpu.0));
     sched_setaffinity(None, &set)?;
     if let Some(nice) = nice {
-        // On Linux this is the thread's alone. Who is nicer already stays so.
+        // On Linux a thread id names that thread alone. A higher nice value stays.
         let mine = rustix::process::getpriority_process(Some(gettid()))?;
         setpriority_process(Some(gettid()), nice.max(mine))?;
     }
     Ok(())
 }
 
-/// Puts the calling thread below all that are not idle themselves: whoever wakes up preempts it at once.
-pub(super) fn yield_to_all() -> io::Result<()> {
+/// Puts the calling thread under `SCHED_IDLE`: any other thread that wakes up preempts it at once.
+pub(super) fn set_idle_priority() -> io::Result<()> {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     let asked = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
-    // It also sets the nice value, which means nothing here and may be refused: the policy is what counts.
+    // The call also sets the nice value, which has no meaning here and may be refused: only the policy counts.
     match thread_schedule_policy() {
         Ok(policy) if policy == idle => Ok(()),
         Ok(_) | Err(_) => Err(io::Error::other(format!("{asked:?}"))),
@@ -101,7 +128,7 @@ pub(super) fn yield_to_all() -> io::Result<()> {
 }
 
 /// CPU time of the calling thread.
-pub(super) fn thread_time() -> Duration {
+pub(super) fn thread_cpu_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
 }

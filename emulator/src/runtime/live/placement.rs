@@ -1,13 +1,13 @@
-//! Which actors live on which shard.
+//! The assignment of actors to shards.
 //!
-//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short. So:
+//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short. Hence:
 //!
-//! 1. Each shard gets a run of neighbouring nodes, as many as its weight says.
-//! 2. Where a topology says who stands where, the cut between two shards moves to the nearest border of two regions,
-//!    else of two pods, else of two racks, if that moves it by no more than an eighth of what the smaller of
-//!    the two is to have; else it stays. So no shard has a quarter more or less than its weight says.
-//! 3. Each shard gets as many schedulers as its weight says. A scheduler goes to the shard whose nodes stand next to it
-//!    (on its machine, else in its rack, pod or region) while that has room, else to the first that has. Its client
+//! 1. Each shard gets a range of adjacent nodes in proportion to its weight.
+//! 2. With a topology, the cut between two shards moves to the nearest border between two regions, else pods, else
+//!    racks, if that is no further than an eighth of the smaller shard's share. So no shard has a quarter more or less
+//!    than its share.
+//! 3. Each shard gets schedulers in proportion to its weight. A scheduler goes to the shard with the nodes next to it
+//!    (on its machine, else in its rack, pod or region) while that has room, else to the first with room. Its client
 //!    goes with it.
 
 use std::ops::Range;
@@ -16,14 +16,13 @@ use volary_actors::base::Endpoint;
 use volary_actors::layout::Layout;
 use volary_netem::{Links, Place};
 
-/// How far a cut may move, as a share of what a shard beside it is to have.
+/// Largest move of a cut, as a part of an adjacent shard's share.
 const SLACK: f64 = 0.125;
-/// What is kept together, the narrowest first: machine, rack, pod, region.
+/// Areas that are kept together, narrowest first: machine, rack, pod, region.
 const AREAS: [fn(&Place) -> u32; 4] =
     [|place| place.host, |place| place.rack, |place| place.pod, |place| place.zone];
 
-/// Spreads the endpoints over shards in proportion to `weights`, all of them above zero, and neighbours together; see
-/// the module's rule.
+/// Assigns the endpoints to shards in proportion to `weights`; see the module's rules.
 ///
 /// # Panics
 /// Without a weight above zero.
@@ -38,10 +37,10 @@ pub fn place(layout: &Layout, links: &Links, weights: &[f64]) -> Vec<u16> {
     clients.chain(schedulers.iter().copied()).chain(nodes).chain(extras).collect()
 }
 
-/// The share of each shard, as where it begins and ends between 0 and 1.
+/// The share of each shard, as a range within 0 to 1.
 fn shares(weights: &[f64]) -> Vec<Range<f64>> {
     let total: f64 = weights.iter().sum();
-    assert!(total > 0.0, "somebody must have room");
+    assert!(total > 0.0, "some weight is above zero");
     let ends = weights.iter().scan(0.0, |sum, weight| {
         let start = *sum;
         *sum += weight / total;
@@ -50,21 +49,21 @@ fn shares(weights: &[f64]) -> Vec<Range<f64>> {
     ends.collect()
 }
 
-/// The shard of the `i`-th of `of` things that stand nowhere.
+/// The shard of the `i`-th of `of` actors without a place.
 fn by_weight(shares: &[Range<f64>], i: u32, of: u32) -> u16 {
     let ends: Vec<f64> = shares.iter().map(|share| share.end).collect();
     below(&ends, (f64::from(i) + 0.5) / f64::from(of))
 }
 
-/// The first of `ends` that is above `at`; the last if, by rounding, none is.
+/// The index of the first of `ends` above `at`; the last index if, by rounding, none is.
 fn below(ends: &[f64], at: f64) -> u16 {
     ends.partition_point(|&end| end <= at).min(ends.len() - 1) as u16
 }
 
-/// Where the nodes of each shard end.
+/// The end of each shard's range of nodes.
 fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     let nodes = f64::from(layout.nodes());
-    // Not of machines: each node is one.
+    // Not of machines, because each node is one.
     let borders = [AREAS[3], AREAS[2], AREAS[1]].map(|area| borders(layout, links, area));
     let beside = shares.iter().zip(shares.iter().skip(1));
     let mut cuts: Vec<f64> = beside
@@ -79,7 +78,7 @@ fn cuts(layout: &Layout, links: &Links, shares: &[Range<f64>]) -> Vec<f64> {
     cuts
 }
 
-/// Numbers of nodes that stand in another area than the one before.
+/// Indices of nodes that are in another area than the node before.
 fn borders(layout: &Layout, links: &Links, area: fn(&Place) -> u32) -> Vec<f64> {
     let of = |node: u32| links.place(Endpoint(layout.node(node).0)).map(area);
     (1..layout.nodes()).filter(|&node| of(node) != of(node - 1)).map(f64::from).collect()
@@ -112,7 +111,7 @@ fn schedulers(layout: &Layout, links: &Links, shares: &[Range<f64>], nodes: &[u1
     homes.into_iter().map(|home| home.or_else(|| rest.next()).unwrap_or(0)).collect()
 }
 
-/// The first node of each area of each kind, by the area's number: a topology numbers them from zero without gaps.
+/// The first node of each area, by kind and number of the area. A topology numbers areas from zero without gaps.
 fn first_nodes(layout: &Layout, links: &Links) -> [Vec<Option<u32>>; AREAS.len()] {
     let mut first: [Vec<Option<u32>>; AREAS.len()] = Default::default();
     for node in 0..layout.nodes() {
@@ -143,7 +142,7 @@ mod tests {
         let nodes = &homes[layout.node(0).index()..layout.extra(0).index()];
         let count = |shard| nodes.iter().filter(|&&home| home == shard).count();
         assert_eq!((count(0), count(1), count(2)), (25, 50, 25));
-        assert!(nodes.is_sorted(), "neighbours stay together");
+        assert!(nodes.is_sorted(), "adjacent nodes stay together");
     }
 
     #[test]
@@ -177,7 +176,7 @@ mod tests {
         // Thirds would be 33.3 nodes: four racks of eight each and one more.
         assert_eq!(sizes(&homes(&racks(50, 2), 1, &[1.0; 3]).1), [34, 32, 34]);
         assert_eq!(sizes(&homes(&racks(8, 10), 1, &[3.0, 1.0]).1), [60, 20]);
-        // A rack is too large a part of what each is to have.
+        // A rack is too large a part of a share.
         assert_eq!(sizes(&homes(&racks(4, 10), 1, &[1.0; 3]).1), [13, 14, 13]);
     }
 
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn schedulers_go_where_they_stand_while_there_is_room() {
+    fn schedulers_go_next_to_their_nodes_while_there_is_room() {
         let with = |placement: &str| {
             let shape = "[shape.leaf-spine]\nracks = 4\nnodes_per_rack = 4";
             homes(&format!("placement = {placement}\n{shape}"), 4, &[1.0; 4]).0

@@ -1,4 +1,4 @@
-//! What a shard of a real run reports: its observations, and how late it was.
+//! The observer of a shard in real time: its observations, and how late its events were.
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
@@ -8,19 +8,19 @@ use crate::parcel::{Observation, Seen};
 use crate::shard::{Due, Observer};
 use crate::storage::input_log::{Section, What};
 
-/// Collects what the shard observes until it is sent off.
+/// Collects what a shard observes until the next report.
 #[derive(Debug, Default)]
-pub struct Watcher {
+pub struct LiveObserver {
     /// Observations since the last report, in order of time.
     pub notes: Vec<Observation>,
-    /// How late things were.
+    /// Lateness of events.
     pub gauge: Gauge,
-    /// Where inputs are logged, if they are.
+    /// The log of inputs, if there is one.
     pub inputs: Option<Section>,
 }
 
-impl Watcher {
-    /// The shard ends at `now`: nothing that it does from here on is logged.
+impl LiveObserver {
+    /// Ends the log of inputs at `now`.
     pub fn end(&mut self, now: Time) {
         if let Some(mut section) = self.inputs.take() {
             section.put(now, What::End);
@@ -28,7 +28,7 @@ impl Watcher {
     }
 }
 
-impl Observer for Watcher {
+impl Observer for LiveObserver {
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
         self.notes.push(Observation { at: now, what: Seen::Note(who, note) });
     }

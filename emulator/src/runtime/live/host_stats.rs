@@ -1,4 +1,4 @@
-//! Watches over a process while it takes part in a run: processors, memory, and what a bare timer achieves.
+//! Statistics of a process during a run: processor time, memory, and the lateness of a bare timer.
 
 use std::fs;
 use std::num::NonZero;
@@ -7,41 +7,40 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::alarm::Alarm;
+use super::timerfd::TimerFd;
 use crate::fidelity::gauge::Spread;
 use crate::results::{HostVitals, TimerProbe};
 use crate::runtime::cost;
 use volary_actors::base::Span;
 
-/// How long the bare timer sleeps. To be woken costs some 40 µs where timers are virtual, which at this rate is half
-/// a percent of a processor.
-const NAP: Duration = Duration::from_millis(10);
+/// Interval of the bare timer. A wake-up costs about 40 µs on virtual machines: half a percent of a processor.
+const TIMER_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Vitals of this process from [`begin`](Self::begin) to [`end`](Self::end).
+/// Collects statistics of this process from [`begin`](Self::begin) to [`end`](Self::end).
 #[derive(Debug)]
-pub struct Vitals {
+pub struct HostStats {
     name: String,
     began: Instant,
     cpu_s: f64,
-    machine: Option<ProcessorTicks>,
+    machine: Option<CpuTicks>,
     switches: u64,
     stop: Arc<AtomicBool>,
     timer: Option<JoinHandle<Spread>>,
 }
 
-impl Vitals {
-    /// Begins to watch, at the start of a run.
+impl HostStats {
+    /// Starts the collection, at the start of a run.
     #[must_use]
     pub fn begin(name: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&stop);
-        // Without this thread the certificate lacks a comparison; nothing else depends on it.
-        let timer = std::thread::Builder::new().name("timer".into()).spawn(move || bare_timer(&told)).ok();
+        let stopped = Arc::clone(&stop);
+        // If the thread cannot be started, the certificate lacks the bare timer.
+        let timer = std::thread::Builder::new().name("timer".into()).spawn(move || bare_timer(&stopped)).ok();
         Self {
             name: name.to_owned(),
             began: Instant::now(),
             cpu_s: cost::process_cpu_s(),
-            machine: ProcessorTicks::now(),
+            machine: CpuTicks::now(),
             switches: switches(),
             stop,
             timer,
@@ -54,14 +53,14 @@ impl Vitals {
         self.began.elapsed().as_secs_f64()
     }
 
-    /// Ends; to be called while the threads that did the work are still there to be asked. What the network and
-    /// the clock did is for others to fill in.
+    /// Ends the collection. Must be called before the threads of the run end, because their context switches are read
+    /// from `/proc`. The caller adds the fields of network and clock.
     #[must_use]
     pub fn end(mut self) -> HostVitals {
         let wall_s = self.elapsed_s();
         let cpu_s = cost::process_cpu_s() - self.cpu_s;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
-        let machine = ProcessorTicks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
+        let machine = CpuTicks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
         let switches = switches().saturating_sub(self.switches);
         self.stop.store(true, Ordering::Relaxed);
         let timer = self.timer.take().and_then(|thread| thread.join().ok());
@@ -71,8 +70,8 @@ impl Vitals {
             cpu_s,
             cores,
             cpu_share: cpu_s / (wall_s * f64::from(cores)),
-            machine_share: machine.as_ref().and_then(ProcessorTicks::busy_share),
-            steal_share: machine.as_ref().and_then(ProcessorTicks::steal_share),
+            machine_share: machine.as_ref().and_then(CpuTicks::busy_share),
+            steal_share: machine.as_ref().and_then(CpuTicks::steal_share),
             peak_rss_bytes: cost::peak_rss_bytes(),
             involuntary_switches: switches,
             timer: timer.as_ref().and_then(probe),
@@ -81,24 +80,24 @@ impl Vitals {
     }
 }
 
-impl Drop for Vitals {
+impl Drop for HostStats {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
-/// Sleeps again and again until told to stop; how late it woke.
+/// Measures the lateness of a bare timer until stopped.
 fn bare_timer(stop: &AtomicBool) -> Spread {
     let mut late = Spread::default();
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return late };
     runtime.block_on(async {
-        let Ok(alarm) = Alarm::new() else { return };
+        let Ok(timer) = TimerFd::new() else { return };
         while !stop.load(Ordering::Relaxed) {
             let asleep = Instant::now();
-            if alarm.sleep(NAP).await.is_err() {
+            if timer.sleep(TIMER_INTERVAL).await.is_err() {
                 return;
             }
-            late.add(Span(asleep.elapsed().saturating_sub(NAP).as_nanos() as u64));
+            late.add(Span(asleep.elapsed().saturating_sub(TIMER_INTERVAL).as_nanos() as u64));
         }
     });
     late
@@ -113,24 +112,23 @@ fn probe(late: &Spread) -> Option<TimerProbe> {
     })
 }
 
-/// Processor time of the whole machine since it booted, in ticks, as the first line of `/proc/stat` has it.
+/// Processor time of the machine since boot, in ticks, from the first line of `/proc/stat`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct ProcessorTicks {
-    /// Of processes that do not yield, and of the kernel.
+struct CpuTicks {
+    /// User and kernel time, without that of niced processes.
     busy: u64,
-    /// That the hypervisor kept.
+    /// Time taken by the hypervisor.
     steal: u64,
-    /// In all.
     total: u64,
 }
 
-impl ProcessorTicks {
-    /// What the system says; nothing where there is no such file.
+impl CpuTicks {
+    /// The current ticks; none where there is no such file.
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// `cpu  user nice system idle iowait irq softirq steal guest guest_nice`: guests are part of user and nice.
+    /// Parses `cpu  user nice system idle iowait irq softirq steal guest guest_nice`; guests are part of user and nice.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -156,7 +154,7 @@ impl ProcessorTicks {
     }
 }
 
-/// Involuntary context switches of the threads that are there now; 0 where the system does not say.
+/// Involuntary context switches of the current threads; 0 where `/proc` does not list them.
 fn switches() -> u64 {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return 0 };
     let of = |folder: fs::DirEntry| {
@@ -172,25 +170,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_linux_says_of_its_processors() {
-        let then = ProcessorTicks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
-        let now = ProcessorTicks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
+    fn parses_proc_stat() {
+        let then = CpuTicks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
+        let now = CpuTicks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
         let between = now.since(&then);
-        assert_eq!(between, ProcessorTicks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
+        assert_eq!(between, CpuTicks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
         assert_eq!(between.steal_share(), Some(4.0 / 196.0));
         assert_eq!(now.since(&now).busy_share(), None, "no tick has passed");
-        assert_eq!(ProcessorTicks::parse("intr 1 2"), None);
-        assert_eq!(ProcessorTicks::parse("cpu  1 2"), None);
+        assert_eq!(CpuTicks::parse("intr 1 2"), None);
+        assert_eq!(CpuTicks::parse("cpu  1 2"), None);
     }
 
     #[test]
-    fn a_process_that_works_is_seen_to() {
-        let vitals = Vitals::begin("here");
+    fn a_busy_process_has_statistics() {
+        let stats = HostStats::begin("here");
         let (mut spins, began) = (0u64, cost::thread_cpu_s());
         while cost::thread_cpu_s() - began < 0.05 {
             spins = std::hint::black_box(spins + 1);
         }
-        let seen = vitals.end();
+        let seen = stats.end();
         assert_eq!(seen.name, "here");
         assert!(seen.cpu_s >= 0.05 && seen.wall_s >= 0.05 && seen.cores >= 1, "{seen:?}");
         assert!(seen.cpu_share > 0.0 && seen.peak_rss_bytes > 0, "{seen:?}");

@@ -1,0 +1,213 @@
+//! The burner and competitor threads of all cores of a shard.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::burner::Burner;
+use super::calibration::{Calibration, CalibrationOptions};
+use super::competitor::{Competed, Competitor};
+use super::cpu::{self, BurnError, CpuId, failed};
+use super::readings::CoreReading;
+use super::shared::{CoreCounters, CoreShared, DegradedSlot};
+use crate::config::real::Kernel;
+use crate::runtime::live::eventfd::EventFd;
+
+/// A burner and a competitor per core, pinned to its CPU. Dropping it stops and joins the threads.
+///
+/// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is none. A core has one caller at a time:
+/// two threads must not run and halt copies on the same core concurrently.
+pub struct Burners {
+    cores: Vec<BurnedCore>,
+    origin: Instant,
+    wake: EventFd,
+}
+
+impl fmt::Debug for Burners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Burners").field("cores", &self.cores.len()).finish_non_exhaustive()
+    }
+}
+
+struct BurnedCore {
+    shared: Arc<CoreShared>,
+    calibration: Calibration,
+    cpu: CpuId,
+    burner: Option<JoinHandle<Option<()>>>,
+    competitor: Option<JoinHandle<Option<Competed>>>,
+}
+
+impl Burners {
+    /// Pins a burner to each CPU, calibrates all of them at once, and starts the competitors. Takes about two
+    /// seconds, and more on a busy machine.
+    ///
+    /// # Errors
+    /// When a CPU is not the process's or is given twice, when the system refuses a thread or its priority, or
+    /// when a CPU is too busy to be calibrated.
+    pub fn start(kernel: Kernel, cpus: &[CpuId]) -> Result<Self, BurnError> {
+        Self::start_with(kernel, cpus, CalibrationOptions::STANDARD)
+    }
+
+    pub(super) fn start_with(
+        kernel: Kernel,
+        cpus: &[CpuId],
+        calibration: CalibrationOptions,
+    ) -> Result<Self, BurnError> {
+        cpu::check(cpus)?;
+        let wake = EventFd::new().map_err(BurnError::Event)?;
+        let origin = Instant::now();
+        // On an error below, dropping this ends the threads that exist by then.
+        let mut burners = Self { cores: Vec::new(), origin, wake: wake.clone() };
+        let mut starts = Vec::new();
+        let mut results = Vec::new();
+        for &cpu in cpus {
+            let shared = Arc::new(CoreShared::new(origin));
+            let (start, started) = channel();
+            let (send, calibrated) = channel();
+            let burner = Burner { shared: Arc::clone(&shared), kernel, cpu, calibration, wake: wake.clone() };
+            let burner = cpu::spawn(format!("burn-{cpu}"), cpu, None, move || burner.run(&started, &send))?;
+            burners.cores.push(BurnedCore {
+                shared,
+                calibration: Calibration::UNKNOWN,
+                cpu,
+                burner: Some(burner),
+                competitor: None,
+            });
+            starts.push(start);
+            results.push(calibrated);
+        }
+        // All burners calibrate from now on.
+        drop(starts);
+        for (core, calibrated) in burners.cores.iter_mut().zip(results) {
+            let gone = |gone| failed("calibrate", core.cpu)(io::Error::other(gone));
+            core.calibration = calibrated.recv().map_err(gone)??;
+            let competitor = Competitor::new(Arc::clone(&core.shared), core.calibration);
+            let name = format!("rival-{}", core.cpu);
+            let thread = cpu::spawn(name, core.cpu, Some(Competitor::NICE), move || competitor.run())?;
+            core.shared.set_competitor(thread.thread().clone());
+            core.competitor = Some(thread);
+        }
+        Ok(burners)
+    }
+
+    /// Notified when a copy has finished.
+    #[must_use]
+    pub fn wake_fd(&self) -> EventFd {
+        self.wake.clone()
+    }
+
+    /// Number of cores.
+    #[must_use]
+    pub const fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// The CPU of a core.
+    #[must_use]
+    pub fn cpu(&self, core: usize) -> CpuId {
+        self.cores[core].cpu
+    }
+
+    /// Starts a copy with `work`, in time of a healthy core. `ticket`, which must not be zero, identifies it when
+    /// it has finished.
+    ///
+    /// # Panics
+    /// When the core runs a copy already.
+    pub fn run(&self, core: usize, ticket: u64, work: Duration) {
+        let core = &self.cores[core];
+        core.shared.start_copy(ticket, core.calibration.rounds(work));
+    }
+
+    /// Halts the copy and returns the work left, to the chunk. The burner notices within a chunk, and that chunk is
+    /// lost. Zero: there was no copy, or it has finished and is or will be [reported](Self::take_finished).
+    #[must_use]
+    pub fn halt(&self, core: usize) -> Duration {
+        let core = &self.cores[core];
+        core.calibration.work(core.shared.halt())
+    }
+
+    /// Work left of the current copy, to the chunk; zero without one.
+    #[must_use]
+    pub fn left(&self, core: usize) -> Duration {
+        let core = &self.cores[core];
+        core.calibration.work(core.shared.rounds_left())
+    }
+
+    /// The ticket of a copy that has finished, and when, once per copy.
+    #[must_use]
+    pub fn take_finished(&self, core: usize) -> Option<(u64, Instant)> {
+        self.cores[core].shared.take_finished()
+    }
+
+    /// Total time with a copy so far, and the work done in that time.
+    #[must_use]
+    pub fn progress(&self, core: usize) -> (Duration, Duration) {
+        let core = &self.cores[core];
+        let CoreCounters { busy, rounds } = core.shared.counters(core.shared.now());
+        (Duration::from_nanos(busy), core.calibration.work(rounds))
+    }
+
+    /// Replaces the coming slots: the core is degraded in them and healthy between and after them. The current slot
+    /// continues if one of them is current as well and has the same slowdown; its end becomes that slot's.
+    ///
+    /// # Panics
+    /// When slots are empty, overlap or are out of order, or a slowdown is not above 1.
+    pub fn degrade(&self, core: usize, slots: Vec<DegradedSlot>) {
+        let valid =
+            |slot: &DegradedSlot| slot.from < slot.until && slot.slowdown > 1.0 && slot.slowdown.is_finite();
+        assert!(slots.iter().all(valid), "a slot has a length and a slowdown above 1: {slots:?}");
+        assert!(slots.is_sorted_by(|a, b| a.until <= b.from), "slots are in order: {slots:?}");
+        self.cores[core].shared.set_slots(slots);
+    }
+
+    #[cfg(test)]
+    pub(super) fn shared(&self, core: usize) -> &Arc<CoreShared> {
+        &self.cores[core].shared
+    }
+
+    /// Stops all threads, with or without copies, and returns what each core has done.
+    ///
+    /// # Panics
+    /// When one of the threads has.
+    #[must_use]
+    pub fn end(mut self) -> Vec<CoreReading> {
+        self.stop();
+        let mut readings = Vec::with_capacity(self.cores.len());
+        for core in &mut self.cores {
+            if let Some(burner) = core.burner.take() {
+                join(burner);
+            }
+            let competed = core.competitor.take().and_then(join).unwrap_or_default();
+            readings.push(CoreReading {
+                cpu: core.cpu,
+                rounds_per_s: core.calibration.rounds_per_s(),
+                competed: competed.cpu_time,
+                slots: competed.log.readings(self.origin, core.calibration),
+            });
+        }
+        readings
+    }
+
+    fn stop(&self) {
+        self.cores.iter().for_each(|core| core.shared.stop());
+    }
+}
+
+/// Returns the result of a thread, and propagates its panic.
+fn join<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        self.stop();
+        for core in &mut self.cores {
+            // A panic in one of them was reported when it happened.
+            let _ = core.burner.take().map(JoinHandle::join);
+            let _ = core.competitor.take().map(JoinHandle::join);
+        }
+    }
+}

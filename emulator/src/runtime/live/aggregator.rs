@@ -1,0 +1,252 @@
+//! The aggregator of a real-time run: merges the observations of all shards in time order, folds them into results,
+//! and decides when the run has ended.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use volary_actors::base::{Span, Time};
+
+use crate::parcel::{Observation, Seen};
+use crate::runtime::watch::Watch;
+use volary_engine::metrics::{Books, Recorder};
+
+/// Why a run has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndReason {
+    /// Every job has ended.
+    Finished,
+    /// The emulated time limit has passed.
+    Until,
+    /// Nothing has happened for long, and nothing is left to happen.
+    Stalled,
+    /// The caller stopped it.
+    Interrupted,
+    /// It cannot continue.
+    Broken,
+}
+
+/// Real time without any observation after which a warning is logged.
+const QUIET_WARNING: Duration = Duration::from_secs(60);
+
+/// The recorder of a run, and observations of its shards that are not folded yet.
+#[derive(Debug)]
+pub struct Aggregator<'a> {
+    recorder: Recorder<'a>,
+    merge: Merge,
+    until: Option<Time>,
+    heals_at: Time,
+    /// The time of the last folded observation.
+    now: Time,
+    /// Finished jobs that the progress bar shows.
+    shown_jobs: u64,
+    /// Real time of the last folded observation.
+    last_folded: Instant,
+    warned: bool,
+}
+
+impl<'a> Aggregator<'a> {
+    /// An aggregator for `shards` shards. `until` is the emulated time limit, and `heals_at` the end of the last fault.
+    #[must_use]
+    pub fn new(recorder: Recorder<'a>, shards: usize, until: Option<Span>, heals_at: Time) -> Self {
+        Self {
+            recorder,
+            merge: Merge::new(shards),
+            until: until.map(|span| Time::ZERO + span),
+            heals_at,
+            now: Time::ZERO,
+            shown_jobs: 0,
+            last_folded: Instant::now(),
+            warned: false,
+        }
+    }
+
+    /// Adds a report: observations in order of time, and the time before which no more will come.
+    pub fn report(&mut self, shard: usize, notes: impl IntoIterator<Item = Observation>, mark: Time) {
+        self.merge.push(shard, notes, mark);
+        self.fold();
+    }
+
+    /// A shard will not report again.
+    pub fn end(&mut self, shard: usize) {
+        self.merge.end(shard);
+        self.fold();
+    }
+
+    /// Records the copies on these cores as lost, because their host is.
+    pub fn lose(&mut self, cores: impl IntoIterator<Item = u32>) {
+        cores.into_iter().for_each(|core| self.recorder.crashed(self.now, core));
+    }
+
+    fn fold(&mut self) {
+        while !self.recorder.all_finished()
+            && let Some(Observation { at, what }) = self.merge.pop()
+        {
+            if self.until.is_some_and(|until| at > until) {
+                return;
+            }
+            // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.
+            self.now = self.now.max(at);
+            self.last_folded = Instant::now();
+            match what {
+                Seen::Note(who, note) => self.recorder.note(self.now, who, note),
+                Seen::Crashed(core) => self.recorder.crashed(self.now, core),
+            }
+        }
+    }
+
+    /// The emulated time up to which every shard has reported.
+    #[must_use]
+    pub fn complete(&self) -> Time {
+        self.merge.complete()
+    }
+
+    /// Number of observations that wait for reports of other shards.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.merge.waiting()
+    }
+
+    /// The shard that has reported least.
+    #[must_use]
+    pub fn slowest(&self) -> usize {
+        self.merge.slowest()
+    }
+
+    /// Why the run has ended, or `None` while it goes on. Updates the progress bar.
+    pub fn end_reason(&mut self, watch: &Watch) -> Option<EndReason> {
+        let finished = self.recorder.finished_jobs();
+        watch.bar.inc(finished - self.shown_jobs);
+        self.shown_jobs = finished;
+        let complete = self.merge.complete();
+        if self.recorder.all_finished() {
+            return Some(EndReason::Finished);
+        }
+        if watch.stopped() {
+            return Some(EndReason::Interrupted);
+        }
+        if self.until.is_some_and(|until| complete > until) {
+            return Some(EndReason::Until);
+        }
+        // `Time::MAX`: every shard has ended.
+        if complete == Time::MAX || self.recorder.is_stalled(complete, self.heals_at) {
+            return Some(EndReason::Stalled);
+        }
+        let quiet = !self.recorder.is_active() && complete > self.heals_at;
+        if quiet && self.last_folded.elapsed() > QUIET_WARNING && !self.warned {
+            self.warned = true;
+            tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", QUIET_WARNING.as_secs());
+        }
+        None
+    }
+
+    /// Closes the recorder at the time of the last observation or at the time limit; returns that time as well.
+    #[must_use]
+    pub fn close(self) -> (Books, Time) {
+        match self.until {
+            Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {
+                (self.recorder.cut(until), until)
+            }
+            Some(_) | None => (self.recorder.close(self.now), self.now),
+        }
+    }
+}
+
+/// Observations of several shards, merged in order of time. A shard's watermark is the time before which it reports
+/// nothing more; observations before all watermarks are in their final order.
+#[derive(Debug)]
+struct Merge {
+    streams: Vec<Stream>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    waiting: VecDeque<Observation>,
+    mark: Time,
+}
+
+impl Merge {
+    fn new(shards: usize) -> Self {
+        Self { streams: (0..shards).map(|_| Stream::default()).collect() }
+    }
+
+    fn push(&mut self, shard: usize, observations: impl IntoIterator<Item = Observation>, mark: Time) {
+        let stream = &mut self.streams[shard];
+        stream.waiting.extend(observations);
+        stream.mark = stream.mark.max(mark);
+    }
+
+    fn end(&mut self, shard: usize) {
+        self.streams[shard].mark = Time::MAX;
+    }
+
+    fn complete(&self) -> Time {
+        self.streams.iter().map(|stream| stream.mark).min().unwrap_or(Time::MAX)
+    }
+
+    fn slowest(&self) -> usize {
+        let marks = self.streams.iter().enumerate().map(|(shard, stream)| (stream.mark, shard));
+        marks.min().map_or(0, |(_, shard)| shard)
+    }
+
+    /// The next observation whose place in the order is final.
+    fn pop(&mut self) -> Option<Observation> {
+        let complete = self.complete();
+        let heads = self.streams.iter_mut().filter_map(|stream| Some((stream.waiting.front()?.at, stream)));
+        let (at, stream) = heads.min_by_key(|(at, _)| *at)?;
+        if at < complete || complete == Time::MAX { stream.waiting.pop_front() } else { None }
+    }
+
+    fn waiting(&self) -> usize {
+        self.streams.iter().map(|stream| stream.waiting.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn seen(at: u64, core: u32) -> Observation {
+        Observation { at: Time(at), what: Seen::Crashed(core) }
+    }
+
+    #[test]
+    fn waits_for_the_slowest() {
+        let mut merge = Merge::new(2);
+        merge.push(0, [seen(1, 0), seen(5, 0)], Time(6));
+        assert_eq!((merge.waiting(), merge.slowest()), (2, 1));
+        assert_eq!(merge.pop(), None, "the other shard may still report something earlier");
+        merge.push(1, [seen(2, 1)], Time(4));
+        assert_eq!(merge.pop(), Some(seen(1, 0)));
+        assert_eq!(merge.pop(), Some(seen(2, 1)));
+        assert_eq!(merge.pop(), None);
+        merge.end(1);
+        assert_eq!(merge.pop(), Some(seen(5, 0)));
+        assert_eq!((merge.pop(), merge.waiting()), (None, 0));
+    }
+
+    proptest! {
+        /// Every observation comes out once and in order, for all batch boundaries.
+        #[test]
+        fn merges_in_order(batches in prop::collection::vec((0..3usize, prop::collection::vec(0..50u64, 0..5)), 0..40)) {
+            let mut merge = Merge::new(3);
+            let mut clock = [0u64; 3];
+            let (mut out, mut count) = (Vec::new(), 0);
+            for (shard, steps) in batches {
+                let mut report = Vec::new();
+                for step in steps {
+                    clock[shard] += step;
+                    report.push(seen(clock[shard], shard as u32));
+                }
+                count += report.len();
+                merge.push(shard, report, Time(clock[shard]));
+                while let Some(observation) = merge.pop() { out.push(observation.at); }
+            }
+            (0..3).for_each(|shard| merge.end(shard));
+            while let Some(observation) = merge.pop() { out.push(observation.at); }
+            prop_assert_eq!(out.len(), count);
+            prop_assert!(out.is_sorted());
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The event loop of a shard in real time, and the I/O it needs.
+//!
+//! Everything that is due waits in the shard's own queue, so one timer serves all of it, and no task sleeps per message
+//! or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
+//! `MAX_LEAD`, which bounds what accumulates before the slowest.
+
+use std::cell::RefCell;
+use std::io;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, oneshot};
+use volary_actors::base::{Class, Time};
+
+use super::clock::Clock;
+use super::observer::LiveObserver;
+use super::timerfd::TimerFd;
+use crate::cores::{CoreSet, Injection};
+use crate::parcel::{Observation, Parcel};
+use crate::shard::Shard;
+
+/// Real time that a shard may be ahead of the slowest one.
+const MAX_LEAD: Duration = Duration::from_millis(500);
+/// Real time between two reports. A shorter interval takes more time from copies that burn the same CPU.
+const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+/// Number of observations that trigger a report before the interval has passed.
+const REPORT_SIZE: usize = 8192;
+/// Events handled before other tasks of the thread run.
+const SLICE: u32 = 256;
+/// Events handled per reading of the clock, while they are due.
+const CLOCK_STRIDE: u32 = 8;
+/// Real time below which the loop spins: to sleep and be woken takes as long.
+const SPIN: Duration = Duration::from_micros(12);
+/// Consecutive spins before other tasks of the thread run.
+const MAX_SPINS: u32 = 8;
+/// Real time until a shard that is too far ahead checks again.
+const LEAD_RETRY: Duration = Duration::from_micros(500);
+
+/// A change of the interference profile during a run, and where to report when it took effect.
+#[derive(Debug)]
+pub enum ProfileChange {
+    /// Another profile applies to some cores.
+    Inject {
+        injection: Box<Injection>,
+        /// Receives the injection's number and when it starts.
+        done: oneshot::Sender<(usize, Time)>,
+    },
+    /// An injection ends.
+    Lift {
+        number: usize,
+        cores: CoreSet,
+        /// Receives the time from which it no longer applies.
+        done: oneshot::Sender<Time>,
+    },
+}
+
+impl ProfileChange {
+    fn apply(self, now: Time, shard: &mut Shard<'_, LiveObserver>) {
+        // Sending fails only if the caller is gone.
+        match self {
+            Self::Inject { injection, done } => {
+                let _ = done.send(shard.inject(now, *injection));
+            }
+            Self::Lift { number, cores, done } => {
+                let _ = done.send(shard.lift(now, number, &cores));
+            }
+        }
+    }
+}
+
+/// The connection of a shard's event loop to other shards and to the aggregator.
+pub trait ShardIo {
+    /// Sends parcels to another shard; leaves those that cannot be sent yet.
+    fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>);
+    /// Reports observations, in order of time, and the time before which no more will come.
+    fn report(&mut self, notes: Vec<Observation>, mark: Time);
+    /// Publishes this shard's progress; returns that of the slowest other shard.
+    fn progress(&mut self, mine: Time) -> Time;
+    /// Takes incoming parcels that were not put into the [`Inbox`].
+    fn collect(&mut self, _parcels: &mut Vec<Parcel>) {}
+    /// Announces that the shard sleeps until `until`; `false` if parcels have arrived and it must stay awake.
+    fn park_until(&mut self, _until: Time) -> bool {
+        true
+    }
+    /// Announces that the shard is awake.
+    fn unpark(&mut self) {}
+    /// The next change of interference, if there is one.
+    fn next_change(&mut self) -> Option<ProfileChange> {
+        None
+    }
+    /// Whether there may be parcels to [collect](Self::collect).
+    fn has_incoming(&self) -> bool {
+        false
+    }
+    /// Whether the run is over.
+    fn stopped(&self) -> bool;
+    /// Checks the number of queued events against the limit.
+    ///
+    /// # Errors
+    /// When there are more.
+    fn check_backlog(&self, _events: usize) -> io::Result<()> {
+        Ok(())
+    }
+    /// Whether the send queues are full and the shard must wait.
+    fn congested(&self) -> bool {
+        false
+    }
+}
+
+/// Capacity of an inbox in parcels, to within one batch.
+const INBOX_CAPACITY: usize = 1 << 18;
+
+/// Incoming parcels of a shard, put there by tasks of the same thread.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    parcels: RefCell<Vec<Parcel>>,
+    filled: Notify,
+    emptied: Notify,
+}
+
+impl Inbox {
+    /// Waits until there is room. For one waiting task at a time.
+    pub async fn room(&self) {
+        while self.parcels.borrow().len() >= INBOX_CAPACITY {
+            self.emptied.notified().await;
+        }
+    }
+
+    /// Adds parcels and wakes the shard.
+    pub fn put(&self, parcels: impl IntoIterator<Item = Parcel>) {
+        self.parcels.borrow_mut().extend(parcels);
+        self.filled.notify_one();
+    }
+
+    /// Wakes the shard without parcels.
+    pub fn wake(&self) {
+        self.filled.notify_one();
+    }
+
+    /// Waits until the shard is woken.
+    pub async fn woken(&self) {
+        self.filled.notified().await;
+    }
+
+    /// Exchanges the parcels for an empty vector.
+    fn swap(&self, empty: &mut Vec<Parcel>) {
+        std::mem::swap(&mut *self.parcels.borrow_mut(), empty);
+        if !empty.is_empty() {
+            self.emptied.notify_one();
+        }
+    }
+}
+
+/// Runs a shard from the common start until its I/O is stopped.
+///
+/// # Errors
+/// When the system refuses a timer, or [too many events](ShardIo::check_backlog) are queued.
+pub async fn run_shard<I: ShardIo>(
+    shard: &mut Shard<'_, LiveObserver>,
+    clock: &Clock,
+    inbox: &Inbox,
+    io: &mut I,
+) -> io::Result<()> {
+    let timer = TimerFd::new()?;
+    let max_lead = clock.emulated(MAX_LEAD);
+    let mut incoming = Vec::new();
+    let mut reported = Instant::now();
+    let mut spins = 0;
+    // Before the start, so that cores are degraded from the first moment on.
+    shard.attend(Time::ZERO);
+    while clock.now() == Time::ZERO && !io.stopped() {
+        timer.sleep(clock.until(Time(1)).min(REPORT_INTERVAL)).await?;
+    }
+    shard.start();
+    loop {
+        inbox.swap(&mut incoming);
+        io.collect(&mut incoming);
+        let now = clock.now();
+        for parcel in incoming.drain(..) {
+            shard.receive(now, &parcel);
+        }
+        while let Some(change) = io.next_change() {
+            change.apply(now, shard);
+        }
+        shard.attend(now);
+        io.check_backlog(shard.pending())?;
+        let slowest = io.progress(shard.next().map_or(now, |due| due.min(now)));
+        let slice = run_slice(shard, clock, slowest + max_lead, io.congested());
+        shard.outbox().flush(|to, class, parcels| io.send(to, class, parcels));
+        // All later observations have this time or a later one.
+        let mark = clock.now();
+        if io.stopped() {
+            shard.observer.end(shard.now());
+            io.report(std::mem::take(&mut shard.observer.notes), mark);
+            return Ok(());
+        }
+        if shard.observer.notes.len() >= REPORT_SIZE || reported.elapsed() >= REPORT_INTERVAL {
+            io.report(std::mem::take(&mut shard.observer.notes), mark);
+            reported = Instant::now();
+        }
+        match slice {
+            SliceEnd::More => tokio::task::yield_now().await,
+            SliceEnd::Blocked => timer.sleep(LEAD_RETRY).await?,
+            SliceEnd::Idle(due) => {
+                let wait = due.map_or(REPORT_INTERVAL, |due| clock.until(due).min(REPORT_INTERVAL));
+                if wait > SPIN {
+                    spins = 0;
+                    if io.park_until(mark + clock.emulated(wait)) {
+                        tokio::select! {
+                            slept = timer.sleep(wait) => slept?,
+                            () = inbox.woken() => {}
+                        }
+                    }
+                    io.unpark();
+                } else if spins < MAX_SPINS {
+                    spins += 1;
+                    while due.is_some_and(|due| clock.now() < due) && !io.has_incoming() {
+                        std::hint::spin_loop();
+                    }
+                } else {
+                    spins = 0;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+/// The state after a slice of events.
+enum SliceEnd {
+    /// More events are due.
+    More,
+    /// More events are due, but other shards are behind or the send queues are full.
+    Blocked,
+    /// No event is due before the given time.
+    Idle(Option<Time>),
+}
+
+/// Handles events that are due, up to `limit` and at most [`SLICE`].
+fn run_slice(shard: &mut Shard<'_, LiveObserver>, clock: &Clock, limit: Time, congested: bool) -> SliceEnd {
+    let mut now = Time::ZERO;
+    for handled in 0..SLICE {
+        let Some(due) = shard.next() else { return SliceEnd::Idle(None) };
+        if handled % CLOCK_STRIDE == 0 || due > now {
+            now = clock.now();
+        }
+        if due > now {
+            return SliceEnd::Idle(Some(due));
+        }
+        if due > limit || congested {
+            return SliceEnd::Blocked;
+        }
+        shard.advance_at(now);
+    }
+    SliceEnd::More
+}

@@ -1,0 +1,23 @@
+//! The event loop, clocks and aggregator of real time, for the runtime `local` and for agents.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`event_loop`] | the event loop of a shard, and its I/O trait |
+//! | [`clock`] | the monotonic clock, and emulated time derived from it |
+//! | [`timerfd`] | a timer with a resolution of microseconds |
+//! | [`eventfd`] | a wake-up without a lock |
+//! | [`mailbox`] | parcels between shards of one process |
+//! | [`observer`] | observations and lateness of a shard |
+//! | [`aggregator`] | the observations of all shards, merged and folded, and the end of a run |
+//! | [`placement`] | the assignment of actors to shards |
+//! | [`host_stats`] | processor time, memory and timer lateness of a process |
+
+pub mod aggregator;
+pub mod clock;
+pub mod event_loop;
+pub mod eventfd;
+pub mod host_stats;
+pub mod mailbox;
+pub mod observer;
+pub mod placement;
+pub mod timerfd;
