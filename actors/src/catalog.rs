@@ -1,7 +1,7 @@
-//! What a submission says about a job.
+//! Descriptions of jobs.
 //!
-//! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors
-//! look the rest up. A policy may look at a job once it was submitted to it.
+//! A job's description is a pure function of the experiment and its seed, so messages carry its id and actors look up
+//! the rest. A policy may look at a job once it was submitted to it.
 
 use crate::base::{JobId, Span, TaskId, Time};
 
@@ -26,8 +26,8 @@ pub trait Catalog: Send + Sync {
     fn jobs(&self) -> u32;
     /// The job's description.
     fn job(&self, job: JobId) -> JobSpec;
-    /// The first job from number `from` on that arrives at a client. Catalogs of many clients keep an index,
-    /// so that a client costs its own jobs and not everybody's.
+    /// The first job from number `from` on that arrives at a client. Catalogs of many clients keep an index, so that
+    /// the cost per client is proportional to its own jobs.
     fn next_of(&self, client: u32, from: u32) -> Option<JobId> {
         (from..self.jobs()).map(JobId).find(|&job| self.job(job).client == client)
     }
@@ -35,7 +35,7 @@ pub trait Catalog: Send + Sync {
     fn tasks(&self, job: JobId) -> u32 {
         self.job(job).tasks
     }
-    /// What estimate-based policies believe the task needs, in reference-core time.
+    /// The estimate of a task's work for estimate-based policies, in reference-core time.
     fn estimate(&self, task: TaskId) -> Span;
     /// Mean of the estimates of the job's tasks.
     fn job_estimate(&self, job: JobId) -> Span;

@@ -1,12 +1,12 @@
-//! Which actor is what, and where it lives.
+//! Roles and endpoints of actors.
 //!
-//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters, central schedulers), workers.
-//! Client i submits to scheduler i and shares its machine, so the two talk without network delay. A worker
-//! shares the endpoint of its node manager; every other actor has an endpoint of its own, with its own number.
+//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters, central schedulers), workers. Client i
+//! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
+//! of its node manager; every other actor has an endpoint of its own, with its own number.
 
 use crate::base::{ActorId, Endpoint};
 
-/// What an actor is; the number counts within its kind.
+/// The role of an actor; the number counts within its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Job source of the scheduler with the same number.
@@ -15,7 +15,7 @@ pub enum Role {
     Scheduler(u32),
     /// Node manager.
     Node(u32),
-    /// Group master, central scheduler, predictor: what a policy adds.
+    /// Additional actors of a policy: group masters, central schedulers, predictors.
     Extra(u32),
     /// One core of a node.
     Worker {
@@ -26,7 +26,7 @@ pub enum Role {
     },
 }
 
-/// CPU and memory: what a node has, or a task needs.
+/// CPU and memory, of a node or needed by a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Amount {
     /// Thousandths of a core.
@@ -36,14 +36,14 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// How many tasks that need `task` fit at once; what is not needed does not count.
+    /// The number of tasks that fit at once, each with the needs of `task`; a need of zero does not count.
     #[must_use]
     pub fn holds(&self, task: Self) -> u32 {
         let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
         fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32
     }
 
-    /// What shares of CPU and memory one task takes; of one that is not reserved, as much as of the other.
+    /// The shares of CPU and memory one task takes; if only one of the two is limited, the other is taken to be equal.
     fn shares(&self, task: Self) -> [f64; 2] {
         let part = |has: u64, needs: u64| (has > 0).then(|| needs as f64 / has as f64);
         let (cpu, memory) = (part(self.cpu, task.cpu), part(self.memory, task.memory));
@@ -59,9 +59,9 @@ pub struct Layout {
     extras: u32,
     /// First core of each node, and the total at the end.
     first_core: Vec<u32>,
-    /// Cores of every node if all have as many, else 0: then nothing has to be looked up.
+    /// Cores of every node if all nodes have as many, else 0. Saves table lookups.
     equal: u32,
-    /// What each node has, or one entry if all have the same, and what a task needs, if that is said.
+    /// The resources of each node (one entry if all are equal) and the needs of a task, if stated.
     room: Option<(Vec<Amount>, Amount)>,
 }
 
@@ -84,8 +84,8 @@ impl Layout {
         Self { schedulers, nodes, extras, first_core, equal, room: None }
     }
 
-    /// Says what each node has, in their order, and each task needs. How many tasks a node runs at once is its
-    /// number of cores all the same.
+    /// States the resources of each node, in their order, and the needs of a task. The number of tasks a node runs at
+    /// once is still its number of cores.
     #[must_use]
     pub fn with_room(mut self, mut nodes: Vec<Amount>, task: Amount) -> Self {
         debug_assert_eq!(nodes.len(), self.nodes as usize);
@@ -96,7 +96,7 @@ impl Layout {
         self
     }
 
-    /// What shares of a node's CPU and memory one task takes; an equal part of its cores, if nothing is said.
+    /// The shares of a node's CPU and memory one task takes; an equal part of its cores, if resources are not stated.
     #[must_use]
     pub fn task_share(&self, node: u32) -> [f64; 2] {
         match &self.room {
@@ -186,7 +186,8 @@ impl Layout {
         ActorId(self.first_worker() + self.first_core(node) + core)
     }
 
-    /// The number of a node's first core among all cores; where all nodes are alike, without a look at the table.
+    /// The number of a node's first core among all cores; computed without the table where all nodes have as many
+    /// cores.
     fn first_core(&self, node: u32) -> u32 {
         if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] }
     }
@@ -197,7 +198,7 @@ impl Layout {
         worker.0 - self.first_worker()
     }
 
-    /// The same of any actor: `None` unless it is a worker.
+    /// The core number of any actor; `None` unless it is a worker.
     #[must_use]
     pub fn core_of(&self, actor: ActorId) -> Option<u32> {
         actor.0.checked_sub(self.first_worker())
@@ -219,7 +220,7 @@ impl Layout {
         }
     }
 
-    /// What an actor is.
+    /// The role of an actor.
     #[must_use]
     pub fn role(&self, actor: ActorId) -> Role {
         let id = actor.0;
@@ -239,7 +240,7 @@ impl Layout {
         }
     }
 
-    /// Where an actor lives.
+    /// The endpoint of an actor.
     #[must_use]
     pub fn endpoint(&self, actor: ActorId) -> Endpoint {
         if actor.0 < self.first_worker() {
@@ -262,7 +263,7 @@ impl Layout {
                 && b.0 < 2 * self.schedulers)
     }
 
-    /// Whether the failure detector tells this actor about nodes as well: clients, schedulers and extras.
+    /// Whether the failure detector notifies this actor of nodes as well: true for clients, schedulers and extras.
     #[must_use]
     pub const fn coordinates(&self, actor: ActorId) -> bool {
         actor.0 < 2 * self.schedulers

@@ -8,11 +8,11 @@
 //! |---|---|
 //! | [`base`] | time, ids, addressed randomness, laws |
 //! | [`machine`] | `Machine`, `Input`, `Effects`, timers, notes |
-//! | [`message`] | the one vocabulary, a file per conversation |
-//! | [`layout`] | which actor is what, and on which endpoint it lives |
-//! | [`catalog`] | what a job's submission says about it |
-//! | [`roles`] | client, worker, the standard node manager, shared books |
-//! | [`policies`] | one file per scheduling system, and the registry |
+//! | [`message`] | the messages, a file per protocol |
+//! | [`layout`] | roles and endpoints of actors |
+//! | [`catalog`] | descriptions of jobs |
+//! | [`roles`] | client, worker, the standard node manager, job tables |
+//! | [`policies`] | scheduling systems, and their registry |
 //!
 //! Arrows point one way: `policies → roles → machine → message → layout, catalog → base`.
 

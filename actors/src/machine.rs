@@ -1,4 +1,4 @@
-//! The contract between a machine and whatever runs it.
+//! The contract between machines and runtimes.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Nothing that [`Message::check`] lets through makes a machine panic, whatever the machine has been through:
-//! honest traffic in any order, lost, given back, through crashes, among messages that nobody honest sent.
+//! Robustness against corrupt messages: nothing that [`Message::check`] accepts makes a machine panic, in any state:
+//! after regular traffic in any order, lost, returned, through crashes, mixed with random messages.
 
 mod common;
 
@@ -214,7 +214,7 @@ impl<'a> Chaos<'a> {
         }
     }
 
-    /// A message nobody honest sent, between any two, that would still be let in.
+    /// A random message between any two actors that passes the check.
     fn forged(&mut self) -> (ActorId, ActorId, Message) {
         loop {
             let (from, to, msg) = (self.somebody(), self.somebody(), self.nonsense());

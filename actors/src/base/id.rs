@@ -26,8 +26,8 @@ pub struct TaskId {
     pub index: u32,
 }
 
-/// One execution of a task on one core. `attempt` tells copies of a task apart and addresses the work the
-/// copy needs, so that two policies that run attempt 0 of a task meet the same draw.
+/// One execution of a task on one core. `attempt` distinguishes copies of a task and addresses the work the copy needs,
+/// so that two policies that run attempt 0 of a task get the same draw.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct CopyId {
     /// The task this is a copy of.

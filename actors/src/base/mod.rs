@@ -1,4 +1,4 @@
-//! Time, ids, randomness: all that `netem` may use of this crate.
+//! Time, ids and randomness: the part of this crate that `netem` may use.
 
 pub mod id;
 pub mod law;
@@ -17,7 +17,7 @@ pub use time::{Span, Time};
 pub enum Class {
     /// Can be lost, duplicated and reordered: gossip, heartbeats, progress, probes.
     Datagram,
-    /// Carries work or its result: loss delays it, and a peer that stays away makes it come back to its
-    /// sender as undelivered.
+    /// Carries work or its result. Loss delays it; if the peer stays unreachable, it comes back to its sender as
+    /// undelivered.
     Stream,
 }

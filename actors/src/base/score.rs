@@ -1,4 +1,4 @@
-//! How far a copy is.
+//! The progress of a copy.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,8 @@ impl Score {
     /// All is done.
     pub const ALL: Self = Self(1_000_000_000);
 
-    /// Of a copy that needs `work` and has `left` of it to do; rounded down, so that only the end is all.
+    /// The progress of a copy that needs `work` and has `left` of it to do; rounded down, so that only a finished copy
+    /// has all.
     #[must_use]
     pub fn of(work: Span, left: Span) -> Self {
         let done = u128::from(work.saturating_sub(left).0) * u128::from(Self::ALL.0);

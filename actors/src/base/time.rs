@@ -109,7 +109,7 @@ impl Sub for Time {
 }
 
 impl Span {
-    /// As a change of work, ns; what is too long for that is the most there is.
+    /// As a signed change of work, ns; saturates.
     #[must_use]
     pub fn signed(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
@@ -199,7 +199,7 @@ impl<'de> Deserialize<'de> for Span {
                 text.parse().map_err(E::custom)
             }
         }
-        // People write a unit; between machines it is nanoseconds.
+        // Human-readable formats carry a unit; binary ones are nanoseconds.
         if deserializer.is_human_readable() {
             deserializer.deserialize_any(Visitor)
         } else {

@@ -42,12 +42,12 @@ pub enum Core {
         /// Work still missing.
         left: Span,
     },
-    /// How far is the running copy? A worker that runs another one, or none, is silent.
+    /// Query of the progress of the running copy. A worker that does not run it does not answer.
     Ask {
         /// Which copy.
         copy: CopyId,
     },
-    /// Worker → node: so far, at this moment.
+    /// Worker → node: the current progress.
     Score {
         /// Which copy.
         copy: CopyId,

@@ -1,4 +1,4 @@
-//! Slice scheduler ↔ node: synchronised time slices.
+//! Gang scheduler ↔ node: synchronised time slices.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,8 @@ pub enum Slice {
         copy: Option<CopyId>,
         /// How often the scheduler was restarted.
         epoch: u16,
-        /// How many orders this life of it gave to this core. A core ignores what is older than the last, by
-        /// epoch and then by number.
+        /// The number of this order to the core in the scheduler's epoch. A core ignores orders that are older than the
+        /// last one, by epoch and then by number.
         order: u32,
     },
 }

@@ -1,8 +1,8 @@
-//! Murmuration: schedulers that tell each other what they placed, nodes that tell them what ended.
+//! Murmuration: updates about placements and ends, and the copying of caches.
 //!
-//! News travels as a stream or, where a policy asks for it, as a datagram that can be lost. Whoever makes news
-//! numbers it, so that what a copied cache already contains is not counted twice: the upper byte of a number
-//! says how often its maker was restarted, the rest counts.
+//! Updates travel as streams or, where a policy asks for it, as datagrams that can be lost. Each maker numbers its
+//! updates, so that those contained in a copied cache are not applied twice: the upper byte of a number is the maker's
+//! epoch, the rest counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,21 @@ use super::protocol::{Run, protocol};
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 
-/// What a scheduler tells of its placements.
+/// The kind of a placement update.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PlacementForm {
     /// One task was placed.
     Single,
     /// The tasks of a job were placed; more of them may follow in [`PlacementForm::Rest`].
     Batch,
-    /// More of a batch: part of the same message, which is longer than ours may be.
+    /// A continuation fragment of a batch.
     Rest,
     /// One task never reached its node.
     Withdrawn,
 }
 
-/// Tasks of a job bound to nodes. Each adds what the job's tasks are estimated at. In this order, with the
-/// flag last, so that whatever else is said fits before it.
+/// Tasks of a job bound to nodes. Each adds the estimate of the job's tasks. The order of the fields, with the flag
+/// last, leaves a niche for the enum around it.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlacementUpdate {
@@ -32,15 +32,15 @@ pub struct PlacementUpdate {
     pub at: Time,
     /// Whose tasks.
     pub job: JobId,
-    /// Their nodes, a task each; [`PlacementUpdate::NO_NODE`] fills up.
+    /// Their nodes, a task each; padded with [`PlacementUpdate::NO_NODE`].
     pub nodes: [u32; 2],
-    /// Which news of its maker.
+    /// The number of this update of its maker.
     pub number: u32,
     /// The scheduler that made it.
     pub maker: u32,
     /// What it is.
     pub form: PlacementForm,
-    /// Whether it travels as a datagram, which can be lost, and whoever hears it first may pass it on.
+    /// Whether it is a datagram, which can be lost and may be forwarded.
     pub rumour: bool,
 }
 
@@ -58,39 +58,39 @@ impl PlacementUpdate {
     }
 }
 
-/// A task that is not at its node any more.
+/// A task that left its node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EndUpdate {
     /// The node.
     pub node: u32,
-    /// Which news of the node.
+    /// The number of this update of the node.
     pub number: u32,
     /// What its task was estimated at.
     pub estimate: Span,
-    /// When its placement was decided, so that both are judged alike; where schedulers keep clocks, when it began to
-    /// run.
+    /// When its placement was decided, so that both updates are judged alike; where schedulers keep clocks, when it
+    /// began to run.
     pub since: Time,
 }
 
-/// News and the copying of caches.
+/// Updates, and the copying of caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Gossip {
     /// Scheduler → schedulers: Update(+).
     Placed(PlacementUpdate),
     /// Node → schedulers: Update(−).
     Ended(EndUpdate),
-    /// As `EndUpdate`, but it can be lost, and whoever hears it first may pass it on.
+    /// As `Ended`, but as a datagram that can be lost and may be forwarded.
     EndedRumour(EndUpdate),
-    /// Scheduler → scheduler: what is in your cache?
+    /// Scheduler → scheduler: request for a copy of the cache.
     Ask {
         /// Which attempt of the asker.
         round: u32,
     },
-    /// Scheduler → scheduler: so many parts follow.
+    /// Scheduler → scheduler: the head of an answer.
     Answer {
         /// The attempt it answers.
         round: u32,
-        /// How many [`Gossip::Entry`] and [`Gossip::Heard`].
+        /// The number of [`Gossip::Entry`] and [`Gossip::Heard`] that follow.
         parts: u32,
     },
     /// A part of an answer: a node.
@@ -101,46 +101,46 @@ pub enum Gossip {
         node: u32,
         /// What is expected there, ns.
         wait: i64,
-        /// News decided before this is of an earlier life of the node.
+        /// Updates decided before this concern an earlier epoch of the node.
         since: Time,
     },
-    /// A part of an answer: all news of this maker below the number is in it.
+    /// A part of an answer: all updates of this maker below the number are contained.
     Heard {
         /// The attempt it answers.
         round: u32,
         /// Schedulers first, then nodes.
         maker: u32,
-        /// The number of the first news that is not in it.
+        /// The number of the first update that is not contained.
         number: u32,
     },
-    /// Node → scheduler: the work of all tasks that are here. It replaces what was believed, unless newer news was
-    /// heard.
+    /// Node → scheduler: the work of all tasks at the node. It replaces the receiver's entry, unless a newer update was
+    /// applied.
     Backlog {
         /// Sum of their estimates.
         work: Span,
         /// When it was so.
         at: Time,
-        /// The number of the node's first news that is not in it.
+        /// The number of the node's first update that is not contained.
         number: u32,
-        /// How many tasks have come from the receiver.
+        /// The number of tasks received from the receiver of this report.
         came: u32,
     },
 }
 
 impl Gossip {
-    /// What is told of an end.
+    /// The message about an end.
     #[must_use]
     pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
-    /// Whether it travels as a datagram, and whoever hears it first may pass it on.
+    /// Whether it is a datagram that may be forwarded.
     #[must_use]
     pub const fn is_rumour(&self) -> bool {
         matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
 
-    /// Who made the news, schedulers first, and its number.
+    /// The maker of an update, schedulers first, and its number.
     #[must_use]
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {

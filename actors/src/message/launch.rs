@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 use super::protocol::protocol;
 use crate::base::{CopyId, JobId, TaskId, Time};
 
-/// TaskRange that one server runs in turn: the first `width` of the `len` tasks of a job from `base` on, rotated
-/// left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
-/// `width` v and `turn` i; a Youden rectangle has a lesser `width`.
+/// Tasks that one server runs one after the other: the first `width` of the `len` tasks of a job from `base` on,
+/// rotated left by `turn`. A single task is a row of length one; row i of a latin square of order v has `len` and
+/// `width` v and `turn` i; a Youden rectangle has a smaller `width`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The job.
     pub job: JobId,
     /// First task of the group.
     pub base: u32,
-    /// TaskRange in the group, at least one.
+    /// Tasks in the group, at least one.
     pub len: u16,
     /// Where in the group the row starts.
     pub turn: u16,
@@ -38,7 +38,7 @@ impl Row {
         self.job.task(self.base + index).copy(self.attempt)
     }
 
-    /// Its tasks in turn.
+    /// Its tasks in the order they run.
     pub fn tasks(self) -> impl Iterator<Item = TaskId> {
         (0..self.width).map(move |position| self.copy(position).task)
     }
@@ -62,7 +62,7 @@ pub struct TaskRange {
     pub base: u32,
     /// How many, at least one.
     pub len: u32,
-    /// Only copies whose attempt number is below this: what is launched again later is not meant.
+    /// Only copies with an attempt number below this; later launches are not affected.
     pub below: u32,
 }
 
@@ -92,7 +92,7 @@ pub enum Launch {
     },
     /// Scheduler → node: tasks need no copy any more; forget them, stop them if they run.
     Drop(TaskRange),
-    /// Scheduler → node: queue this task, a row of one. What is told of its end is judged by when this was decided.
+    /// Scheduler → node: queue this task, a row of one. The update about its end carries the time of this decision.
     Task {
         /// Which copy.
         copy: CopyId,
@@ -102,7 +102,7 @@ pub enum Launch {
 }
 
 impl Launch {
-    /// The row that is to be queued, if this is such an order.
+    /// The row to be queued, if this is a launch.
     #[must_use]
     pub const fn row(&self) -> Option<Row> {
         match *self {

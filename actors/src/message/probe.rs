@@ -9,7 +9,7 @@ use crate::base::{JobId, TaskId};
 /// Reservations, claims and samples.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Probe {
-    /// Scheduler → node: `count` places in your queue for tasks of this group of a job.
+    /// Scheduler → node: reserve `count` places in the queue for tasks of this group of a job.
     Reserve {
         /// The job.
         job: JobId,
@@ -20,7 +20,7 @@ pub enum Probe {
         /// Whether it repairs a loss: then so do the claims it leads to.
         repair: bool,
     },
-    /// Node → scheduler: a core is free and held for you; which task?
+    /// Node → scheduler: a core is free and held for a task of this group.
     Claim {
         /// The job.
         job: JobId,
@@ -50,7 +50,7 @@ pub enum Probe {
         /// The group.
         group: u32,
     },
-    /// Scheduler → node: how long is your queue?
+    /// Scheduler → node: request for the queue length.
     Sample {
         /// The task to be placed.
         task: TaskId,

@@ -1,11 +1,11 @@
-//! How far running copies are, told to whoever sent them.
+//! Progress of running copies, reported to their schedulers.
 
 use serde::{Deserialize, Serialize};
 
 use super::protocol::protocol;
 use crate::base::{CopyId, Score, Time};
 
-/// State as of a time; the newest wins, a lost one is made good by the next.
+/// Progress at a given time. The newest report wins; a lost one is superseded by the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Progress {
     /// Node → scheduler.

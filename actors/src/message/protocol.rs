@@ -222,7 +222,7 @@ impl Message {
     /// against the same two actors, its sender first. Costs a few comparisons and one look at the job.
     #[must_use]
     pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
-        // Workers share the endpoint of their node and talk to nobody else.
+        // Workers share the endpoint of their node and never use the network.
         let has_endpoint = |actor: ActorId| actor.0 < layout.endpoints();
         from != to && has_endpoint(from) && has_endpoint(to) && {
             let (from, to) = (layout.role(from), layout.role(to));

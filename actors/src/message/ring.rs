@@ -10,7 +10,7 @@ use crate::base::{Span, TaskId, Time};
 /// longer for saying that it is one of the ring's.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RingProbe {
-    /// The task it stands for.
+    /// Its task.
     pub task: TaskId,
     /// The scheduler that knows the task: its number.
     pub scheduler: u16,
@@ -25,7 +25,7 @@ pub struct RingProbe {
     pub max_wait: Span,
 }
 
-/// What is told along the ring and between schedulers.
+/// Cluster-wide state, sent along the ring and between schedulers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Ring {
     /// Scheduler → node, node → successor: cluster-wide state, newest wins.

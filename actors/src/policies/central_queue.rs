@@ -13,7 +13,7 @@ use crate::roles::central_queue::{CentralScheduler, NoBackups};
 pub struct CentralQueue {}
 
 impl Policy for CentralQueue {
-    const ABOUT: &'static str = "CentralScheduler queue (textbook M/G/c)\n\
+    const ABOUT: &'static str = "Central queue (textbook M/G/c)\n\
         One scheduler holds every waiting task in a FIFO queue and knows which cores are free; the core that \
         has been idle longest gets the next task. Without network delay no work-conserving policy without \
         preemption or knowledge of sizes waits less on average.";

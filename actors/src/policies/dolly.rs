@@ -14,12 +14,16 @@ use crate::roles::central_queue::{Action, CentralScheduler, Cluster, JobView, Ru
 #[serde(deny_unknown_fields, default)]
 pub struct Dolly {
     /// ε: how probable it may be that a job has a straggler all the same.
+    #[schemars(range(min = 1e-9, max = 0.999_999_999))]
     pub epsilon: f64,
     /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
+    #[schemars(range(min = 1e-9, max = 0.999))]
     pub straggler: f64,
     /// β: share of the cluster's cores that may run clones.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub budget: f64,
     /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub load: f64,
     /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
     pub largest: u32,
@@ -61,7 +65,7 @@ impl Dolly {
         ((task.ln() / self.straggler.ln()).ceil() as u32).max(1)
     }
 
-    /// Whether so many clones may be sent now.
+    /// Whether that many clones may be sent now.
     fn affords(&self, clones: u32, cluster: Cluster) -> bool {
         let Cluster { slots, free, waiting, backups } = cluster;
         let share = |cores: u32| f64::from(cores) / f64::from(slots);
@@ -73,7 +77,7 @@ impl Dolly {
 }
 
 impl Rule for Dolly {
-    /// The first look is the only one: it finds every task with one copy, or waiting.
+    /// The first look is the only one: every task has one copy or waits.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let more = if view.tasks > self.largest { 0 } else { self.copies(view.tasks) - 1 };
         if self.affords(more.saturating_mul(view.tasks), view.cluster) {

@@ -15,6 +15,7 @@ use crate::roles::replication::{Design, Drops, Replication};
 #[serde(deny_unknown_fields, default)]
 pub struct FullRepetition {
     /// Tasks of a branch, and servers it runs on, as in the latin square.
+    #[schemars(range(min = 1, max = 65_535))]
     pub order: u32,
     /// When copies are dropped.
     pub preempt: Preempt,

@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{BuildContext, Policy};
-use super::shared::{positive, within};
+use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::ReportingNode;
 use crate::roles::central_queue::rule::mean_and_deviation;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
@@ -20,25 +19,30 @@ pub struct Hadoop2 {
     /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
     pub finished: u32,
     /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub finished_share: f64,
     /// Standard deviations above the mean time of finished tasks from which on a task is slow
     /// (`slowtaskthreshold`).
+    #[schemars(range(min = 0.0, max = 1000.0))]
     pub slow: f64,
     /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
     pub allowed: u32,
     /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub allowed_of_tasks: f64,
     /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub allowed_of_running: f64,
     /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
     pub scan: Span,
     /// Time to the next look once something was backed up (`retry-after-speculate`).
     pub rest: Span,
-    /// A copy that was not reported_at of for so long is taken to have done nothing since (`notHeartbeatedInAWhile`).
+    /// After this silence a copy counts as having made no progress since its last report (`notHeartbeatedInAWhile`).
     pub silence: Span,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,
     /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    #[schemars(range(min = 1e-6, max = 1e6))]
     pub scale: f64,
 }
 
@@ -76,10 +80,7 @@ impl Policy for Hadoop2 {
         within("slow", self.slow, 0.0..=1000.0)?;
         within("allowed_of_tasks", self.allowed_of_tasks, 0.0..=1.0)?;
         within("allowed_of_running", self.allowed_of_running, 0.0..=1.0)?;
-        within("scale", self.scale, 1e-6..=1e6)?;
-        positive("report", self.report.scale(self.scale))?;
-        positive("rest", self.rest.scale(self.scale))?;
-        positive("scan", self.scan.scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report), ("rest", self.rest), ("scan", self.scan)])
     }
 
     fn patience(&self) -> Option<Span> {
@@ -91,7 +92,7 @@ impl Policy for Hadoop2 {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
+        reporting_node(self.report.scale(self.scale), context)
     }
 }
 
@@ -196,14 +197,14 @@ mod tests {
         assert_eq!(look(&Table::new(10).at(100).running(9, 50, 0.1)), NOBODY);
     }
 
-    /// Half done after 20 s: 40 s in all, it would end at 100. Heard of 9 s ago that stands, 10 s ago it does not.
+    /// Half done after 20 s, 40 s in all: it would end at 100. A report 9 s ago still counts, one 10 s ago does not.
     #[test]
     fn silence_is_no_progress() {
         let silent =
             |reported_at| look(&table(5).at(reported_at + 9).silent(4, reported_at - 20, 0.5, reported_at));
         assert_eq!(silent(80), NOBODY);
         assert_eq!(look(&table(5).at(90).silent(4, 60, 0.5, 80)), [4], "30 s for half of it: 60 s in all");
-        // NoBackups reported_at of: nothing is known for 9 s, and then it seems to stand still.
+        // Without reports nothing is known for 9 s; then it counts as standing still.
         assert_eq!(look(&table(5).silent(4, 91, 0.0, 91)), NOBODY);
         assert_eq!(look(&table(5).silent(4, 90, 0.0, 90)), [4]);
     }

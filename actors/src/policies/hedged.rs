@@ -18,8 +18,10 @@ use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 #[serde(deny_unknown_fields, default)]
 pub struct Hedged {
     /// The quantile of the times that tasks take after which a second copy is sent (the paper: 0.95).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub quantile: f64,
     /// Of how many of the tasks that finished last the quantile is taken. Our default.
+    #[schemars(range(min = 20))]
     pub window: u32,
     /// How often the scheduler looks at the tasks of a job. Our default.
     pub scan: Span,

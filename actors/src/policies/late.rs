@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{BuildContext, Policy};
-use super::shared::{positive, within};
+use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::ReportingNode;
 use crate::roles::central_queue::rule::quantile;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
@@ -19,17 +18,21 @@ pub struct LatePolicy {
     /// How long a copy runs before it can be a straggler.
     pub running: Span,
     /// SpeculativeCap: share of the cluster's cores that may run backups.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub cap: f64,
     /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
     /// backups.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub slow_node: f64,
     /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub slow_task: f64,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,
     /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
     pub scan: Span,
     /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    #[schemars(range(min = 1e-6, max = 1e6))]
     pub scale: f64,
 }
 
@@ -59,9 +62,7 @@ impl Policy for LatePolicy {
         within("cap", self.cap, 0.0..=1.0)?;
         within("slow_node", self.slow_node, 0.0..=1.0)?;
         within("slow_task", self.slow_task, 0.0..=1.0)?;
-        within("scale", self.scale, 1e-6..=1e6)?;
-        positive("report", self.report.scale(self.scale))?;
-        positive("scan", self.scan.scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
     }
 
     fn patience(&self) -> Option<Span> {
@@ -73,7 +74,7 @@ impl Policy for LatePolicy {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
+        reporting_node(self.report.scale(self.scale), context)
     }
 }
 
@@ -93,8 +94,7 @@ impl Longest {
         Self { terms: terms.clone(), running, done: vec![0; nodes as usize], least: 0.0 }
     }
 
-    /// The rate below which tasks of a job are slow; those that finished had theirs, those that were not reported_at
-    /// of yet tell nothing.
+    /// The rate below which tasks of a job are slow, over finished tasks and running ones with a report.
     fn slow(&self, view: &JobView<'_>) -> Option<f64> {
         let finished = view.took.iter().map(|took| 1.0 / took.as_secs_f64());
         let running = view.farthest().map(|attempt| attempt.rate(view.now)).filter(|&rate| rate > 0.0);

@@ -16,15 +16,18 @@ use crate::roles::replication::{Design, Drops, Replication};
 pub struct LatinSquare {
     /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
     /// task count v does not divide ends with a smaller square.
+    #[schemars(range(min = 1, max = 65_535))]
     pub order: u32,
     /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
     /// it is a Youden rectangle (section VIII-A); absent: the order.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65_535))]
     pub columns: Option<u32>,
     /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
     pub preemption: bool,
-    /// Power of k choices (section VIII-A): so many nodes for each server of a branch are drawn, and those with
-    /// the shortest queues get it. 1: servers are drawn at random, as in the paper.
+    /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the shortest
+    /// queues get it. 1: servers are drawn at random, as in the paper.
+    #[schemars(range(min = 1, max = 64))]
     pub choices: u32,
     /// How the servers are chosen among more nodes.
     pub binding: Binding,

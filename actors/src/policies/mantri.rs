@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{BuildContext, Policy};
-use super::shared::{positive, within};
+use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::ReportingNode;
 use crate::roles::central_queue::rule::mean;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
@@ -16,15 +15,16 @@ use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Ru
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mantri {
-    /// δ: how probable it must be that one more copy lowers the time that all copies take together.
+    /// δ: the probability required that one more copy lowers the total time of all copies.
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub delta: f64,
-    /// Δ: how often nodes report how far their copies are and the scheduler looks at a job. A copy that has run
-    /// for less is taken to be a fresh one, and only one that takes Δ longer than a fresh one is stopped and
-    /// begun anew.
+    /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy that has run for less counts
+    /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
     pub report: Span,
-    /// γ: how often a task is begun anew at most.
+    /// γ: how often a task is restarted at most.
     pub restarts: u32,
     /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
+    #[schemars(range(min = 1e-6, max = 1e6))]
     pub scale: f64,
 }
 
@@ -49,8 +49,7 @@ impl Policy for Mantri {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         within("delta", self.delta, 0.0..=1.0)?;
-        within("scale", self.scale, 1e-6..=1e6)?;
-        positive("report", self.report.scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report)])
     }
 
     fn patience(&self) -> Option<Span> {
@@ -66,7 +65,7 @@ impl Policy for Mantri {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
+        reporting_node(self.report.scale(self.scale), context)
     }
 }
 
@@ -78,7 +77,7 @@ struct Frugal {
 }
 
 impl Frugal {
-    /// How long an attempt takes on, s: as a fresh one would, until it can have reported.
+    /// The time an attempt still needs, s: that of a fresh copy, until it can have reported.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         if view.now.since(attempt.since) > self.every {
             attempt.left(view.now)
@@ -87,7 +86,7 @@ impl Frugal {
         }
     }
 
-    /// How probable it is that one more copy of a task lowers the time of all, with `copies` running and `left`
+    /// The probability that one more copy of a task lowers the total core time, with `copies` running and `left`
     /// seconds to the first result: P(left > (c + 1) / c · new).
     fn gain(copies: u32, left: f64, took: &[Span]) -> f64 {
         let c = f64::from(copies);
@@ -95,7 +94,7 @@ impl Frugal {
         lower as f64 / took.len() as f64
     }
 
-    /// What is to be done for a task whose latest copy is `attempt`.
+    /// The action for a task with the latest copy `attempt`.
     fn wish(&self, attempt: &Attempt, left: f64, fresh: f64, view: &JobView<'_>) -> Option<Action> {
         let copies = view.attempts.copies(attempt.task);
         if view.cluster.free > 0 {
@@ -114,7 +113,7 @@ impl Rule for Frugal {
         let Some(fresh) = mean(view.took) else { return };
         let mut slow: Vec<(f64, &Attempt)> = Vec::new();
         for attempt in view.attempts.all() {
-            // Once a task: at the latest of its copies.
+            // Each task once: at the latest of its copies.
             if view.attempts.of(attempt.task).next() == Some(attempt) {
                 let lefts = view.attempts.of(attempt.task).map(|copy| self.left(copy, fresh, view));
                 slow.push((lefts.fold(f64::INFINITY, f64::min), attempt));

@@ -1,8 +1,8 @@
-//! One file per scheduling system, and the registry.
+//! Scheduling systems, one file or folder each, and their registry.
 //!
-//! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a
-//! run. To add one: a file here (parameters with defaults, units and paper section; its machines; step
-//! tests), its `mod` line, one line in the registry, one row in the oracle table.
+//! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To add
+//! one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised tests; its
+//! machines; step tests), its `mod` line, one line in the registry, one row in the oracle table.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

@@ -4,11 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::{BuildContext, Policy};
-use super::shared::{positive, within};
+use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::ReportingNode;
 use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 
 /// Parameters of naive speculation.
@@ -18,12 +17,14 @@ pub struct Naive {
     /// How long a copy runs before it can be a straggler (as the LATE paper says).
     pub running: Span,
     /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
+    #[schemars(range(min = 0.0, max = 1.0))]
     pub behind: f64,
     /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
     pub report: Span,
     /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
     pub scan: Span,
     /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+    #[schemars(range(min = 1e-6, max = 1e6))]
     pub scale: f64,
 }
 
@@ -46,9 +47,7 @@ impl Policy for Naive {
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         within("behind", self.behind, 0.0..=1.0)?;
-        within("scale", self.scale, 1e-6..=1e6)?;
-        positive("report", self.report.scale(self.scale))?;
-        positive("scan", self.scan.scale(self.scale))
+        check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
     }
 
     fn patience(&self) -> Option<Span> {
@@ -65,7 +64,7 @@ impl Policy for Naive {
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(ReportingNode::new(context.layout.cores(context.index), self.report.scale(self.scale)))
+        reporting_node(self.report.scale(self.scale), context)
     }
 }
 

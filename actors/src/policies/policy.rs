@@ -5,24 +5,24 @@ use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::{Client, NodeManager};
 
-/// Where a machine is about to sit.
+/// The context in which a machine is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
     /// Its address.
     pub me: ActorId,
-    /// Its number among actors of its kind.
+    /// Its number within its role.
     pub index: u32,
-    /// Everybody else.
+    /// All actors of the run.
     pub layout: &'a Layout,
     /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
     pub lossy: bool,
-    /// Whether somebody wants to know how fresh its cache is, if it has one. It changes nothing but the notes.
+    /// Whether the staleness of its cache is recorded, if it has one. It changes nothing but the notes.
     pub watched: bool,
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
 pub trait Policy {
-    /// What `volary policies` says: a title with the source, then what it does.
+    /// The text of `volary policies`: a title with the source, then a description.
     const ABOUT: &'static str;
 
     /// Parameters with which randomised tests run this policy, as inline TOML tables; `#` stands for a number of
@@ -32,15 +32,12 @@ pub trait Policy {
     /// Whether this policy keeps all state in its only scheduler.
     const ONE_SCHEDULER: bool = false;
 
-    /// Why these parameters cannot run on this layout, as "key: reason and remedy".
-    ///
-    /// # Errors
-    /// A sentence for the user.
+    /// Checks the parameters against a layout; the error reads "key: reason and remedy".
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
     }
 
-    /// How long a copy runs before this policy learns how far it is; nothing if it never asks.
+    /// How long a copy runs before this policy queries its progress; `None` if it never does.
     fn patience(&self) -> Option<Span> {
         None
     }

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 /// Name, description and parameters of a policy.
 #[derive(Clone, Debug)]
 pub struct Card {
-    /// As experiment files write it.
+    /// Its name in experiment files.
     pub name: &'static str,
     /// Title with source, then what it does.
     pub about: &'static str,
@@ -62,10 +62,7 @@ macro_rules! registry {
                 vec![$(Self::$variant(<$config>::default())),*]
             }
 
-            /// Why this policy cannot run on this layout.
-            ///
-            /// # Errors
-            /// A sentence for the user: "key: reason and remedy".
+            /// Checks whether this policy can run on a layout.
             pub fn check(&self, layout: &Layout) -> Result<(), String> {
                 match self {
                     $(Self::$variant(config) => {
@@ -77,7 +74,7 @@ macro_rules! registry {
                 }
             }
 
-            /// How long a copy runs before this policy learns how far it is; nothing if it never asks.
+            /// How long a copy runs before this policy queries its progress; `None` if it never does.
             #[must_use]
             pub fn patience(&self) -> Option<Span> {
                 match self { $(Self::$variant(config) => config.patience(),)* }
@@ -127,10 +124,27 @@ registry! {
     "hedged" => Hedged(super::hedged::Hedged),
 }
 
-/// Refuses more than one scheduler, for a policy that keeps all state in one place.
+/// Refuses more than one scheduler.
 fn check_one_scheduler(layout: &Layout, name: &str) -> Result<(), String> {
     if layout.schedulers() == 1 {
         return Ok(());
     }
     Err(format!("{name} is a central scheduler; set cluster.schedulers = 1, not {}", layout.schedulers()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Randomised tests draw parameters from the schema.
+    #[test]
+    fn numbers_have_a_least_value() {
+        for card in PolicySpec::cards() {
+            let schema = card.schema.to_value();
+            for (key, parameter) in schema["properties"].as_object().into_iter().flatten() {
+                let bounded = !parameter["minimum"].is_null() || !parameter["exclusiveMinimum"].is_null();
+                assert!(parameter["type"] != "number" || bounded, "{}: {key} has no range", card.name);
+            }
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::roles::late_binding::{LateBinding, ProbeOptions};
 #[serde(deny_unknown_fields, default)]
 pub struct Sparrow {
     /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
+    #[schemars(range(min = 1.0, max = 1000.0))]
     pub probe_ratio: f64,
     /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
     pub min_probes: u32,
@@ -24,8 +25,9 @@ pub struct Sparrow {
     /// How nodes are sampled.
     pub form: SamplingForm,
     /// Tasks and servers of a group in the `pairs` form.
+    #[schemars(range(min = 1))]
     pub group: u32,
-    /// Tell nodes to drop reservations once the last task is launched.
+    /// Cancel reservations at the nodes once the last task is launched.
     pub cancellation: bool,
     /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
     /// Armed only where the network can lose datagrams.

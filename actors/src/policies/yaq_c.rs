@@ -19,6 +19,7 @@ pub struct YaqC {
     /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in turn.
     pub srpt: bool,
     /// SRPT: a task lets others past up to this many times its own estimate.
+    #[schemars(range(min = 0.0))]
     pub bypass: f64,
 }
 
@@ -60,8 +61,8 @@ mod tests {
     use crate::harness::Harness;
     use crate::message::{Core, Job, Launch, Message, Row};
 
-    /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to
-    /// the other one, and to an idle one as soon as it is heard of.
+    /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to the
+    /// other node, and to an idle one as soon as it is known.
     #[test]
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);

@@ -1,5 +1,5 @@
-//! What a central scheduler reckons is ahead of a new task at every node: the estimates of the tasks it sent
-//! there, less what those that run have done.
+//! A central scheduler's estimate of the work ahead of a new task at every node: the estimates of the tasks it sent
+//! there, less the part that running tasks have done.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use super::min_wait_index::MinWaitIndex;
 use crate::base::{Rng, Span, TaskId, Time};
 use crate::layout::Layout;
 
-/// What a node with nothing to do is compared by: before all others.
+/// The key of an idle node: before all others.
 const IDLE: i64 = i64::MIN / 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     task: TaskId,
     estimate: Span,
-    /// When it began, as far as can be known from here; it has not if `None`.
+    /// When it began, as far as this scheduler can tell; `None` if it has not.
     began: Option<Time>,
 }
 
@@ -26,14 +26,14 @@ struct NodeBacklog {
 }
 
 impl NodeBacklog {
-    /// The first tasks run, one on each core.
+    /// Marks the first tasks, one per core, as running.
     fn begin(&mut self, cores: u32, now: Time) {
         for sent in self.sent.iter_mut().take(cores as usize) {
             sent.began = sent.began.or(Some(now));
         }
     }
 
-    /// Work ahead of a new task, a core. What runs longer than was estimated counts as nothing.
+    /// Work ahead of a new task, per core. A task that overruns its estimate counts as nothing.
     fn wait(&self, cores: u32, now: Time) -> Span {
         let done = |sent: &Sent| sent.began.map_or(Span::ZERO, |began| now.since(began).min(sent.estimate));
         let done = self.sent.iter().take(cores as usize).fold(Span::ZERO, |sum, sent| sum + done(sent));
@@ -41,11 +41,11 @@ impl NodeBacklog {
     }
 }
 
-/// The wait at some nodes, the least at hand.
+/// Estimated waits at some nodes, with the minimum at hand.
 ///
-/// Nodes are compared by when they will have worked off what they have, which stays the same while all goes as
-/// estimated. When it does not, a node is believed better than it is until it comes first; it is then looked at
-/// again before it is chosen.
+/// The key of a node is the time at which it will have finished its work, which stays the same while all goes as
+/// estimated. If a task overruns, the key is too low until the node comes first; it is then recomputed before the node
+/// is chosen.
 #[derive(Debug)]
 pub struct Backlogs {
     nodes: Vec<NodeBacklog>,
@@ -54,7 +54,7 @@ pub struct Backlogs {
 }
 
 impl Backlogs {
-    /// The first `nodes` nodes, all idle.
+    /// An index of the first `nodes` nodes, all idle.
     #[must_use]
     pub fn new(layout: &Layout, nodes: u32) -> Self {
         let mut ends = MinWaitIndex::new(nodes, Vec::new());
@@ -63,7 +63,7 @@ impl Backlogs {
         Self { nodes: vec![NodeBacklog::default(); nodes as usize], cores, ends }
     }
 
-    /// A node with the least wait, idle ones first, ties broken evenly; `None` if none is within reach.
+    /// A node with the least wait, idle ones first, ties broken evenly; `None` if none is reachable.
     pub fn pick(&mut self, now: Time, rng: &mut Rng) -> Option<u32> {
         loop {
             let node = self.ends.pick(rng)?;
@@ -75,7 +75,7 @@ impl Backlogs {
         }
     }
 
-    /// A task was sent to a node.
+    /// Adds a task that was sent to a node.
     pub fn add(&mut self, node: u32, task: TaskId, estimate: Span, now: Time) {
         let backlog = &mut self.nodes[node as usize];
         backlog.sent.push_back(Sent { task, estimate, began: None });
@@ -84,7 +84,7 @@ impl Backlogs {
         self.update(node, now);
     }
 
-    /// A task is not at a node any more. One that never was is ignored.
+    /// Removes a task from a node; ignored if it is not there.
     pub fn remove(&mut self, node: u32, task: TaskId, now: Time) {
         let Some(backlog) = self.nodes.get_mut(node as usize) else { return };
         let Some(at) = backlog.sent.iter().position(|sent| sent.task == task) else { return };
@@ -95,7 +95,7 @@ impl Backlogs {
         self.update(node, now);
     }
 
-    /// A node lost all it had.
+    /// Removes all tasks of a node.
     pub fn clear(&mut self, node: u32) {
         if let Some(backlog) = self.nodes.get_mut(node as usize) {
             *backlog = NodeBacklog::default();
@@ -103,13 +103,13 @@ impl Backlogs {
         }
     }
 
-    /// Whether a node has nothing of ours.
+    /// Whether a node has no task of this scheduler.
     #[must_use]
     pub fn is_idle(&self, node: u32) -> bool {
         self.nodes.get(node as usize).is_none_or(|backlog| backlog.sent.is_empty())
     }
 
-    /// Takes a node out of reach, or back.
+    /// Excludes a node from the choice, or readmits it.
     pub fn reach(&mut self, node: u32, can: bool) {
         if (node as usize) < self.nodes.len() {
             self.ends.reach(node, can);
@@ -141,8 +141,8 @@ mod tests {
         JobId(0).task(index)
     }
 
-    /// Estimates less what is done of the running one, never below nothing: a node that takes longer than
-    /// estimated is as good as done, but not as good as idle.
+    /// Waits are estimates less the done part of the running task, never below zero: a node with an overdue task has no
+    /// wait, but is not idle.
     #[test]
     fn waits_are_estimates_less_what_is_done() {
         let layout = Layout::new(1, 0, [1, 1, 1]);

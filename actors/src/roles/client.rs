@@ -1,8 +1,8 @@
 //! The job source of a scheduler.
 //!
-//! Client i takes the jobs whose home it is, submits each to scheduler i when it arrives, and to another one
-//! while that is down. Policies with a central scheduler have some or all jobs go to the first one that is up
-//! instead. It learns of every job's end; that is when the job's response time stops.
+//! Client i takes the jobs that arrive at it, submits each to scheduler i, and to another one while that is down.
+//! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
+//! time ends when its client is notified of its end.
 
 use super::job_table::JobTable;
 use crate::base::{ActorId, JobId, Span};
@@ -10,19 +10,19 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Message};
 
-/// How long a client waits before it tries schedulers that could not be reached again.
+/// Pause before a client retries schedulers that could not be reached.
 const RETRY: Span = Span::from_secs(1);
 
-/// Where an open job is.
+/// State of an open job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Submitted to a scheduler, `round` times before.
     Submitted { to: ActorId, round: u32 },
-    /// No scheduler is reachable; submitted when one comes back, or after a while.
+    /// No scheduler is reachable; submitted when one comes back, or after a pause.
     Waiting { round: u32 },
 }
 
-/// Which jobs go to the first scheduler that is up instead of to the client's own.
+/// The jobs that go to the first scheduler that is up instead of to the client's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CentralJobs {
     /// None.
@@ -82,8 +82,8 @@ impl Client {
         self.open.open(job, state);
     }
 
-    /// Our own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
-    /// not the one to `avoid`.
+    /// The client's own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
+    /// never the one to `avoid`.
     fn choose(&self, job: JobId, avoid: Option<ActorId>, fx: &mut Effects<'_>) -> Option<ActorId> {
         let layout = fx.layout();
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
@@ -104,7 +104,7 @@ impl Client {
         (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 
-    /// Submits again every open job for which `state` says so.
+    /// Submits every open job again whose state is `lost`.
     fn resubmit(&mut self, lost: impl Fn(State) -> bool, fx: &mut Effects<'_>) {
         let again: Vec<_> =
             self.open.iter_mut().filter(|(_, s)| lost(**s)).map(|(job, s)| (job, *s)).collect();
@@ -158,7 +158,7 @@ impl Machine for Client {
                 self.resubmit(|state| matches!(state, State::Waiting { .. }), fx);
             }
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
-            // Nodes come and go without the client's concern.
+            // Crashes of nodes do not concern the client.
             Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
             Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }

@@ -1,4 +1,4 @@
-//! EarlyBinding binding: each task goes to a node as soon as its job arrives.
+//! Early binding: each task goes to a node as soon as its job arrives.
 
 use super::job_table::{Completion, JobTable, OpenJob};
 use super::membership::Membership;
@@ -8,26 +8,26 @@ use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Row};
 
-/// How a policy picks the node of a task. One that knows nothing of nodes needs no more than `place`.
+/// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
 pub trait PlacementRule: Send {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
 
-    /// The task was sent to the node that was picked for it.
+    /// Called after the task was sent to the node that was chosen for it.
     fn sent(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
 
-    /// A task is not at a node any more: it ended there, or never reached it.
+    /// Called when a task left a node: it ended there, or never reached it.
     fn left(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
 
-    /// A node crashed with all it had, or is back.
+    /// Called when a node crashed, with its tasks, or is back.
     fn crashed(&mut self, _node: ActorId, _back: bool, _fx: &mut Effects<'_>) {}
 
-    /// A node cannot be reached, or may be tried again; whether that makes a difference.
+    /// Called when a node cannot be reached, or may be tried again; returns whether the rule reacts to it.
     fn reach(&mut self, _node: ActorId, _can: bool, _fx: &mut Effects<'_>) -> bool {
         false
     }
 
-    /// A message that is neither a job nor its result; whether it is understood.
+    /// Called with messages other than jobs and results; returns whether the rule knows it.
     fn receive(&mut self, _from: ActorId, _msg: &Message, _fx: &mut Effects<'_>) -> bool {
         false
     }
@@ -69,7 +69,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
         self.jobs.open(job, EarlyJob { open, nodes });
     }
 
-    /// Launches again every open task for which `lost` says so.
+    /// Launches every open task again that is `lost`.
     fn relaunch(
         &mut self,
         only: Option<JobId>,
@@ -113,12 +113,12 @@ impl<P: PlacementRule> EarlyBinding<P> {
         }
     }
 
-    /// A row found no node: it goes to another one, and this one is left alone for a while.
+    /// Launches a row that could not be delivered elsewhere, and avoids its node for a while.
     fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
         let (task, gone) = (row.copy(0).task, Some((node, row.attempt)));
         let open = self.jobs.get_mut(row.job);
         if open.is_none_or(|placed| placed.nodes[task.index as usize] != gone) {
-            // The node crashed, and the task went elsewhere when that was reported.
+            // The node crashed, and the task was launched elsewhere when that was reported.
             return;
         }
         self.place.left(task, node, fx);

@@ -1,4 +1,4 @@
-//! Books of a scheduler: open jobs, and which of their tasks have a finished copy.
+//! The open jobs of a scheduler, and which of their tasks have a finished copy.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,9 @@ use crate::catalog::{Catalog, JobSpec};
 use crate::machine::Effects;
 use crate::message::Job;
 
-/// OpenJob jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It has
-/// a pointer for every id between the first open job and the last, whoever's it is: an entry lies apart.
+/// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It holds a
+/// pointer for every id between the first open job and the last, including jobs of other schedulers, so entries are
+/// boxed.
 #[derive(Debug)]
 pub struct JobTable<T> {
     first: u32,
@@ -44,8 +45,8 @@ impl<T> JobTable<T> {
         self.window[at] = Some(Box::new(value));
     }
 
-    /// The books of a job submitted for the `round`-th time, to be opened; `None` if it is open already: a
-    /// submission that was under way to an earlier life of this scheduler can come on top.
+    /// The entry of a job submitted for the `round`-th time; `None` if it is open already: a submission to an earlier
+    /// epoch of this scheduler can still arrive.
     #[must_use]
     pub fn admit(&mut self, job: JobId, round: u32, catalog: &dyn Catalog) -> Option<OpenJob> {
         self.get_mut(job).is_none().then(|| OpenJob::new(catalog.job(job), round))
@@ -68,7 +69,7 @@ impl<T> JobTable<T> {
         value.map(|value| *value)
     }
 
-    /// OpenJob jobs in order of id.
+    /// Open jobs in order of id.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (JobId, &mut T)> {
         let first = self.first;
         self.window
@@ -126,7 +127,7 @@ impl TaskSet {
     }
 }
 
-/// What a completion meant for a job.
+/// The effect of a completion on its job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
     /// Another copy of the task had finished before.
@@ -137,7 +138,7 @@ pub enum Completion {
     Job,
 }
 
-/// An open job: what it is, and what of it is done.
+/// An open job: its description and its finished tasks.
 #[derive(Debug)]
 pub struct OpenJob {
     /// Its description.
@@ -147,8 +148,8 @@ pub struct OpenJob {
     attempt: u32,
 }
 
-/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a
-/// scheduler that died are never used again.
+/// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
+/// scheduler are never reused.
 const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
 impl OpenJob {
@@ -203,7 +204,7 @@ impl OpenJob {
         self.spec.tasks - self.remaining
     }
 
-    /// Books a finished copy of a task.
+    /// Records a finished copy of a task.
     pub fn complete(&mut self, task: u32) -> Completion {
         if !self.done.add(task) {
             return Completion::Duplicate;
@@ -212,7 +213,7 @@ impl OpenJob {
         if self.remaining == 0 { Completion::Job } else { Completion::Task }
     }
 
-    /// Tells the client of this job, which is number `job`, that it is finished.
+    /// Notifies the client that this job, number `job`, is finished.
     pub fn report(&self, job: JobId, fx: &mut Effects<'_>) {
         fx.send(fx.layout().client(self.spec.client), Job::Finished { job });
     }

@@ -104,7 +104,7 @@ impl Membership {
             .or_else(|| self.pick(rng))
     }
 
-    /// Forgets a node that crashed; other actors are ignored.
+    /// Removes a node that crashed; other actors are ignored.
     pub fn down(&mut self, actor: ActorId, layout: &Layout) {
         if let Role::Node(node) = layout.role(actor) {
             self.table().retain(|&n| n != node);
@@ -112,7 +112,7 @@ impl Membership {
         }
     }
 
-    /// Takes back a node that restarted; other actors are ignored.
+    /// Adds a node that restarted; other actors are ignored.
     pub fn up(&mut self, actor: ActorId, layout: &Layout) {
         if let Role::Node(node) = layout.role(actor)
             && self.down.remove(&node)

@@ -1,15 +1,15 @@
-//! How much work each node is expected to have before it, with the least at hand.
+//! A 16-ary index of the work expected at every node, with the minimum at hand.
 //!
-//! A flat table indexed by node under a tree in which every entry knows the least of sixteen below it and how
-//! many nodes share it. A change touches the table and marks its group; the tree is brought up to date when
-//! somebody asks, so a thousand changes between two questions cost no more than the groups they fell into.
+//! A flat table indexed by node under a tree in which every entry holds the minimum of sixteen entries below it and how
+//! many nodes share it. A change updates the table and marks its group; the tree is updated on the next query, so a
+//! thousand changes between two queries cost no more than the groups they touch.
 
 use crate::base::Rng;
 
-/// Entries that one entry of the level above stands for: two cache lines of the table.
+/// The fan-out of the tree: two cache lines of the table per entry.
 const FAN: usize = 16;
 
-/// The least wait of some nodes, and how many of them have it; none if all are out of reach.
+/// The minimum wait of some nodes, and how many have it; zero ties if none is reachable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Least {
     wait: i64,
@@ -30,26 +30,24 @@ impl Least {
     }
 }
 
-/// Work expected at every node, in nanoseconds; signed, since news of an end may overtake that of its
-/// beginning.
+/// Work expected at every node, ns; signed, since the update of an end may overtake that of its placement.
 #[derive(Clone, Debug)]
 pub struct MinWaitIndex {
     work: Vec<i64>,
-    /// What to divide the work of each node by to get its wait; empty if by the same.
+    /// Divisor of each node's work; empty if it is the same for all.
     cores: Vec<u32>,
-    /// Nodes out of reach, a bit each.
+    /// Excluded nodes, a bit each.
     away: Vec<u64>,
-    /// From the groups of nodes up to the one root.
+    /// Levels of the tree, from the groups of nodes up to the root.
     levels: Vec<Vec<Least>>,
-    /// Groups of nodes that changed since the tree was up to date, a bit each.
+    /// Groups of nodes that changed since the last update of the tree, a bit each.
     stale: Vec<u64>,
-    /// Groups of one level that changed: kept for its memory.
+    /// Changed groups of one level; a field to reuse its memory.
     changed: Vec<u32>,
 }
 
 impl MinWaitIndex {
-    /// No work at any of so many nodes. `cores` says for each how much of its work goes on at once; empty if
-    /// that does not matter.
+    /// No work at any of `nodes` nodes. `cores` divides the work of each; empty if that does not matter.
     #[must_use]
     pub fn new(nodes: u32, cores: Vec<u32>) -> Self {
         let nodes = nodes as usize;
@@ -73,7 +71,7 @@ impl MinWaitIndex {
         self.work[node as usize]
     }
 
-    /// Adds to the work of a node, or takes away.
+    /// Adds to the work of a node, or subtracts.
     #[inline]
     pub fn add(&mut self, node: u32, change: i64) {
         let work = &mut self.work[node as usize];
@@ -87,26 +85,26 @@ impl MinWaitIndex {
         self.mark(node);
     }
 
-    /// Takes a node out of reach, or back: one that is out of reach is never the least, whatever its work.
+    /// Excludes a node, or readmits it; an excluded node is never the minimum.
     pub fn reach(&mut self, node: u32, can: bool) {
         let (word, bit) = (node as usize / 64, 1 << (node % 64));
         self.away[word] = if can { self.away[word] & !bit } else { self.away[word] | bit };
         self.mark(node);
     }
 
-    /// Whether a node is within reach.
+    /// Whether a node is not excluded.
     #[must_use]
     pub fn reaches(&self, node: u32) -> bool {
         self.away[node as usize / 64] >> (node % 64) & 1 == 0
     }
 
-    /// The least wait within reach, ns: work over cores, if those matter.
+    /// The minimum wait of the nodes that are not excluded, ns.
     pub fn least(&mut self) -> Option<i64> {
         let root = self.root();
         (root.ties > 0).then_some(root.wait)
     }
 
-    /// A node with the least wait, uniformly among all that have it; `None` if none is within reach.
+    /// A node with the minimum wait, uniformly among ties; `None` if all are excluded.
     pub fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
         let root = self.root();
         let mut left = match root.ties {
@@ -128,7 +126,7 @@ impl MinWaitIndex {
         Some(node as u32)
     }
 
-    /// What a node is compared by, ns.
+    /// The wait of a node, ns.
     #[must_use]
     pub fn wait(&self, node: u32) -> i64 {
         let node = node as usize;
@@ -146,7 +144,7 @@ impl MinWaitIndex {
         self.stale[group / 64] |= 1 << (group % 64);
     }
 
-    /// The least of all, after the tree was brought up to date.
+    /// Updates the tree and returns its root.
     fn root(&mut self) -> Least {
         let mut changed = std::mem::take(&mut self.changed);
         for word in 0..self.stale.len() {
@@ -184,7 +182,7 @@ const fn span(group: usize, len: usize) -> std::ops::Range<usize> {
     group * FAN..if end < len { end } else { len }
 }
 
-/// The child of a group that holds the `left`-th of those counted by `ties`; what is `left` within it.
+/// The child of a group that holds the `left`-th tie; `left` becomes the position within it.
 fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32) -> usize {
     for child in span(group, len) {
         let here = ties(child);
@@ -196,7 +194,7 @@ fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32
     unreachable!("a group has as many ties as it says")
 }
 
-/// Adds the group above, unless it is there: groups come in rising order.
+/// Adds the parent group unless it is present: groups come in rising order.
 fn push_parent(parents: &mut Vec<u32>, group: usize) {
     let parent = (group / FAN) as u32;
     if parents.last() != Some(&parent) {
@@ -208,7 +206,8 @@ fn push_parent(parents: &mut Vec<u32>, group: usize) {
 mod tests {
     use super::*;
 
-    /// Against a scan of the whole table, through every kind of change, at sizes around those of the levels.
+    /// The minimum equals that of a scan of the whole table, through every kind of change, at sizes around those of the
+    /// levels.
     #[test]
     fn the_least_is_what_a_scan_finds() {
         for nodes in [1, 2, 15, 16, 17, 255, 256, 257, 5000] {

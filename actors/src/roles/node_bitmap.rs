@@ -1,11 +1,11 @@
-//! Which nodes have long work, as the central scheduler said at some time: Eagle's bitmap.
+//! Eagle's bitmap of nodes with long work, as of a statement of the central scheduler.
 
 use crate::base::Time;
 use crate::message::Blocks;
 
 const NODES: u32 = Blocks::NODES;
 
-/// A bit for each node, in blocks that each know their age. Costs nothing before the first is heard of.
+/// A bit for each node, in blocks with a time stamp each. Empty before the first block arrives.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeBitmap {
     blocks: Vec<[u32; 3]>,
@@ -20,7 +20,7 @@ impl NodeBitmap {
         self.newest
     }
 
-    /// Whether a node has long work, as far as is known.
+    /// Whether a node has long work, by the newest block.
     #[must_use]
     pub fn has(&self, node: u32) -> bool {
         let (block, word, bit) = place(node);
@@ -35,13 +35,13 @@ impl NodeBitmap {
         *bits = if long { *bits | bit } else { *bits & !bit };
     }
 
-    /// All blocks are as of `now`: for whoever makes them.
+    /// Stamps all blocks with `now`; for the actor that maintains the bitmap.
     pub fn stamp(&mut self, now: Time) {
         self.stamps.fill(now);
         self.newest = now;
     }
 
-    /// What is newer than `known`, equal neighbours together.
+    /// The blocks newer than `known`, equal neighbours joined.
     pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -57,7 +57,7 @@ impl NodeBitmap {
         })
     }
 
-    /// Takes in what is newer than what is known; `nodes` is how many there are.
+    /// Applies blocks that are newer than those held; `nodes` is the number of nodes.
     pub fn learn(&mut self, news: Blocks, nodes: u32) {
         self.make(nodes);
         let at = Time::from(news.at);

@@ -1,28 +1,28 @@
-//! What waits at a node, and which of it is next.
+//! The queue of a node and its order.
 
 use std::collections::VecDeque;
 
 use crate::base::Span;
 
-/// How a node orders what waits.
+/// The order of a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum QueueOrder {
-    /// As it came.
+    /// First in, first out.
     Fifo,
-    /// The least rank first, but nothing is overtaken by more than `bypass` times its own estimate (Eagle and
-    /// Yaq-d: shortest remaining time, 5). What has no rank overtakes nothing, and is next once it is the head.
+    /// The least rank first, but no entry is overtaken by more than `bypass` times its own estimate (Eagle and Yaq-d:
+    /// shortest remaining time, 5). An entry without a rank overtakes nothing, and is next once it is the head.
     Least {
         /// How much an entry lets past, as a factor on its own estimate.
         bypass: f64,
     },
 }
 
-/// Where in the order an entry belongs.
+/// The position of an entry in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rank {
-    /// The least comes first; `None`: in its turn.
+    /// The least comes first; `None`: in order of arrival.
     pub key: Option<Span>,
-    /// How long those wait that it overtakes.
+    /// The time by which it delays those it overtakes.
     pub estimate: Span,
 }
 
@@ -34,7 +34,7 @@ impl Rank {
 #[derive(Clone, Copy, Debug)]
 struct RankedEntry {
     rank: Rank,
-    /// Estimates of what has overtaken it.
+    /// Sum of the estimates of entries that have overtaken it.
     overtaken: Span,
 }
 
@@ -76,24 +76,24 @@ impl<E> NodeQueue<E> {
         Self { entries: VecDeque::new(), ranked }
     }
 
-    /// How many wait.
+    /// The number of waiting entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What waits, in the order it came.
+    /// The entries in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &E> {
         self.entries.iter()
     }
 
-    /// What waits, in the order it came, to be changed.
+    /// The entries in order of arrival, mutable.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut E> {
         self.entries.iter_mut()
     }
@@ -106,7 +106,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// Puts an entry at the head: it was there before.
+    /// Puts an entry back at the head.
     pub fn push_front(&mut self, entry: E, rank: Rank) {
         self.entries.push_front(entry);
         if let Some(ranked) = &mut self.ranked {
@@ -114,7 +114,7 @@ impl<E> NodeQueue<E> {
         }
     }
 
-    /// The entry to be served now, and its place; whoever it overtakes remembers it.
+    /// The entry to be served now, and its index; entries it overtakes count that.
     pub fn serve(&mut self) -> Option<(usize, &mut E)> {
         let at = self.ranked.as_ref().map_or(0, |ranked| ranked.next());
         if let Some(ranked) = &mut self.ranked
@@ -126,7 +126,7 @@ impl<E> NodeQueue<E> {
         self.entries.get_mut(at).map(|entry| (at, entry))
     }
 
-    /// Takes out the entry at a place.
+    /// Removes the entry at an index.
     pub fn remove(&mut self, at: usize) -> Option<E> {
         if let Some(ranked) = &mut self.ranked {
             ranked.waiting.remove(at);
@@ -134,7 +134,7 @@ impl<E> NodeQueue<E> {
         self.entries.remove(at)
     }
 
-    /// Keeps only the entries for which `keep` says so.
+    /// Keeps only the entries for which `keep` returns true.
     pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut E) -> bool) {
         if self.ranked.is_none() {
             return self.entries.retain_mut(keep);
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(drain(&mut queue), [1, 3, 2, 0]);
     }
 
-    /// An entry of one second lets five seconds past, not six.
+    /// With a bypass of five, an entry of one second lets five seconds pass, not six.
     #[test]
     fn nothing_is_overtaken_by_more_than_its_share() {
         let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });

@@ -1,4 +1,4 @@
-//! A node manager that reports how far its copies are.
+//! The standard node manager with periodic progress reports.
 
 use super::NodeManager;
 use crate::base::Span;
@@ -13,7 +13,7 @@ pub struct ReportingNode {
 }
 
 impl ReportingNode {
-    /// A node of `cores` cores that reports on each every so often, first so long after it was idle.
+    /// A node of `cores` cores that reports every `every`, beginning that long after it was idle.
     #[must_use]
     pub fn new(cores: u32, every: Span) -> Self {
         Self { manager: NodeManager::new(cores), every, armed: false }

@@ -1,10 +1,10 @@
-//! One core: runs at most one copy, and tells its node manager what became of it.
+//! A worker: one core, which runs at most one copy and reports its end to the node manager.
 
 use crate::base::{ActorId, CopyId};
 use crate::machine::{Effects, Input, Machine, Note};
 use crate::message::{Core, Message};
 
-/// What becomes of a copy that is being halted.
+/// The fate of a copy that is being halted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Halting {
     No,
@@ -21,7 +21,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A core that answers to `node`.
+    /// A core of `node`.
     #[must_use]
     pub const fn new(node: ActorId) -> Self {
         Self { node, running: None, halting: Halting::No }

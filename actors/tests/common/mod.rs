@@ -1,4 +1,4 @@
-//! What the tests of whole systems share: jobs to run, and policies to run them.
+//! Jobs and policies for the tests of whole systems.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 use volary_actors::base::{Address, CopyId, JobId, Purpose, Span, TaskId, Time};

@@ -1,7 +1,7 @@
-//! How a law is written: a bare value, or a one-key table that names it.
+//! The written form of a law: a bare value, or a one-key table that names it.
 //!
-//! The table is what serde derives for [`Law`]; with `remote = "Self"` it becomes functions beside the traits,
-//! and the traits, here, add the bare value and look at the parameters.
+//! The table is what serde derives for [`Law`]; with `remote = "Self"` it becomes functions beside the traits, and the
+//! trait implementations here add the bare value and check the parameters.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -9,11 +9,11 @@ use crate::roles::early_binding::PlacementRule;
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::NodeBitmap;
 
-/// Knows what it sent where.
+/// The nodes and the work sent there.
 #[derive(Debug)]
 pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
-    /// Nodes with long work, for those who want to know.
+    /// The bitmap of nodes with long work, if it is shared.
     bits: Option<NodeBitmap>,
 }
 
@@ -34,7 +34,7 @@ impl PlacementRule for LeastWait {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         let now = fx.now();
         let Some(node) = self.backlogs.pick(now, fx.rng()) else {
-            // None of them can be reached: better anywhere than nowhere.
+            // None of them can be reached: any live node is better than none.
             return members.pick(fx.rng());
         };
         self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);

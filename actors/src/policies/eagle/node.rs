@@ -19,7 +19,7 @@ impl SharingNode {
         Self { manager, bits: NodeBitmap::default() }
     }
 
-    /// Tells a scheduler what it does not know yet.
+    /// Sends a scheduler the blocks it does not have yet.
     fn share(&self, with: ActorId, known: Stamp, repair: bool, fx: &mut Effects<'_>) {
         for part in self.bits.newer(Time::from(known)) {
             fx.send_as(repair, with, Share::Bits(part));

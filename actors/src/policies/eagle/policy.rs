@@ -1,4 +1,4 @@
-//! Eagle: a central scheduler for long jobs, distributed ones for short jobs, which avoid nodes with long work.
+//! Parameters of Eagle.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,14 +21,16 @@ use crate::roles::node_queue::QueueOrder;
 pub struct Eagle {
     /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere. The paper has
     /// 0.98 for Yahoo and Facebook, 0.91 for Cloudera, 0.83 for Google.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
     pub big_partition: f64,
     /// Probes per task of a short job.
+    #[schemars(range(min = 1.0, max = 1000.0))]
     pub probe_ratio: f64,
     /// Probes of a short job, at least (the authors' simulator).
     pub min_probes: u32,
     /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
     pub replacement: bool,
-    /// Succinct State StateSharing: how often a probe that was turned away goes to a node that is free of long work
+    /// Succinct State Sharing: how often a probe that was turned away goes to a node that is free of long work
     /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
     /// prototype, 3 in its README.
     pub retry_rounds: u16,
@@ -37,8 +39,9 @@ pub struct Eagle {
     /// Short probes of the job with the least work left come first (SRPT); otherwise all in turn.
     pub srpt: bool,
     /// SRPT: a probe lets others past up to this many times its own estimate.
+    #[schemars(range(min = 0.0))]
     pub bypass: f64,
-    /// Tell nodes to drop probes once a job's last task is launched. The authors let them claim in vain.
+    /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
     pub cancellation: bool,
     /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
     /// network can lose datagrams.
@@ -186,7 +189,7 @@ mod tests {
         assert_eq!(of(sent[1].1), Some(1 << a));
         assert_eq!(of(sent[3].1), Some(1 << a | 1 << b));
         assert!(a != b && a < 3 && b < 3);
-        // Its long backlog is worked off: the bit is clear in what the next one hears.
+        // Its long backlog is done: the bit is clear in the next bitmap.
         let done = Launch::Completed { copy: LONG.task(0).copy(0) };
         assert_eq!(central.receive(sent[0].0, done), []);
         let again =
@@ -204,7 +207,7 @@ mod tests {
         let rejected = Share::Rejected { job: SHORT, count: 1, round: 0, repair: false };
         let sent = node.receive(scheduler, probe(SHORT, false));
         assert_eq!(sent, [(scheduler, Share::Bits(bits(0b101)).into()), (scheduler, rejected.into())]);
-        // One that knows as much hears no more than that.
+        // A scheduler with the same bitmap gets no more than that.
         let known = bits(0).at;
         let informed = Share::Probe { job: SHORT, count: 1, round: 0, last: false, repair: false, known };
         assert_eq!(node.receive(scheduler, informed), [(scheduler, rejected.into())]);
@@ -215,8 +218,8 @@ mod tests {
         assert_eq!(sent[1].1, Probe::Claim { job: SHORT, group: 0, repair: false }.into());
     }
 
-    /// Round 1 goes where the bitmap says there is no long work; what is turned away again, out of the big
-    /// partition, where it must be taken.
+    /// Round 1 goes to nodes without long work by the bitmap; places rejected again go outside the big partition, where
+    /// they must be accepted.
     #[test]
     fn probes_turned_away_go_elsewhere() {
         let config = Eagle { big_partition: 0.75, min_probes: 0, ..Eagle::default() };

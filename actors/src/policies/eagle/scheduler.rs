@@ -43,7 +43,7 @@ impl Machine for Hybrid {
                 is_long(copy.task.job, fx)
             }
             Input::Undelivered { msg: Message::Launch(_), .. } | Input::Fire(Timer::Tick(_)) => true,
-            // The failure detector has news for both.
+            // Failure notifications concern both.
             Input::Down { .. } | Input::Up { .. } | Input::Start { .. } => {
                 self.long.step(input, fx);
                 false

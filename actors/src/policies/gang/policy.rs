@@ -1,4 +1,4 @@
-//! Gang scheduling: all tasks of a job run in the same time slice, on distinct cores.
+//! Parameters of gang scheduling.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(node.receive(scheduler, switch(Some(a), 4)), [order(Core::Resume { copy: a, left })]);
     }
 
-    /// No scheduler gives one copy to two cores; a node told to by somebody else keeps its cores apart.
+    /// No scheduler gives one copy to two cores; a node keeps its cores apart even if one did.
     #[test]
     fn a_core_ends_what_it_runs_itself() {
         let layout = Layout::new(1, 0, [2]);

@@ -1,4 +1,4 @@
-//! The gang scheduler: fills the matrix, turns its slices, and tells cores what to run.
+//! The gang scheduler: fills the matrix, rotates its slices, and orders cores to switch.
 
 use super::matrix::Matrix;
 use crate::base::{ActorId, CopyId, JobId, Span};
@@ -79,7 +79,7 @@ impl GangScheduler {
         self.keep_ticking(fx);
     }
 
-    /// Tells a core what to run in the current slice.
+    /// Orders a core to switch to its copy of the current slice.
     fn order(&mut self, core: u32, fx: &mut Effects<'_>) {
         self.order_as(false, core, fx);
     }
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
 
-    /// A core takes the order of a restarted scheduler for newer, however many its last life gave.
+    /// A core prefers the orders of a restarted scheduler, regardless of how many the earlier epoch gave.
     #[test]
     fn orders_of_a_new_life_are_newer() {
         let layout = Layout::new(1, 0, [1]);

@@ -57,7 +57,7 @@ impl StealingNode {
         }
     }
 
-    /// Gives away the first reservations in a row that wait behind a long task.
+    /// Gives away the first contiguous reservations behind a long task.
     fn give(&mut self, to: ActorId, fx: &mut Effects<'_>) {
         self.manager.take_behind_long(fx, &mut self.loot);
         if self.loot.is_empty() {

@@ -1,4 +1,4 @@
-//! Hawk: a central scheduler for long jobs, distributed ones for short jobs, and idle nodes that steal.
+//! Parameters of Hawk.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,10 @@ use crate::roles::late_binding::ProbeOptions;
 #[serde(deny_unknown_fields, default)]
 pub struct Hawk {
     /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
     pub big_partition: f64,
     /// Probes per task of a short job.
+    #[schemars(range(min = 1.0, max = 1000.0))]
     pub probe_ratio: f64,
     /// Probes of a short job, at least (Eagle's simulator).
     pub min_probes: u32,
@@ -27,7 +29,7 @@ pub struct Hawk {
     /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
     /// 0: none.
     pub steal_attempts: u32,
-    /// Tell nodes to drop probes once a job's last task is launched. The authors let them claim in vain.
+    /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
     pub cancellation: bool,
     /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
     /// network can lose datagrams.

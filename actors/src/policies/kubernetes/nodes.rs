@@ -1,4 +1,4 @@
-//! Which nodes have room for a task, and which of them scores best.
+//! The nodes with room for a task, by score.
 
 use crate::base::{CopyId, Rng};
 use crate::layout::Layout;
@@ -32,11 +32,11 @@ impl Host {
     }
 }
 
-/// All nodes, as the scheduler believes them to be.
+/// All nodes, as known to the scheduler.
 #[derive(Debug)]
 pub(super) struct Nodes {
     hosts: Vec<Host>,
-    /// Feasible nodes, the best score at hand: the least of what is missing.
+    /// Feasible nodes by negated score.
     ranks: MinWaitIndex,
 }
 
@@ -66,7 +66,7 @@ impl Nodes {
         self.rank(node);
     }
 
-    /// A task is not at a node any more; whether it was.
+    /// Removes a task from a node; returns whether it was there.
     pub(super) fn release(&mut self, node: u32, copy: CopyId) -> bool {
         let tasks = &mut self.hosts[node as usize].tasks;
         let Some(at) = tasks.iter().position(|&c| c == copy) else { return false };
@@ -75,7 +75,7 @@ impl Nodes {
         true
     }
 
-    /// Leaves a node alone, or does not any more.
+    /// Excludes a node, or readmits it.
     pub(super) fn avoid(&mut self, node: u32, avoided: bool) {
         if let Some(host) = self.hosts.get_mut(node as usize) {
             host.avoided = avoided;
@@ -83,7 +83,7 @@ impl Nodes {
         }
     }
 
-    /// A node crashed; the tasks it had.
+    /// Marks a node as down; returns the tasks it had.
     pub(super) fn down(&mut self, node: u32) -> Vec<CopyId> {
         let host = &mut self.hosts[node as usize];
         host.up = false;
@@ -92,7 +92,7 @@ impl Nodes {
         lost
     }
 
-    /// A node is back, empty.
+    /// Marks a node as up, without tasks.
     pub(super) fn up(&mut self, node: u32) {
         let host = &mut self.hosts[node as usize];
         (host.up, host.avoided) = (true, false);

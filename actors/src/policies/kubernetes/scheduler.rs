@@ -60,7 +60,7 @@ impl KubernetesScheduler {
         self.jobs.get_mut(task.job).is_some_and(|open| !open.is_done(task.index))
     }
 
-    /// Tries what is next, until there is nothing, or an attempt takes its time.
+    /// Tries the next tasks, until none is left or an attempt takes time.
     fn work(&mut self, fx: &mut Effects<'_>) {
         while self.trying.is_none()
             && let Some(pod) = self.pending.pop()
@@ -117,7 +117,7 @@ impl KubernetesScheduler {
         self.work(fx);
     }
 
-    /// A copy is not at a node any more; whether it was.
+    /// Removes a copy from a node; returns whether it was there.
     fn release(&mut self, node: ActorId, copy: CopyId, fx: &Effects<'_>) -> bool {
         let was = self.nodes.release(fx.layout().node_number(node), copy);
         if was {
@@ -127,7 +127,7 @@ impl KubernetesScheduler {
         was
     }
 
-    /// A task that was lost is tried anew.
+    /// Queues a lost task again.
     fn again(&mut self, task: TaskId, fx: &Effects<'_>) {
         if let Some(open) = self.jobs.get_mut(task.job)
             && !open.is_done(task.index)
@@ -139,7 +139,7 @@ impl KubernetesScheduler {
 
     fn refused(&mut self, node: ActorId, row: Row, fx: &mut Effects<'_>) {
         if !self.release(node, row.copy(0), fx) {
-            // The node was reported down meanwhile, and what it had is tried again already.
+            // The node was reported down meanwhile, and its tasks are queued again already.
             return;
         }
         let number = fx.layout().node_number(node);
@@ -152,7 +152,7 @@ impl KubernetesScheduler {
     fn fire(&mut self, tick: u32, fx: &mut Effects<'_>) {
         match tick {
             DECIDE => self.decide(fx),
-            // An earlier one may have been asked for after this one, which is then not due any more.
+            // An earlier tick may have been armed after this one, which is then outdated.
             WAKE if self.woken.is_none_or(|due| due > fx.now()) => return,
             WAKE => {
                 self.woken = None;

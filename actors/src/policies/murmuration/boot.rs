@@ -1,11 +1,11 @@
-//! A restarted scheduler copies the cache of another (section 4.2).
+//! Recovery of a restarted scheduler: it copies the cache of another (section 4.2).
 //!
-//! It asks two random schedulers and takes the first answer that is whole. On a timeout it asks two others,
-//! until everybody was asked; then it begins with an empty cache. Whoever has none yet does not answer. News
-//! that comes meanwhile is kept, and counted after the copy.
+//! It asks two random schedulers and takes the first complete answer. On a timeout it asks two others; when all have
+//! been asked, it begins with an empty cache. A scheduler without a cache does not answer. Updates that arrive
+//! meanwhile are kept and applied after the copy.
 //!
-//! It counts as up from its restart on, so jobs come before it has a cache, and wait; in the paper it joins only then.
-//! A question waits, as news does, while whoever is asked places the job in hand.
+//! The scheduler counts as up from its restart on, so jobs arrive before it has a cache, and wait; in the paper it
+//! joins only afterwards. A question waits, as updates do, while the asked scheduler places a job.
 
 use crate::base::{ActorId, Span, Time};
 use crate::machine::{Effects, Timer};
@@ -14,45 +14,45 @@ use crate::message::Gossip;
 /// The tick at which two others are asked.
 pub(super) const ASK: u32 = 2;
 
-/// The tick at which an answer has lain long enough.
+/// The tick at which a delayed answer is sent.
 pub(super) const ANSWER: u32 = 3;
 
-/// How many are asked at once.
+/// Schedulers asked at once.
 const AT_ONCE: usize = 2;
 
-/// An answer, as far as it has arrived.
+/// A partly received answer.
 #[derive(Debug)]
 pub(super) struct CacheCopy {
     from: ActorId,
-    /// Parts that are announced and those that came.
+    /// Parts announced and parts received.
     parts: Option<u32>,
     came: u32,
-    /// What is expected at each node, ns, and since when it lives.
+    /// For each node the expected work, ns, and since when it lives.
     pub(super) entries: Vec<(i64, Time)>,
-    /// Makers of news and the first of theirs that is not contained.
+    /// For each maker the number of its first update that is not contained.
     pub(super) contained: Vec<(u32, u32)>,
 }
 
 /// A scheduler without a cache.
 #[derive(Debug)]
 pub(super) struct Boot {
-    /// Its life: answers to an earlier one are ignored.
+    /// The epoch of this scheduler; answers to an earlier one are ignored.
     round: u32,
     timeout: Span,
-    /// Those not asked yet, the next ones at the end.
+    /// Schedulers not asked yet; the next ones at the end.
     left: Vec<ActorId>,
     answers: Vec<CacheCopy>,
-    /// News that came meanwhile.
+    /// Updates that arrived meanwhile.
     pub(super) news: Vec<Gossip>,
 }
 
 impl Boot {
-    /// Of life number `round`, with nobody asked yet; `others` in random order.
+    /// Begins epoch `round`; `others` are in random order.
     pub(super) const fn new(round: u32, timeout: Span, others: Vec<ActorId>) -> Self {
         Self { round, timeout, left: others, answers: Vec::new(), news: Vec::new() }
     }
 
-    /// Asks the next two that are up; `false` if nobody is left.
+    /// Asks the next two that are up; `false` if none is left.
     pub(super) fn ask(&mut self, is_up: impl Fn(ActorId) -> bool, fx: &mut Effects<'_>) -> bool {
         let mut asked = 0;
         while asked < AT_ONCE
@@ -69,7 +69,7 @@ impl Boot {
         asked > 0
     }
 
-    /// Takes in a part of an answer; the answer, once it is whole.
+    /// Adds a part of an answer; returns the answer when it is complete.
     pub(super) fn answer(&mut self, from: ActorId, part: Gossip, nodes: u32) -> Option<CacheCopy> {
         let (Gossip::Answer { round, .. } | Gossip::Entry { round, .. } | Gossip::Heard { round, .. }) = part
         else {
@@ -100,12 +100,12 @@ impl Boot {
     }
 }
 
-/// Copies that are given to others.
+/// Answers to other schedulers, with their artificial delay.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// The longest an answer entry.
+    /// Upper bound of the artificial delay before an answer is sent.
     most: Span,
-    /// Answers that lie: until when, for whom, to which attempt.
+    /// Delayed answers: due time, receiver, the receiver's epoch, parts.
     delayed: Vec<(Time, ActorId, u32, Vec<Gossip>)>,
 }
 
@@ -114,7 +114,7 @@ impl Answers {
         Self { most, delayed: Vec::new() }
     }
 
-    /// Answers with a copy, now or after it lay for a while.
+    /// Answers with a copy, at once or after the artificial delay.
     pub(super) fn give(&mut self, to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
         if self.most == Span::ZERO {
             return send(to, round, parts, fx);
@@ -124,7 +124,7 @@ impl Answers {
         fx.arm(Timer::Tick(ANSWER), after);
     }
 
-    /// Sends what has lain long enough.
+    /// Sends the answers whose delay has expired.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
         let (due, delayed) =
             std::mem::take(&mut self.delayed).into_iter().partition(|entry| entry.0 <= fx.now());
@@ -135,7 +135,7 @@ impl Answers {
     }
 }
 
-/// The parts of an answer to `round`.
+/// Sends the parts of an answer, marked with `round`.
 fn send(to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
     fx.recover(to, Gossip::Answer { round, parts: parts.len() as u32 });
     for part in parts {

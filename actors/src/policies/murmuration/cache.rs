@@ -1,4 +1,4 @@
-//! What a scheduler expects at every node.
+//! The cache: the work a scheduler expects at every node.
 
 use super::policy::{Copying, Murmuration, MurmurationSpread, MurmurationWait};
 use super::seen_window::SeenWindow;
@@ -15,25 +15,24 @@ pub(super) struct Cache {
     waits: MinWaitIndex,
     clock: bool,
     forget_dead: bool,
-    /// Which news was seen: only where it can come twice or a cache be copied.
+    /// Updates already applied; only where an update can arrive twice or a cache can be copied.
     seen: Option<SeenWindow>,
-    /// When each node last crashed or came back: news decided before is of an earlier life. Empty where nodes
-    /// live for ever.
+    /// When each node last crashed or came back; updates decided earlier are outdated. Empty where nodes cannot crash.
     since: Vec<Time>,
-    /// When each node last told what it has, and how many tasks it was sent from here since it lives; empty if
-    /// nodes do not tell.
+    /// For each node the time of its last report and the number of tasks this scheduler sent it since its start; empty
+    /// if nodes do not report.
     told: Vec<Time>,
     sent: Vec<u32>,
     /// Nodes that are down.
     down: Vec<u32>,
     watched: bool,
-    /// Whether it is still to be copied, and is no cache yet.
+    /// Whether a copy of another cache is awaited and this one is void.
     awaited: bool,
     /// The number of this scheduler.
     me: u32,
 }
 
-/// What a node says it has: the parts of [`Gossip::Backlog`].
+/// A node's report: the parts of [`Gossip::Backlog`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BacklogReport {
     pub(super) work: Span,
@@ -68,13 +67,13 @@ impl Cache {
         }
     }
 
-    /// The node to place a task on, and what is expected before it, ns of work.
+    /// The node to place a task on, and the work expected ahead of the task there, ns.
     pub(super) fn choose(&mut self, fx: &mut Effects<'_>) -> Option<(u32, i64)> {
         let node = self.waits.pick(fx.rng())?;
         Some((node, self.work(node, fx)))
     }
 
-    /// What is expected at a node, ns of work.
+    /// The work expected at a node, ns.
     fn work(&self, node: u32, fx: &Effects<'_>) -> i64 {
         let work = self.waits.work(node);
         if !self.clock {
@@ -84,40 +83,40 @@ impl Cache {
         wait.saturating_mul(i64::from(fx.layout().cores(node)))
     }
 
-    /// Adds a task of our own.
+    /// Adds a task of this scheduler.
     pub(super) fn place(&mut self, node: u32, job: JobId, fx: &Effects<'_>) {
         let estimate = fx.catalog().job_estimate(job).signed();
         self.change(node, estimate, fx.now(), fx.layout());
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent += 1);
     }
 
-    /// Takes back a task of our own that was placed at `at` and never reached its node.
+    /// Removes a task of this scheduler that was placed at `at` and never reached its node.
     pub(super) fn withdraw(&mut self, node: u32, job: JobId, at: Time, fx: &mut Effects<'_>) {
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
         let estimate = fx.catalog().job_estimate(job).signed();
         self.learn(node, -estimate, at, fx);
     }
 
-    /// Whether what was decided at `at` still counts: the node has not crashed since.
+    /// Whether a decision at `at` is still valid: the node has not crashed since.
     pub(super) fn counts(&self, node: u32, at: Time) -> bool {
         self.since.get(node as usize).is_none_or(|&since| at >= since)
     }
 
-    /// A node cannot be reached, and is no choice for a while; whether that is new.
+    /// Excludes an unreachable node from placement for a while; returns whether that is new.
     pub(super) fn avoid(&mut self, node: u32) -> bool {
         let new = self.waits.reaches(node);
         self.waits.reach(node, false);
         new
     }
 
-    /// A node that was avoided may be tried again, unless it is down.
+    /// Readmits a node, unless it is down.
     pub(super) fn try_again(&mut self, node: u32) {
         if !self.down.contains(&node) {
             self.waits.reach(node, true);
         }
     }
 
-    /// Takes in news, unless it was heard before: then `false`.
+    /// Applies an update; `false` if it was applied before.
     pub(super) fn receive(&mut self, news: Gossip, fx: &mut Effects<'_>) -> bool {
         if let Some(seen) = &mut self.seen
             && let Some((maker, number)) = news.origin(fx.layout())
@@ -129,7 +128,7 @@ impl Cache {
         true
     }
 
-    /// Takes in news.
+    /// Applies an update without looking at its number.
     #[inline]
     fn apply(&mut self, news: Gossip, fx: &mut Effects<'_>) {
         changes(&news, fx, |node, change, at, fx| self.learn(node, change, at, fx));
@@ -141,7 +140,7 @@ impl Cache {
         }
     }
 
-    /// Changes what is expected at a node; `false` if the change is about an earlier life of it.
+    /// Changes the work expected at a node; `false` if the change was decided before the node's last crash or restart.
     #[inline]
     fn change(&mut self, node: u32, change: i64, at: Time, layout: &Layout) -> bool {
         if !self.counts(node, at) {
@@ -156,8 +155,8 @@ impl Cache {
         true
     }
 
-    /// A node says what it has, which is what is believed from now on. It is not if that would undo newer news: a
-    /// task of ours that is still on its way, or an end that was heard of already.
+    /// Replaces the entry of a node by its report. A report is ignored if it would undo newer updates: a task of this
+    /// scheduler that is still on its way, or an end that was already applied.
     pub(super) fn backlog(&mut self, node: u32, report: &BacklogReport, fx: &mut Effects<'_>) {
         let BacklogReport { work, at, number, came } = *report;
         let Some(told) = self.told.get_mut(node as usize) else { return };
@@ -182,7 +181,7 @@ impl Cache {
         }
     }
 
-    /// A node crashed: nothing is placed there until it is back.
+    /// Excludes a crashed node from placement until it is back.
     pub(super) fn down(&mut self, node: u32, fx: &mut Effects<'_>) {
         self.waits.reach(node, false);
         self.down.push(node);
@@ -197,7 +196,7 @@ impl Cache {
     }
 
     fn renew(&mut self, node: u32, fx: &mut Effects<'_>) {
-        // The node counts anew as well, whatever is believed of it.
+        // The node restarts its count too, even if its entry is kept.
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = 0);
         if !self.forget_dead {
             return;
@@ -211,13 +210,14 @@ impl Cache {
         }
     }
 
-    /// What an answer says of every node and maker: what is expected, since when, and which news that contains. Clocks
-    /// do not add up, so with `wait = "clock"` what was heard early is taken out but roughly.
+    /// The parts of an answer: for every node the expected work and since when it lives, and for every maker the
+    /// updates contained. Clocks do not add up, so with `wait = "clock"` updates that were applied out of order are
+    /// subtracted only approximately.
     pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
         for news in self.seen.iter().flat_map(SeenWindow::early) {
-            // The copy contains it as little as what its maker made before.
+            // The copy does not contain it, because an earlier update of the same maker is missing.
             changes(news, fx, |node, change, at, _| {
                 if self.counts(node, at) {
                     early[node as usize] += change;
@@ -230,19 +230,19 @@ impl Cache {
             Gossip::Entry { round: 0, node, wait, since: since(node) }
         });
         let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(maker, number)| {
-            // Of ourselves we hear nothing: we know.
+            // This scheduler's own updates are all contained.
             let number = if maker == self.me { own } else { number };
             Gossip::Heard { round: 0, maker, number }
         });
         entries.chain(contained).collect()
     }
 
-    /// A copy of another's is to replace it.
+    /// Marks this cache as void until a copy arrives.
     pub(super) const fn await_copy(&mut self) {
         self.awaited = true;
     }
 
-    /// Replaces everything by a copy of another's; without one, by nothing.
+    /// Replaces the whole cache by a copy, or by an empty one if there is none.
     pub(super) fn adopt(&mut self, copy: Option<&super::boot::CacheCopy>, fx: &mut Effects<'_>) {
         self.awaited = false;
         match (&mut self.seen, copy) {
@@ -251,9 +251,9 @@ impl Cache {
             (None, _) => {}
         }
         for node in 0..fx.layout().nodes() {
-            // Without a copy, what was there before is not known, and its end no news.
+            // Without a copy, earlier placements are unknown, and updates about their ends must be ignored.
             let (wait, known) = copy.map_or_else(|| (0, fx.now()), |copy| copy.entries[node as usize]);
-            // Whoever answered may not have known yet that the node crashed or came back.
+            // The sender of the copy may not have been notified yet that the node crashed or came back.
             let since = self.since.get_mut(node as usize);
             let stale = since.is_some_and(|since| {
                 let stale = known < *since;
@@ -268,18 +268,18 @@ impl Cache {
     }
 }
 
-/// A moment as a wait, ns.
+/// An instant as a wait, ns.
 fn instant(at: Time) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// What a task of this news adds to its node.
+/// The change of work per node of this update, ns.
 fn placed(news: &PlacementUpdate, fx: &Effects<'_>) -> i64 {
     let estimate = fx.catalog().job_estimate(news.job).signed();
     if news.form == PlacementForm::Withdrawn { -estimate } else { estimate }
 }
 
-/// The changes that news brings: node, work and when it was decided.
+/// Calls `change` with node, change of work and time of decision for each part of an update.
 #[inline]
 fn changes(news: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64, Time, &mut Effects<'_>)) {
     match *news {

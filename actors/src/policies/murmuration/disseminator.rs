@@ -1,4 +1,4 @@
-//! Making news and spreading it, for schedulers and nodes alike.
+//! The disseminator: numbers updates and sends them, for schedulers and nodes alike.
 
 use std::collections::VecDeque;
 
@@ -9,28 +9,28 @@ use crate::machine::{Effects, Timer};
 use crate::message::Gossip;
 use crate::policies::policy::BuildContext;
 
-/// News kept for schedulers that are down. The oldest go first: whoever answers for a cache has long heard
-/// them.
+/// Updates kept for schedulers that are down. The oldest are dropped first: a scheduler that answers for a cache has
+/// received them long ago.
 const KEPT: usize = 1024;
 
-/// The tick at which news that lay long enough is spread.
+/// The tick at which a delayed update is sent.
 pub(super) const SPREAD: u32 = 1;
 
-/// What an actor makes known.
+/// The updates of one actor, and their receivers.
 #[derive(Debug)]
 pub(super) struct Disseminator {
     spread: MurmurationSpread,
     fan_out: u32,
     delay: Span,
-    /// Number of the next news; the upper byte says how often this actor was restarted.
+    /// Number of the next update; the upper byte is the epoch of this actor.
     number: u32,
-    /// News that was spread: only where somebody may have missed it and counts what comes twice once.
+    /// Updates already sent; kept only where a receiver may have missed some and ignores duplicates.
     recent: Option<VecDeque<Gossip>>,
-    /// News that lies for `delay`, and whether it is part of a repair.
+    /// Delayed updates, and whether each is part of a repair.
     delayed: VecDeque<(Gossip, bool)>,
-    /// Schedulers that are down, and the first news each has missed.
+    /// Schedulers that are down, and the first update each has missed.
     down: Vec<(ActorId, u32)>,
-    /// Those to pass something on to: kept for its memory.
+    /// Receivers of a forwarded update; a field to reuse its memory.
     sample: Vec<u32>,
 }
 
@@ -50,33 +50,33 @@ impl Disseminator {
         }
     }
 
-    /// The life of this actor that now begins.
+    /// Begins an epoch.
     pub(super) fn begin(&mut self, epoch: u32) {
         self.number = epoch << 24;
     }
 
-    /// Whether news travels as datagrams.
+    /// Whether updates are datagrams.
     pub(super) fn rumours(&self) -> bool {
         self.spread != MurmurationSpread::Streams
     }
 
-    /// Whether whoever hears news passes it on.
+    /// Whether receivers forward updates.
     pub(super) fn is_epidemic(&self) -> bool {
         self.spread == MurmurationSpread::Epidemic
     }
 
-    /// The number of the next news.
+    /// The number of the next update.
     pub(super) const fn next(&self) -> u32 {
         self.number
     }
 
-    /// A number for a piece of news.
+    /// Takes the number of the next update.
     pub(super) const fn number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.number.wrapping_sub(1)
     }
 
-    /// Spreads news of our own, now or after it lay for a while.
+    /// Sends an update of this actor, at once or after the artificial delay.
     pub(super) fn announce(&mut self, news: Gossip, repair: bool, fx: &mut Effects<'_>) {
         if let Some(recent) = &mut self.recent {
             if recent.len() == KEPT {
@@ -92,7 +92,7 @@ impl Disseminator {
         }
     }
 
-    /// The oldest news that lies has lain long enough.
+    /// Sends the oldest delayed update; its delay has expired.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
         if let Some((news, repair)) = self.delayed.pop_front() {
             self.send(news, repair, fx);
@@ -111,7 +111,7 @@ impl Disseminator {
         }
     }
 
-    /// Sends news to some random schedulers, not back to whom it came from.
+    /// Sends an update to `fan_out` random schedulers, except the one it came from.
     pub(super) fn pass_on(
         &mut self,
         news: Gossip,
@@ -123,7 +123,7 @@ impl Disseminator {
         let schedulers = layout.schedulers();
         let (me, mut sample) = (fx.me(), std::mem::take(&mut self.sample));
         sample.clear();
-        // A few among many: those drawn twice, or out of place, are drawn again, for a while.
+        // Few are drawn among many, so unsuitable draws are repeated, a bounded number of times.
         for _ in 0..4 * self.fan_out {
             let index = fx.rng().below(schedulers);
             let other = layout.scheduler(index);
@@ -139,7 +139,7 @@ impl Disseminator {
         self.sample = sample;
     }
 
-    /// News comes back undelivered: it is said again, at once or when the scheduler is back.
+    /// Sends an undelivered update again, at once or when the scheduler is back.
     pub(super) fn returned(&mut self, to: ActorId, news: Gossip, fx: &mut Effects<'_>) {
         let Some((_, number)) = news.origin(fx.layout()) else { return };
         match self.down.iter_mut().find(|(who, _)| *who == to) {
@@ -148,14 +148,14 @@ impl Disseminator {
         }
     }
 
-    /// A scheduler crashed: it hears nothing until it is back.
+    /// Notes that a scheduler crashed, and the first update it misses.
     pub(super) fn down(&mut self, actor: ActorId, layout: &Layout) {
         if matches!(layout.role(actor), Role::Scheduler(_)) && self.is_up(actor) {
             self.down.push((actor, self.number));
         }
     }
 
-    /// A scheduler is back: it hears what it missed.
+    /// Sends a restarted scheduler the updates it missed.
     pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Some(at) = self.down.iter().position(|&(who, _)| who == actor) else { return };
         let (_, missed) = self.down.swap_remove(at);
@@ -172,7 +172,7 @@ impl Disseminator {
     }
 }
 
-/// Every scheduler but the one that asks.
+/// All schedulers but this one.
 pub(super) fn others(fx: &Effects<'_>) -> impl Iterator<Item = ActorId> + use<> {
     let (me, first, count) = (fx.me(), fx.layout().scheduler(0), fx.layout().schedulers());
     (0..count).map(move |i| ActorId(first.0 + i)).filter(move |&other| other != me)

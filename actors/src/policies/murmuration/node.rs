@@ -1,4 +1,4 @@
-//! The node manager: a queue that nobody bounds, cores, and news of every end.
+//! The node manager: an unbounded queue, cores, and an update for every end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,16 +11,16 @@ use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, EndUpdate, Gossip, Launch, Message};
 use crate::policies::policy::BuildContext;
 
-/// The tick at which the node broadcasts what it has.
+/// The tick at which the node sends its report.
 const REPORT: u32 = 3;
 
 /// A task that waits: the least comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct QueuedTask {
-    /// Its estimate where that counts, when its job arrived, how many came here before.
+    /// The estimate (zero under FCFS), the arrival of its job, and a sequence number.
     order: (Span, Time, u64),
     estimate: Span,
-    /// When it was decided to place it here.
+    /// When its placement was decided.
     at: Time,
     from: ActorId,
     copy: CopyId,
@@ -33,7 +33,7 @@ struct Running {
 }
 
 impl Running {
-    /// What schedulers hear of it when it is not here any more.
+    /// The time by which schedulers judge the update about its end.
     const fn since(&self, wait: MurmurationWait) -> Time {
         match wait {
             MurmurationWait::Clock => self.began,
@@ -53,7 +53,7 @@ pub(super) struct MurmurationNode {
     cores: Box<[Option<Running>]>,
     queue: BinaryHeap<Reverse<QueuedTask>>,
     came: u64,
-    /// How many tasks came from each scheduler since it lives; empty if nobody is told.
+    /// Tasks received from each scheduler since this node's start; empty if it sends no reports.
     from: Vec<u32>,
 }
 
@@ -76,8 +76,8 @@ impl MurmurationNode {
         }
     }
 
-    /// A task to be queued. One that was sent to an earlier life of this node is placed anew when its scheduler hears
-    /// of the crash, and is run twice: no clock says for sure which life it was meant for.
+    /// Queues a task. A task sent before a crash of this node is placed again when its scheduler is notified of the
+    /// crash, and then runs twice: no clock tells reliably which epoch it was meant for.
     fn task(&mut self, from: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if let Role::Scheduler(by) = fx.layout().role(from)
             && let Some(came) = self.from.get_mut(by as usize)
@@ -93,7 +93,7 @@ impl MurmurationNode {
         self.fill(fx);
     }
 
-    /// Gives idle cores what comes first.
+    /// Gives idle cores the first tasks of the queue.
     fn fill(&mut self, fx: &mut Effects<'_>) {
         while !self.queue.is_empty() {
             let Some(core) = self.cores.iter().position(Option::is_none) else { return };
@@ -121,7 +121,7 @@ impl MurmurationNode {
         self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), news), repair, fx);
     }
 
-    /// A scheduler lost its state: what it placed is placed again by another.
+    /// Drops the tasks of a crashed scheduler: another one places them again.
     fn forget(&mut self, scheduler: ActorId, fx: &mut Effects<'_>) {
         if let Role::Scheduler(index) = fx.layout().role(scheduler) {
             self.from.get_mut(index as usize).into_iter().for_each(|came| *came = 0);
@@ -146,7 +146,7 @@ impl MurmurationNode {
         self.fill(fx);
     }
 
-    /// Tells everybody what is here, and again after a while.
+    /// Sends a report to all schedulers, and arms the next one.
     fn report(&self, fx: &mut Effects<'_>) {
         let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
         let running = self.cores.iter().flatten().map(|run| run.task.estimate);
@@ -168,7 +168,7 @@ impl Machine for MurmurationNode {
             Input::Start { epoch } => {
                 self.disseminator.begin(epoch);
                 if self.repair > Span::ZERO {
-                    // Not all nodes at the same time.
+                    // A random phase spreads the reports of all nodes.
                     let phase = self.repair.scale(fx.rng().unit());
                     fx.arm(Timer::Tick(REPORT), phase);
                 }
@@ -181,7 +181,7 @@ impl Machine for MurmurationNode {
             Input::Fire(Timer::Tick(SPREAD)) => self.disseminator.due(fx),
             Input::Fire(Timer::Tick(REPORT)) => self.report(fx),
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout paces the repetition; a scheduler that died is reported down instead.
+                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Gossip(news) => self.disseminator.returned(to, news, fx),
                 _ => {}

@@ -1,13 +1,4 @@
-//! Murmuration: schedulers that each keep what all nodes have before them, and tell each other.
-//!
-//! | module | what it holds |
-//! |---|---|
-//! | `scheduler` | the queue of jobs, placement, what becomes of both when something is lost |
-//! | `cache` | expected waits: choosing a node, taking in news |
-//! | `heard` | which news was heard before |
-//! | `disseminator` | making news and spreading it |
-//! | `boot` | a restarted scheduler copies the cache of another |
-//! | `node` | the node manager |
+//! Parameters of Murmuration.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,44 +13,47 @@ use crate::policies::shared::positive;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Murmuration {
-    /// Which job a scheduler takes first, and which task a node.
+    /// The order of jobs at a scheduler, and of tasks at a node.
     pub order: MurmurationOrder,
-    /// Tell the others once for each job instead of once for each task. The paper's simulator does, its
-    /// prototype does not. A batch counts as one message; it goes out in parts of two tasks, of which each can be
-    /// lost by itself where news goes as datagrams. What a scheduler has not told when it crashes nobody hears, but
-    /// the ends of what it placed are told: others believe too little of these nodes until a report (`repair`).
+    /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does, its
+    /// prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can be lost
+    /// by itself where updates are datagrams. An update that a scheduler has not sent when it crashes is lost, while
+    /// the ends of the tasks it placed are still reported: the others expect too little work at these nodes until a
+    /// report (`repair`).
     pub batch: bool,
-    /// What nodes are compared by.
+    /// The value by which nodes are compared.
     pub wait: MurmurationWait,
-    /// Time a scheduler thinks about a job before it places its first task. Section 6.2.4 uses 100 ms.
+    /// Decision time of a scheduler per job, before it places the first task. Section 6.2.4 uses 100 ms.
     pub decision_per_job: Span,
-    /// Time it thinks about each task. Section 6.2.4 uses 5 ms.
+    /// Decision time per task. Section 6.2.4 uses 5 ms.
     pub decision_per_task: Span,
-    /// How long news lies before it is spread, beyond what the network takes (section 6.2.3). What lies there when its
-    /// maker crashes is gone, as with `batch`.
+    /// Artificial delay before an update is sent, beyond what the network takes (section 6.2.3). Updates that wait when
+    /// their sender crashes are lost, as with `batch`.
     pub update_delay: Span,
-    /// How news travels.
+    /// How updates are disseminated.
     pub spread: MurmurationSpread,
-    /// `epidemic` spread: to how many schedulers news goes from its maker and from everyone who hears it first.
+    /// `epidemic` spread: the number of schedulers to which an update is sent by its maker, and by each receiver that
+    /// had not seen it.
+    #[schemars(range(min = 1, max = 65_536))]
     pub fan_out: u32,
-    /// How often a node broadcasts what it really has, which replaces what was believed, unless the receiver has newer
-    /// news: repairs what lost news left behind. A report knows nothing of what other schedulers placed and is under
-    /// way: that is forgotten, or counted twice, until the next one; `update_delay` may not be longer than this.
-    /// Zero: never, as in the paper.
+    /// Period at which a node reports the work it really has. The report replaces the receiver's entry, unless the
+    /// receiver has newer updates; it repairs what lost updates left behind. A report does not contain tasks that other
+    /// schedulers placed and that are under way: they are forgotten, or counted twice, until the next report;
+    /// `update_delay` may not be longer than this. Zero: never, as in the paper.
     pub repair: Span,
     /// How a restarted scheduler uses the cache of another.
     pub copy: Copying,
-    /// How long a restarted scheduler waits for an answer before it asks two others. The paper has no value.
+    /// Time a restarted scheduler waits for an answer before it asks two others. The paper has no value.
     pub ask_timeout: Span,
-    /// How long an answer may lie before it is sent: evenly from zero to this, 3 s in section 6.2.4. The copy is
-    /// that of the moment of the question.
+    /// Upper bound of the artificial delay before an answer is sent: evenly from zero to this, 3 s in section 6.2.4.
+    /// The answer is the cache at the time of the question.
     pub answer_delay: Span,
-    /// Forget what was placed on a node that crashed. The paper does not say; without it the work of the dead
-    /// repels for ever.
+    /// Forget the work placed on a node that crashed. The paper does not say; without it the work of a dead node deters
+    /// placements forever.
     pub forget_dead: bool,
 }
 
-/// Which job a scheduler takes first, and which task a node.
+/// The order of jobs at a scheduler, and of tasks at a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MurmurationOrder {
@@ -71,31 +65,31 @@ pub enum MurmurationOrder {
     Srjf,
 }
 
-/// What nodes are compared by.
+/// The value by which nodes are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MurmurationWait {
     /// The sum of the estimates of what is queued or runs there, over the node's cores.
     #[default]
     PerCore,
-    /// The sum, whatever the cores (section 4.1).
+    /// The sum, regardless of the cores (section 4.1).
     Work,
-    /// When the node is expected to be free: at each news the later of that and of the task's start, and the
-    /// estimate over the cores added or taken away. The authors' simulator does so, where a node that was used
-    /// lately ranks behind one that never was.
+    /// When the node is expected to be free: at each update the later of that and of the task's start, with the
+    /// estimate over the cores added or subtracted. The authors' simulator does so; there a node that was used lately
+    /// ranks behind one that never was.
     Clock,
 }
 
-/// How news travels.
+/// How updates are disseminated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MurmurationSpread {
-    /// To every scheduler, and it arrives: the paper assumes so.
+    /// To every scheduler, over reliable streams, as the paper assumes.
     #[default]
     Streams,
     /// To every scheduler, in datagrams that can be lost.
     Datagrams,
-    /// In datagrams to `fan_out` random schedulers, each of which passes on what it hears for the first time.
+    /// In datagrams to `fan_out` random schedulers, each of which forwards an update it had not seen.
     Epidemic,
 }
 
@@ -103,14 +97,14 @@ pub enum MurmurationSpread {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Copying {
-    /// News is numbered, and what the copy contains is not counted again.
+    /// Updates are numbered, and those that the copy contains are not applied again.
     #[default]
     Numbered,
-    /// All news since the question is counted, whether the copy contains it or not, as in the paper.
+    /// All updates since the question are applied, whether the copy contains them or not, as in the paper.
     Naive,
 }
 
-/// Nobody passes news on to more than this.
+/// Upper bound of `fan_out`.
 const MOST_FAN_OUT: u32 = 1 << 16;
 
 impl Default for Murmuration {
@@ -136,7 +130,7 @@ impl Default for Murmuration {
 impl Policy for Murmuration {
     const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
         Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the \
-        node with the least, at once and for good. It broadcasts all other schedulers, and nodes tell all \
+        node with the least, at once and for good. It tells all other schedulers, and nodes tell all \
         schedulers what ended, so that the caches agree but for news that is under way. Nodes queue; nobody \
         resolves conflicts. A restarted scheduler copies the cache of another.";
 

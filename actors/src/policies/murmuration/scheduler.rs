@@ -1,4 +1,4 @@
-//! A scheduler: jobs in, tasks out to the nodes with the least before them.
+//! The scheduler: a queue of jobs, and placement of their tasks on the nodes with the least expected work.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ use crate::roles::{RETRY_AFTER, resend};
 /// The tick at which a decision is made.
 const DECIDE: u32 = 0;
 
-/// From here on, ticks name nodes that may be tried again.
+/// Ticks from here on name nodes to be readmitted.
 const NODES: u32 = 4;
 
 /// A task that has no node.
@@ -28,23 +28,23 @@ const NOWHERE: u32 = PlacementUpdate::NO_NODE;
 #[derive(Debug)]
 struct PlacedJob {
     open: OpenJob,
-    /// MurmurationNode of each task, and the attempt that went there.
+    /// Node of each task, and the attempt that went there.
     nodes: Vec<(u32, u32)>,
-    /// PlacedJob that were placed, or would have been had a node been alive: the first ones.
+    /// Number of leading tasks for which a decision was made, with or without a live node.
     decided: u32,
 }
 
-/// A job that waits to be placed: the least comes first.
+/// A job waiting to be placed; the least comes first.
 type Queued = Reverse<(u64, Time, JobId)>;
 
-/// What placing needs, apart from the jobs.
+/// The state for placements, apart from the jobs.
 #[derive(Debug)]
 struct Placer {
     index: u32,
     batch: bool,
     cache: Cache,
     disseminator: Disseminator,
-    /// Nodes of the tasks that were placed since the others were last told, and when.
+    /// Nodes and times of the placements that were not announced yet.
     unannounced: Vec<(u32, Time)>,
 }
 
@@ -60,9 +60,9 @@ pub(super) struct MurmurationScheduler {
     queue: BinaryHeap<Queued>,
     /// The job being placed.
     busy: Option<JobId>,
-    /// What came while a job was being placed: news and questions.
+    /// Updates and questions that arrived while a job was being placed.
     inbox: Vec<(ActorId, Gossip)>,
-    /// Until there is a cache.
+    /// The recovery in progress, until there is a cache.
     boot: Option<Boot>,
     answers: Answers,
 }
@@ -91,7 +91,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// First boot begins with an empty cache, as nothing is placed anywhere; a later one with a copy.
+    /// The first epoch begins with an empty cache, as nothing is placed anywhere; later ones with a copy.
     fn start(&mut self, epoch: u32, fx: &mut Effects<'_>) {
         self.placer.disseminator.begin(epoch);
         if epoch == 0 {
@@ -113,7 +113,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// There is a cache, copied or empty: work begins.
+    /// Installs the copied or empty cache and begins to work.
     fn ready(&mut self, copy: Option<&boot::CacheCopy>, fx: &mut Effects<'_>) {
         let Some(boot) = self.boot.take() else { return };
         self.placer.cache.adopt(copy, fx);
@@ -137,7 +137,7 @@ impl MurmurationScheduler {
         self.work(fx);
     }
 
-    /// Places jobs, one after the other, until none waits or one takes time.
+    /// Places jobs one after the other, until the queue is empty or a decision takes time.
     fn work(&mut self, fx: &mut Effects<'_>) {
         while self.busy.is_none()
             && self.boot.is_none()
@@ -153,7 +153,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// Places the next task of the job in hand, or all of them if a task takes no time.
+    /// Places the next task of the current job, or all of them if a decision takes no time.
     fn decide(&mut self, fx: &mut Effects<'_>) {
         let Some(job) = self.busy else { return };
         if let Some(tasks) = self.jobs.get_mut(job) {
@@ -188,7 +188,7 @@ impl MurmurationScheduler {
         }
     }
 
-    /// News and questions; both wait while a job is being placed.
+    /// Handles updates and questions; both wait while a job is being placed.
     #[inline]
     fn gossip(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
         if self.busy.is_some() {
@@ -209,7 +209,7 @@ impl MurmurationScheduler {
                     self.placer.cache.backlog(node, &BacklogReport { work, at, number, came }, fx);
                 }
             }
-            // Whoever has no cache yet does not answer.
+            // Without a cache there is no answer.
             Gossip::Ask { round } if self.boot.is_none() => {
                 let parts = self.placer.cache.copy(self.placer.disseminator.next(), fx);
                 self.answers.give(from, round, parts, fx);
@@ -245,15 +245,15 @@ impl MurmurationScheduler {
                     self.refused(node, copy, at, fx);
                 }
             }
-            // Nobody is sent rows.
+            // Rows are not used by this policy.
             _ => _ = resend(to, msg, fx),
         }
     }
 
-    /// A task never reached its node: it goes to another, and this one is left alone for a while.
+    /// Places a task that never reached its node on another, and excludes this one for a while.
     fn refused(&mut self, node: u32, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if !self.placer.cache.counts(node, at) {
-            // It was forgotten, and placed again, when the node was reported down.
+            // It was removed and placed again when the node was reported down.
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index);
@@ -264,7 +264,7 @@ impl MurmurationScheduler {
         self.again(Some(job), |task, place| task == index && place == (node, copy.attempt), fx);
     }
 
-    /// A node that could not be reached may be tried again.
+    /// Readmits a node that could not be reached.
     fn try_again(&mut self, node: u32, fx: &mut Effects<'_>) {
         self.placer.cache.try_again(node);
         self.again(None, |_, (at, _)| at == NOWHERE, fx);
@@ -294,7 +294,7 @@ impl MurmurationScheduler {
 }
 
 impl Placer {
-    /// Sends a copy to the node with the least before it, whose number it returns; [`NOWHERE`] if none lives.
+    /// Sends a copy to the node with the least expected work and returns its number; [`NOWHERE`] if none is alive.
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
         fx.note(Note::Placed { copy, node, believed });
@@ -309,7 +309,7 @@ impl Placer {
         node
     }
 
-    /// Tells of the tasks of a job, those that were decided at once in pairs: each is judged by when it was.
+    /// Announces the tasks of a job, in pairs of the same decision time, since receivers judge each by that time.
     fn announce_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let (mut form, unannounced) = (PlacementForm::Batch, std::mem::take(&mut self.unannounced));
         for told in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
@@ -334,13 +334,13 @@ impl Placer {
         self.disseminator.announce(Gossip::Placed(news), repair, fx);
     }
 
-    /// A task never reached its node.
+    /// Withdraws a task that never reached its node.
     fn withdraw(&mut self, job: JobId, node: u32, at: Time, fx: &mut Effects<'_>) {
         self.cache.withdraw(node, job, at, fx);
         self.announce(job, [node, NOWHERE], at, PlacementForm::Withdrawn, true, fx);
     }
 
-    /// Passes on what was heard for the first time, if that is how news spreads.
+    /// Forwards an update that was new, if the spread is epidemic.
     fn spread(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
         if self.disseminator.is_epidemic() && news.is_rumour() {
             self.disseminator.pass_on(news, Some(from), false, fx);

@@ -1,43 +1,43 @@
-//! Which news was heard before.
+//! The window of update numbers already applied, per maker.
 
 use std::collections::BTreeMap;
 
 use crate::message::Gossip;
 
-/// A maker of whom nothing is known yet: its first news to arrive counts as its first.
+/// Stands for a maker without a known number: its first update to arrive counts as its first.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How many of a maker's rumours may be waited around before what is missing counts as lost.
+/// How many datagram updates of a maker may be buffered before the missing ones count as lost.
 const GAP: u32 = 256;
 
-/// How often the maker of a number was restarted.
+/// The epoch (number of restarts) of the maker of a number.
 const fn epoch_of(number: u32) -> u32 {
     number >> 24
 }
 
-/// News heard, by maker: schedulers first, then nodes.
+/// Applied updates by maker: schedulers first, then nodes.
 #[derive(Debug)]
 pub(super) struct SeenWindow {
-    /// Number of the first news of each maker's present life that was not seen.
+    /// Number of the first missing update of each maker's current epoch.
     next: Vec<u32>,
-    /// The same of earlier lives: maker and number.
+    /// The same of earlier epochs: maker and number.
     past: Vec<(u32, u32)>,
-    /// SeenWindow before something that was made earlier, by maker and number.
+    /// Updates applied out of order, by maker and number.
     early: BTreeMap<(u32, u32), Gossip>,
-    /// How many of them each maker made: counted anew at each news they would cost more than all else.
+    /// Length of `early` per maker; counting on each update would dominate the cost.
     waiting: Vec<u32>,
-    /// Whether what is missing can be lost for good; a stream brings it, however late.
+    /// Whether a missing update may be lost for good; on a stream it still arrives.
     rumours: bool,
 }
 
 impl SeenWindow {
-    /// Nothing of so many makers, whose lives are their first.
+    /// An empty window for makers in their first epoch.
     pub(super) fn new(makers: u32, rumours: bool) -> Self {
         let none = vec![0; makers as usize];
         Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none, rumours }
     }
 
-    /// Whether news is heard for the first time; it counts as heard from now on.
+    /// Marks an update as applied; returns whether it was new.
     pub(super) fn insert(&mut self, maker: u32, number: u32, news: Gossip) -> bool {
         let next = self.next[maker as usize];
         if next == UNKNOWN {
@@ -69,8 +69,8 @@ impl SeenWindow {
         true
     }
 
-    /// All news of a maker below a number is known from the maker's own sum; `false` if newer news was heard, which
-    /// the sum would undo.
+    /// Marks all updates of a maker below a number as applied, because its report contains them; `false` if a newer
+    /// update was applied, which the report would undo.
     pub(super) fn catch_up(&mut self, maker: u32, number: u32) -> bool {
         let next = self.next[maker as usize];
         if next == UNKNOWN {
@@ -89,7 +89,7 @@ impl SeenWindow {
         true
     }
 
-    /// MinWaitIndex around nothing of a maker any longer.
+    /// Drops the out-of-order updates of a maker.
     fn drop_early(&mut self, maker: u32) {
         for _ in 0..std::mem::take(&mut self.waiting[maker as usize]) {
             if let Some((&first, _)) = self.early.range((maker, 0)..).next() {
@@ -98,7 +98,7 @@ impl SeenWindow {
         }
     }
 
-    /// Everything below a number was heard, and whatever was early right after it.
+    /// Advances a maker to a number, and past the updates that follow it without a gap.
     fn close(&mut self, maker: u32, mut next: u32) {
         while self.early.remove(&(maker, next)).is_some() {
             self.waiting[maker as usize] -= 1;
@@ -107,7 +107,7 @@ impl SeenWindow {
         self.next[maker as usize] = next;
     }
 
-    /// A maker was restarted: of its life before, news is new only if it is younger than all that was seen.
+    /// A maker was restarted: an update of its earlier epoch counts as new only if it is newer than all applied ones.
     fn retire_epoch(&mut self, maker: u32, number: u32) {
         let last = self
             .early
@@ -134,18 +134,18 @@ impl SeenWindow {
         }
     }
 
-    /// Makers with the number of the first news of them that is not contained in a copy.
+    /// For each maker the number of its first update that a copy of the cache does not contain.
     pub(super) fn contained(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         let present = self.next.iter().enumerate().map(|(maker, &next)| (maker as u32, next));
         self.past.iter().copied().chain(present)
     }
 
-    /// News that was heard but is newer than what [`contained`](Self::contained) says.
+    /// Applied updates beyond what [`contained`](Self::contained) states.
     pub(super) fn early(&self) -> impl Iterator<Item = &Gossip> {
         self.early.values()
     }
 
-    /// Takes over what another had seen.
+    /// Adopts the window of another scheduler.
     pub(super) fn adopt(&mut self, contained: &[(u32, u32)]) {
         self.forget();
         for &(maker, number) in contained {
@@ -161,7 +161,7 @@ impl SeenWindow {
         }
     }
 
-    /// Nothing is known of anybody.
+    /// Resets all makers to unknown.
     pub(super) fn forget(&mut self) {
         self.next.fill(UNKNOWN);
         self.past.clear();
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(receive(&mut other, &[first, second + 1, second + 2]), [false, false, true]);
     }
 
-    /// Of those who lose datagrams nobody waits for ever.
+    /// Missing datagrams are not waited for forever.
     #[test]
     fn what_is_missing_for_long_counts_as_lost() {
         let mut seen = SeenWindow::new(2, true);

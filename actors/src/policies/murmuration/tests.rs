@@ -37,7 +37,7 @@ fn receive(bench: &mut Harness, from: ActorId, msg: impl Into<Message>) -> Vec<E
     bench.step(Input::Deliver { from, msg: msg.into() })
 }
 
-/// The first task of a job, placed at so many seconds.
+/// The first task of a job, with the placement time in seconds.
 fn task(job: u32, seconds: u64) -> Launch {
     Launch::Task { copy: JobId(job).task(0).copy(0), at: Time::ZERO + Span::from_secs(seconds) }
 }
@@ -65,8 +65,8 @@ fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gos
     (layout.node(node), Gossip::Ended(EndUpdate { node, number, estimate, since }))
 }
 
-/// O-M2, Fig. 7: two schedulers, two idle nodes, a job of two tasks of 3 s at the first. Each task goes to a
-/// node of its own; 2 messages tell of placements and 4 of ends; the caches go from 0 over 3 to 3/3 and back.
+/// O-M2, Fig. 7: two schedulers, two idle nodes, a job of two tasks of 3 s at the first scheduler. Each task gets a
+/// node of its own; 2 messages announce placements and 4 ends; the cached work goes from 0 over 3 back to 0.
 #[test]
 fn figure_7_step_by_step() {
     let layout = Layout::new(2, 0, [1, 1]);
@@ -107,8 +107,8 @@ fn figure_7_step_by_step() {
     assert!(placements(&submit(&mut s2, 5)).iter().all(|&(_, believed)| believed == 0));
 }
 
-/// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same
-/// time. Each sees its own first, 13 and 14, and both 17 when the news has arrived, in whatever order.
+/// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same time. Each
+/// sees its own first, 13 and 14, and both 17 once the updates have arrived, in either order.
 #[test]
 fn figure_8_conflicts_end_in_agreement() {
     for order in [[0, 1], [1, 0]] {
@@ -175,7 +175,8 @@ fn a_batch_is_one_message() {
     assert_eq!(broadcasts(&submit(&mut single, 2)).len(), 15);
 }
 
-/// News of an end may overtake that of the beginning: what is expected is negative meanwhile, and right after.
+/// An update of an end may overtake that of its placement: the expected work is negative in between, and correct
+/// afterwards.
 #[test]
 fn order_of_news_does_not_matter() {
     let layout = Layout::new(2, 0, [1]);
@@ -238,8 +239,8 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
 }
 
-/// A restarted scheduler copies a cache. News that the copy contains is not counted twice, news that was on
-/// its way is counted once; naively, both are counted.
+/// A restarted scheduler copies a cache. Updates contained in the copy are not applied twice, those under way are
+/// applied once; the naive variant applies both.
 #[test]
 fn a_copied_cache_and_news_on_its_way() {
     for copy in [Copying::Numbered, Copying::Naive] {
@@ -253,7 +254,7 @@ fn a_copied_cache_and_news_on_its_way() {
         let mut back = scheduler(&config, 0, &layout, 1);
         let asked = sends(&back.step(Input::Start { epoch: 1 }));
         assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
-        // Both pieces of news reach the newcomer before the answer; the first is in it.
+        // Both updates arrive before the answer; the first is contained in it.
         receive(&mut back, from, first);
         receive(&mut back, from, second);
         assert_eq!(placements(&submit(&mut back, 1)), [], "no cache yet");
@@ -324,8 +325,8 @@ fn a_backlog_repairs() {
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 7)]);
 }
 
-/// It does not undo what is newer: a task on its way, an end that was heard of; and of an end that is in it
-/// nothing more is seen.
+/// A report does not undo newer updates: a task on its way, or an applied end. Ends contained in the report are
+/// ignored.
 #[test]
 fn a_backlog_does_not_undo_newer_news() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };

@@ -24,7 +24,7 @@ enum PeacockCore {
     },
 }
 
-/// Cluster-wide state as last heard of.
+/// The newest cluster-wide state received.
 #[derive(Clone, Copy, Debug, Default)]
 struct Global {
     limit: u8,
@@ -46,7 +46,7 @@ pub(super) struct PeacockNode {
     /// Probes to be passed on at the next interval.
     rotating: Vec<WaitingProbe>,
     ticking: bool,
-    /// How far down the ring the next node is that can be reached; the whole ring, if nobody can.
+    /// Distance on the ring to the next reachable node; the whole ring, if none is reachable.
     hop: u32,
     /// Tasks granted for claims that were given up since; they run before anything that waits.
     granted: VecDeque<(ActorId, CopyId)>,
@@ -216,7 +216,7 @@ impl PeacockNode {
     }
 
     fn ended(&mut self, worker: ActorId, ended: CopyId, fx: &mut Effects<'_>) {
-        // By core, not by copy: whoever grants a task twice has it run twice.
+        // By core, not by copy: a task that was granted twice runs twice.
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let PeacockCore::Running { copy, from, .. } = self.slots[core as usize]
             && copy == ended
@@ -281,7 +281,7 @@ impl Machine for PeacockNode {
         match input {
             Input::Deliver { from, msg } => match msg {
                 Message::RingProbe(probe) => {
-                    // Whoever was out of reach and speaks is back.
+                    // A predecessor sent something, so the ring may be reachable again.
                     if matches!(fx.layout().role(from), Role::Node(_)) {
                         self.hop = 1;
                     }

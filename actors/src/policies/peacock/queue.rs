@@ -21,7 +21,7 @@ impl WaitingProbe {
     }
 }
 
-/// WaitingProbe probes, the next to be served first.
+/// Waiting probes, the next to be served first.
 #[derive(Debug, Default)]
 pub(super) struct ElasticQueue {
     waiting: Vec<WaitingProbe>,
@@ -34,7 +34,7 @@ impl ElasticQueue {
         (!self.waiting.is_empty()).then(|| self.take(0))
     }
 
-    /// WaitingProbe probes.
+    /// Waiting probes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.waiting.len()

@@ -21,7 +21,7 @@ struct Load {
 #[derive(Debug)]
 struct PeacockJob {
     open: OpenJob,
-    /// PeacockNode a task was granted to; `None` while its probe is on the ring.
+    /// Node a task was granted to; `None` while its probe is on the ring.
     nodes: Vec<Option<ActorId>>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct PeacockScheduler {
     index: u32,
     members: Membership,
     jobs: JobTable<PeacockJob>,
-    /// What each scheduler last said of its unfinished tasks; our own entry is exact.
+    /// The last report of each scheduler; the own entry is exact.
     loads: Vec<Load>,
     /// Sum of `loads`.
     total: Load,
@@ -62,7 +62,7 @@ impl PeacockScheduler {
         (Span((self.total.work / u128::from(n)) as u64), limit)
     }
 
-    /// Books what a scheduler says of its unfinished tasks.
+    /// Records the unfinished tasks of a scheduler.
     fn account(&mut self, scheduler: u32, load: Load) {
         let entry = &mut self.loads[scheduler as usize];
         if load.report >= entry.report {
@@ -72,7 +72,7 @@ impl PeacockScheduler {
         }
     }
 
-    /// Books a change of our own tasks and tells the other schedulers.
+    /// Records a change of the own tasks and reports it to the other schedulers.
     fn spread(&mut self, change: impl FnOnce(&mut Load), fx: &mut Effects<'_>) {
         let mut own = self.loads[self.index as usize];
         change(&mut own);
@@ -153,7 +153,7 @@ impl PeacockScheduler {
         self.spread(remove, fx);
     }
 
-    /// Sends probes again for open tasks that are `lost`; whoever claims first gets the task.
+    /// Sends probes again for open tasks that are `lost`; the first claim gets the task.
     fn again(
         &mut self,
         only: Option<JobId>,
@@ -182,7 +182,7 @@ impl PeacockScheduler {
         }
     }
 
-    /// A scheduler died: its tasks are its clients' to submit again.
+    /// Removes the load of a crashed scheduler: its clients submit its jobs again.
     fn forget(&mut self, actor: ActorId, layout: &Layout) {
         if let Role::Scheduler(other) = layout.role(actor) {
             let report = self.loads[other as usize].report;
@@ -224,7 +224,7 @@ impl Machine for PeacockScheduler {
                     self.forget(actor, fx.layout());
                     return;
                 }
-                // Where a probe was when the node died is not known: every unclaimed one is sent again.
+                // The position of a probe when a node crashes is unknown, so every unclaimed one is sent again.
                 self.again(None, |_, at| at.is_none() || at == Some(actor), fx);
             }
             Input::Up { actor } => {
@@ -233,7 +233,7 @@ impl Machine for PeacockScheduler {
                     self.again(None, |_, at| at.is_none(), fx);
                 }
             }
-            // What this life reports is newer than anything an earlier one did.
+            // Reports of this epoch are newer than those of earlier ones.
             Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
             Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }

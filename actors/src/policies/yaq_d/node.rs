@@ -1,4 +1,4 @@
-//! A node of Yaq-d: the plain one, with heartbeats.
+//! A node of Yaq-d: the standard one, with heartbeats.
 
 use super::YaqD;
 use crate::base::Span;
@@ -7,14 +7,14 @@ use crate::message::Heartbeat;
 use crate::policies::policy::BuildContext;
 use crate::roles::NodeManager;
 
-/// A node manager that tells how it is.
+/// A node manager with heartbeats.
 #[derive(Debug)]
 pub(super) struct HeartbeatNode {
     manager: NodeManager,
     every: Span,
-    /// Heartbeats are due so long after each multiple of `every`.
+    /// Offset of heartbeats from the multiples of `every`.
     phase: Span,
-    /// Whether even an idle node goes on: what it said last may have been lost.
+    /// Whether an idle node continues: its last heartbeat may have been lost.
     always: bool,
     /// Whether a node to which nothing happened is silent.
     silent: bool,
@@ -39,7 +39,7 @@ impl HeartbeatNode {
         }
     }
 
-    /// Arms the next heartbeat, unless there is nothing that schedulers do not know.
+    /// Arms the next heartbeat, unless schedulers already know the state.
     fn keep_beating(&mut self, fx: &mut Effects<'_>) {
         let due = self.always || self.news || !self.silent && !self.manager.is_idle();
         if !self.beating && due {
@@ -65,7 +65,7 @@ impl Machine for HeartbeatNode {
             self.beat(fx);
         } else {
             self.manager.step(input, fx);
-            // Whatever it hears of is a task that came, ended or is void.
+            // Every other input means that a task came, ended or is void.
             self.news |= !matches!(input, Input::Start { .. });
         }
         self.keep_beating(fx);

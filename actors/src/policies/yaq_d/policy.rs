@@ -1,4 +1,4 @@
-//! Yaq-d: schedulers that see nodes as of their last heartbeats.
+//! Parameters of Yaq-d.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,26 +16,27 @@ use crate::roles::early_binding::EarlyBinding;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct YaqD {
-    /// How often a node says how long one would wait there. 8 s are recommended; the Murmuration paper divides
-    /// that by the speed-up of its arrivals and has 8 ms (section 6.2).
+    /// Period at which a node reports its wait. 8 s are recommended; the Murmuration paper divides that by the speed-up
+    /// of its arrivals and has 8 ms (section 6.2).
     pub heartbeat: Span,
-    /// All nodes say so at the same instants, as in the simulators; otherwise evenly spread.
+    /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
     pub together: bool,
-    /// Heartbeats that say only that time has passed are not sent, as long as no datagram can be lost; schedulers
-    /// reckon with them all the same. For periods so short that nobody could send them all; needs nodes of one
-    /// core.
+    /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
+    /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
     pub silent: bool,
-    /// Adds up to one period, drawn anew for each heartbeat, to what schedulers believe, as in the simulators.
+    /// Adds up to one period, drawn for each heartbeat, to the wait that schedulers expect, as in the simulators.
     pub jitter: bool,
     /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
     /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
     pub remembers: bool,
     /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
+    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
     pub nodes: f64,
     /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: which of them run
     /// elsewhere a node does not know); otherwise in turn.
     pub srpt: bool,
     /// SRPT: a task lets others past up to this many times its own estimate.
+    #[schemars(range(min = 0.0))]
     pub bypass: f64,
 }
 
@@ -115,7 +116,7 @@ mod tests {
         Heartbeat::Wait { wait: Span::from_secs(wait), passing: Span::ZERO, at: Time(at) }.into()
     }
 
-    /// MinWaitIndex of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
+    /// Waits of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
     #[test]
     fn tasks_go_to_the_least_wait_of_the_last_heartbeats() {
         let mut scheduler = scheduler(5);
@@ -166,7 +167,7 @@ mod tests {
         assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
     }
 
-    /// A row that comes back after its node was reported down, and was placed anew on it since, changes nothing.
+    /// A row that comes back after its node was reported down, and was placed again since, changes nothing.
     #[test]
     fn a_late_refusal_is_of_another_attempt() {
         let mut scheduler = scheduler(1);

@@ -1,4 +1,4 @@
-//! What a scheduler of Yaq-d believes of nodes.
+//! A scheduler's view of the nodes, as of their last heartbeats.
 
 use super::YaqD;
 use crate::base::{ActorId, JobId, Span, TaskId, Time};
@@ -10,7 +10,7 @@ use crate::roles::early_binding::PlacementRule;
 use crate::roles::membership::Membership;
 use crate::roles::min_wait_index::MinWaitIndex;
 
-/// What a node without work is compared by where time passes silently: before all others.
+/// The key of an idle node where time passes silently: before all others.
 const IDLE: i64 = i64::MIN / 2;
 
 /// A node as of its last heartbeat.
@@ -19,7 +19,7 @@ struct Belief {
     /// When that was sent, and when it came.
     sent: Time,
     came: Time,
-    /// The wait there.
+    /// The reported wait.
     told: Span,
     /// The same with what was placed since.
     wait: Span,
@@ -34,7 +34,7 @@ pub(super) struct Snapshot {
     /// The waits; where time passes silently, when they will be over.
     ranks: MinWaitIndex,
     silent: bool,
-    /// The most that is added to what a node says.
+    /// Upper bound of the random addition to a reported wait.
     jitter: Option<Span>,
     remembers: bool,
     /// The job in hand, and the nodes it was placed on: unless schedulers remember.
@@ -69,7 +69,7 @@ impl Snapshot {
         self.ranks.set(node, i64::try_from(rank).unwrap_or(i64::MAX));
     }
 
-    /// Forgets what was placed for the job before this one.
+    /// Drops the placements of the job before this one.
     fn begin(&mut self, job: JobId, now: Time) {
         if self.remembers || self.job.replace(job) == Some(job) {
             return;
@@ -81,8 +81,8 @@ impl Snapshot {
         }
     }
 
-    /// The node with the least wait. Where time passes silently a node ranks by when its wait will be over; one
-    /// that takes longer than it said ranks better than it should until it comes first and is looked at again.
+    /// The node with the least wait. Where time passes silently the key of a node is the end of its wait; if a task
+    /// overruns, the key is too low until the node comes first and is recomputed.
     fn pick(&mut self, fx: &mut Effects<'_>) -> Option<u32> {
         loop {
             let node = self.ranks.pick(fx.rng())?;

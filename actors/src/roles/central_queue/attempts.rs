@@ -13,9 +13,9 @@ pub struct Attempt {
     pub node: ActorId,
     /// When it was sent.
     pub since: Time,
-    /// What it had done when it was last reported_at of.
+    /// Its last reported progress.
     pub score: Score,
-    /// When that was so; when it was sent, if it was not reported_at of.
+    /// The time of that report; the time it was sent, before the first report.
     pub reported_at: Time,
     /// Whether another one ran when it was sent.
     pub backup: bool,
@@ -34,14 +34,14 @@ impl Attempt {
         now.since(self.since).as_secs_f64()
     }
 
-    /// Its share of work done per second, as far as was reported_at by now: one that falls silent slows down.
+    /// Its share of work done per second since it was sent, by the last report; it falls while reports are missing.
     #[must_use]
     pub fn rate(&self, now: Time) -> f64 {
         let ran = self.ran(now);
         if ran > 0.0 { self.score.share() / ran } else { 0.0 }
     }
 
-    /// How long it takes on at that rate, s; for ever if nothing is known to be done.
+    /// The time it still needs at that rate, s; infinite before the first progress.
     #[must_use]
     pub fn left(&self, now: Time) -> f64 {
         let done = self.score.share();
@@ -52,7 +52,7 @@ impl Attempt {
 /// Ends a list of attempts.
 const NONE: u32 = u32::MAX;
 
-/// A flat table of attempts, in which those of a task are linked.
+/// A flat table of attempts, those of a task linked.
 #[derive(Clone, Debug)]
 pub struct Attempts {
     running: Vec<Attempt>,
@@ -63,37 +63,37 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Of a job of so many tasks none runs.
+    /// An empty table for a job of `tasks` tasks.
     #[must_use]
     pub fn new(tasks: u32) -> Self {
         Self { running: Vec::new(), next: Vec::new(), first: vec![NONE; tasks as usize] }
     }
 
-    /// All that run, in no order that means anything.
+    /// All attempts, in arbitrary order.
     #[must_use]
     pub fn all(&self) -> &[Attempt] {
         &self.running
     }
 
-    /// Those of a task, the latest first.
+    /// The attempts of a task, the latest first.
     pub fn of(&self, task: u32) -> impl Iterator<Item = &Attempt> {
         let place = |at: u32| (at != NONE).then_some(at as usize);
         std::iter::successors(place(self.first[task as usize]), move |&at| place(self.next[at]))
             .map(|at| &self.running[at])
     }
 
-    /// How many of a task run.
+    /// The number of attempts of a task.
     #[must_use]
     pub fn copies(&self, task: u32) -> u32 {
         self.of(task).count() as u32
     }
 
-    /// Those that run alone.
+    /// The only attempts of their tasks.
     pub fn alone(&self) -> impl Iterator<Item = &Attempt> {
         self.running.iter().filter(|attempt| self.copies(attempt.task) == 1)
     }
 
-    /// One more runs.
+    /// Adds an attempt.
     pub fn add(&mut self, attempt: Attempt) {
         let first = &mut self.first[attempt.task as usize];
         self.next.push(*first);
@@ -101,20 +101,20 @@ impl Attempts {
         self.running.push(attempt);
     }
 
-    /// The one with that number, to be brought up to date.
+    /// The attempt with that number, mutable.
     pub fn get_mut(&mut self, task: u32, number: u32) -> Option<&mut Attempt> {
         let at = self.find(task, |attempt| attempt.number == number)?;
         Some(&mut self.running[at])
     }
 
-    /// Takes out the latest attempt of a task for which `which` holds.
+    /// Removes the latest attempt of a task for which `which` holds.
     pub fn take(&mut self, task: u32, which: impl Fn(&Attempt) -> bool) -> Option<Attempt> {
         let at = self.find(task, which)?;
         let gone = self.running[at];
         self.relink(gone.task, at as u32, self.next[at]);
         self.running.swap_remove(at);
         self.next.swap_remove(at);
-        // The last one has moved to the place that became free.
+        // The last entry has moved to the vacated index.
         if let Some(moved) = self.running.get(at) {
             self.relink(moved.task, self.running.len() as u32, at as u32);
         }
@@ -129,7 +129,7 @@ impl Attempts {
         (at != NONE).then_some(at as usize)
     }
 
-    /// What pointed to place `old` points to `new`.
+    /// Redirects the link to index `old` to `new`.
     fn relink(&mut self, task: u32, old: u32, new: u32) {
         let mut at = self.first[task as usize];
         if at == old {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::base::{Rng, Span};
 
-    /// Against a plain list, through random additions and removals.
+    /// The table equals a plain list, through random additions and removals.
     #[test]
     fn the_table_is_what_a_list_would_be() {
         let (mut table, mut list) = (Attempts::new(7), Vec::<Attempt>::new());

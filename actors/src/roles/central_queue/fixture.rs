@@ -20,14 +20,14 @@ fn at(seconds: u64) -> Time {
 }
 
 impl Table {
-    /// So many tasks, on a cluster of a hundred cores, of which ten are free.
+    /// A job of `tasks` tasks on a cluster of a hundred cores, of which ten are free.
     pub(crate) fn new(tasks: u32) -> Self {
         let cluster = Cluster { slots: 100, free: 10, waiting: 0, backups: 0 };
         let (attempts, took, restarted) = (Attempts::new(tasks), Vec::new(), Vec::new());
         Self { now: at(0), tasks, attempts, took, restarted, cluster }
     }
 
-    /// The time of the look; what runs was reported_at of then.
+    /// The time of the look, and of the last reports of attempts added after this.
     pub(crate) fn at(mut self, seconds: u64) -> Self {
         self.now = at(seconds);
         self
@@ -49,7 +49,7 @@ impl Table {
         self.add(task, since, score, reported_at, true)
     }
 
-    /// Last reported_at of some time ago.
+    /// An attempt whose last report is older.
     pub(crate) fn silent(self, task: u32, since: u64, score: f64, reported_at: u64) -> Self {
         self.add(task, since, score, at(reported_at), false)
     }
@@ -87,7 +87,7 @@ impl Table {
         actions
     }
 
-    /// TaskRange that a rule wants backed up.
+    /// Tasks that a rule wants backed up.
     pub(crate) fn look(&self, rule: &mut impl Rule) -> Vec<u32> {
         let task = |action| match action {
             Action::Backup(task) => task,

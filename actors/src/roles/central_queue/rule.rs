@@ -1,34 +1,34 @@
-//! Who is backed up, and when: what policies against stragglers differ in.
+//! Rules of speculative execution: which attempts are backed up, and when.
 
 use super::attempts::{Attempt, Attempts};
 use crate::base::{Span, Time};
 
-/// A job as whoever looks for its stragglers sees it.
+/// A job as a rule sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct JobView<'a> {
     /// The time of the look.
     pub now: Time,
-    /// TaskRange of the job.
+    /// Tasks of the job.
     pub tasks: u32,
-    /// Of these, how many have a finished copy.
+    /// The number of tasks that have a finished copy.
     pub finished: u32,
-    /// What runs.
+    /// The running attempts.
     pub attempts: &'a Attempts,
-    /// How long the copies that finished tasks took, from their sending to their result.
+    /// The times from the sending of a copy to its result, for copies that finished a task.
     pub took: &'a [Span],
-    /// TaskRange whose copy was stopped to begin anew, once for each time.
+    /// Tasks whose copy was stopped to restart, once for each time.
     pub restarted: &'a [u32],
     /// The cluster.
     pub cluster: Cluster,
 }
 
 impl JobView<'_> {
-    /// Of each task that runs, the copy that is farthest.
+    /// The attempt with the most progress of each running task.
     pub fn farthest(&self) -> impl Iterator<Item = &Attempt> {
         (0..self.tasks).filter_map(|task| self.attempts.of(task).max_by_key(|attempt| attempt.score))
     }
 
-    /// What is done of the job, in tasks.
+    /// The progress of the job, in tasks.
     #[must_use]
     pub fn score(&self) -> f64 {
         f64::from(self.finished) + self.farthest().map(|attempt| attempt.score.share()).sum::<f64>()
@@ -40,31 +40,31 @@ impl JobView<'_> {
 pub struct Cluster {
     /// Cores.
     pub slots: u32,
-    /// Of these, how many are free; none while first copies wait.
+    /// The number of free cores; zero while first copies wait.
     pub free: u32,
     /// Copies that wait for a core.
     pub waiting: u32,
-    /// Backups that run, of all jobs.
+    /// Running backups of all jobs.
     pub backups: u32,
 }
 
-/// What a look at a job asks for.
+/// A decision about a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Action {
     /// One more copy of a task, on a node that has none.
     Backup(u32),
-    /// Stop this attempt of a task and begin anew; it comes second in the queue, so that the core it leaves
-    /// goes to another task.
+    /// Stop this attempt of a task and queue a new one in second place, so that the core it leaves goes to another
+    /// task.
     Restart(u32, u32),
 }
 
 /// A decision rule. One that never looks needs no more than [`look`](Self::look).
 pub trait Rule: Send {
-    /// What is to be done for a job, the most urgent first; what finds no free core is forgotten.
+    /// Decides about a job, the most urgent first; actions that find no free core are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
-    /// How long after a look the next one is due, if backups were sent or not; `None`: there is none. The
-    /// first look is when a job arrives and what can be sent has been sent.
+    /// The pause after a look until the next, depending on whether backups were sent; `None`: there is none. The first
+    /// look is on arrival of a job, after its copies have been sent.
     fn pause(&self, _sent: bool) -> Option<Span> {
         None
     }
@@ -74,14 +74,14 @@ pub trait Rule: Send {
         true
     }
 
-    /// A copy on a node has done so much more of its work, in billionths; less, if it was stopped.
+    /// Called when a copy on a node has progressed by `gain` billionths; negative if it was stopped.
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
-    /// A task finished so long after the first of its copies was sent that ran until then.
+    /// Called when a task finished, with the time since the first of its running copies was sent.
     fn finished(&mut self, _after: Span) {}
 }
 
-/// No copy but the first.
+/// The rule without backups.
 #[derive(Clone, Copy, Debug)]
 pub struct NoBackups;
 
@@ -89,14 +89,14 @@ impl Rule for NoBackups {
     fn look(&mut self, _: &JobView<'_>, _: &mut Vec<Action>) {}
 }
 
-/// Mean of some times, s; none of none.
+/// Mean of some times, s; `None` if there are none.
 #[must_use]
 pub fn mean(times: &[Span]) -> Option<f64> {
     let sum: f64 = times.iter().map(|time| time.as_secs_f64()).sum();
     (!times.is_empty()).then(|| sum / times.len() as f64)
 }
 
-/// Mean and standard deviation of some times, s, all of them being known.
+/// Mean and population standard deviation of some times, s.
 #[must_use]
 pub fn mean_and_deviation(times: &[Span]) -> Option<(f64, f64)> {
     let mean = mean(times)?;
@@ -104,8 +104,7 @@ pub fn mean_and_deviation(times: &[Span]) -> Option<(f64, f64)> {
     Some((mean, (squares / times.len() as f64).sqrt()))
 }
 
-/// The `p`-quantile of some values, with linear interpolation between neighbours; none of none. Puts them in
-/// order.
+/// The `p`-quantile of some values, with linear interpolation; `None` if there are none. Sorts the values.
 pub fn quantile(values: &mut [f64], p: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let at = p * values.len().checked_sub(1)? as f64;

@@ -1,8 +1,8 @@
-//! A central scheduler: one FIFO queue of tasks, and it knows which cores are free.
+//! A central scheduler with one FIFO queue of tasks and the list of free cores.
 //!
-//! A core counts as free from the moment on at which its copy is known to have ended or is told to stop. A rule
-//! looks at each open job from time to time and may ask for more copies of a task: they go to cores for which
-//! no first copy waits. The first result of a task counts, its other copies are stopped.
+//! A core counts as free as soon as its copy is known to have ended or is ordered to stop. A rule looks at each open
+//! job from time to time and may ask for more copies of a task: they use cores for which no first copy waits. The first
+//! result of a task counts, its other copies are stopped.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::message::{Job, Launch, Message, Progress, Row, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::resend::resend;
 
-/// LaunchReason a copy is sent.
+/// Why a copy is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LaunchReason {
     /// Its task has none.
@@ -30,9 +30,9 @@ enum LaunchReason {
 struct CentralJob {
     open: OpenJob,
     attempts: Attempts,
-    /// How long copies that finished tasks took, if somebody looks.
+    /// The times of the copies that finished tasks, if the rule looks at the job.
     took: Vec<Span>,
-    /// TaskRange that were begun anew by choice, once for each time.
+    /// Tasks restarted by the rule, once for each time.
     restarted: Vec<u32>,
     /// Number of the look that is armed, if one is.
     next_look: Option<u32>,
@@ -96,7 +96,7 @@ impl<R: Rule> CentralScheduler<R> {
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
         let CopyId { task: TaskId { job, index }, attempt: number } = copy;
         let Some(placed) = self.jobs.get_mut(job) else { return };
-        // The core is free if this is a copy we count on; a late result of a node given up frees nothing.
+        // The core is free if the attempt is known; a late result of a node that was given up frees nothing.
         let ended = placed.attempts.take(index, |a| a.number == number && a.node == from);
         let completion = placed.open.complete(index);
         if let Some(ended) = ended {
@@ -119,7 +119,7 @@ impl<R: Rule> CentralScheduler<R> {
         self.dispatch(fx);
     }
 
-    /// Stops the attempts of a task for which `which` holds; says whether there were any.
+    /// Stops the attempts of a task for which `which` holds; returns whether there were any.
     fn stop(&mut self, task: TaskId, which: impl Fn(&Attempt) -> bool, fx: &mut Effects<'_>) -> bool {
         let mut any = false;
         while let Some(placed) = self.jobs.get_mut(task.job)
@@ -163,7 +163,7 @@ impl<R: Rule> CentralScheduler<R> {
         }
     }
 
-    /// Sends one more copy of a task to the node that has been idle longest among those that may have it.
+    /// Sends one more copy of a task to the suitable node that has been idle longest.
     fn back_up(&mut self, task: TaskId, fx: &mut Effects<'_>) -> bool {
         let Some(placed) = self.jobs.get_mut(task.job) else { return false };
         let fits = |&node: &ActorId| {
@@ -200,8 +200,8 @@ impl<R: Rule> CentralScheduler<R> {
         }
     }
 
-    /// Takes back the attempts of a job, or of all, that are lost with a node, or did not reach it. TaskRange of
-    /// which none is left go to the head of the queue. Says whether there were any.
+    /// Removes the attempts of a job, or of all, that are lost with a node or did not reach it. Tasks without any
+    /// attempt left go to the head of the queue. Returns whether there were any.
     fn lost(&mut self, node: ActorId, only: Option<CopyId>, fx: &Effects<'_>) -> bool {
         let (mut any, mut again) = (false, Vec::new());
         for (job, placed) in self.jobs.iter_mut() {
@@ -261,7 +261,8 @@ impl<R: Rule> Machine for CentralScheduler<R> {
             },
             Input::Fire(Timer::Recheck { job, attempt }) => self.look(job, Some(attempt), fx),
             Input::Undelivered { to, msg } => {
-                // The core is believed free again and tried last, so that a cut-off node does not spin.
+                // The core counts as free again and is tried last, so that a node that is cut off does not cause a
+                // loop.
                 if let Some(row) = resend(to, msg, fx)
                     && self.lost(to, Some(row.copy(0)), fx)
                 {
@@ -299,7 +300,7 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    /// Backs up whatever runs alone; looks every second.
+    /// Backs up every task with one copy; looks every second.
     #[derive(Debug)]
     struct Everything;
 
@@ -406,7 +407,7 @@ mod tests {
         }
     }
 
-    /// One core, two tasks: the one that is begun anew lets the other one go first.
+    /// One core, two tasks: the restarted one lets the other go first.
     #[test]
     fn what_begins_anew_leaves_its_core_to_the_next_task() {
         let mut bench = bench(Anew, 2, 1);
@@ -416,7 +417,7 @@ mod tests {
         assert_eq!(done(&mut bench, 0, 1, 0), [(node, row(0, 1))]);
     }
 
-    /// The newest report counts; one of a copy that ended, or of a time before, changes nothing.
+    /// The newest report counts; older ones and those of ended copies are ignored.
     #[test]
     fn reports_can_come_late_or_twice() {
         #[derive(Debug)]

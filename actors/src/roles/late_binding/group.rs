@@ -1,4 +1,4 @@
-//! Tasks of a job that share reservations: which are handed out, and who may still ask.
+//! A group of tasks that share reservations.
 
 use crate::base::ActorId;
 use crate::roles::job_table::OpenJob;
@@ -33,7 +33,7 @@ impl Group {
         self.waiting() > 0
     }
 
-    /// A node claimed one of its places.
+    /// Records that a node claimed one of its places.
     pub(super) fn claimed(&mut self, node: ActorId) {
         if let Some(i) = self.reserved.iter().position(|(n, _)| *n == node) {
             self.reserved[i].1 -= 1;
@@ -43,7 +43,7 @@ impl Group {
         }
     }
 
-    /// A node holds `count` more places; how many it has now.
+    /// Adds places of a node; returns how many it has now.
     pub(super) fn add(&mut self, node: ActorId, count: u32) -> u32 {
         if let Some((_, places)) = self.reserved.iter_mut().find(|(n, _)| *n == node) {
             *places = places.saturating_add(count);
@@ -53,7 +53,7 @@ impl Group {
         count
     }
 
-    /// A node does not keep `count` of its places; how many of them it had.
+    /// Removes up to `count` places of a node; returns how many it had of them.
     pub(super) fn refused(&mut self, node: ActorId, count: u32) -> u32 {
         let Some(i) = self.reserved.iter().position(|(n, _)| *n == node) else { return 0 };
         let gone = count.min(self.reserved[i].1);
@@ -77,7 +77,7 @@ impl Group {
         })
     }
 
-    /// Forgets the places of a node; how many it had.
+    /// Removes the places of a node; returns how many it had.
     pub(super) fn forget(&mut self, node: ActorId) -> u32 {
         let places = self.reserved.iter().filter(|(n, _)| *n == node).map(|(_, count)| count).sum();
         self.reserved.retain(|(n, _)| *n != node);

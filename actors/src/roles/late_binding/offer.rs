@@ -1,19 +1,19 @@
-//! Asking a node to keep places, in the words that its policy has for it.
+//! A request to a node to reserve places, by the messages of its policy.
 
 use super::state_sharing::StateSharing;
 use crate::base::{ActorId, JobId};
 use crate::machine::Effects;
 use crate::message::{Probe, Share};
 
-/// Places that a node is asked to keep.
+/// Places requested from a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     pub job: JobId,
     pub group: u32,
     pub count: u32,
-    /// How often they were turned away.
+    /// How often they were rejected.
     pub round: u16,
-    /// Whether they must not be turned away.
+    /// Whether the node must accept.
     pub last: bool,
     pub repair: bool,
 }

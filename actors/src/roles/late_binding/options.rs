@@ -1,4 +1,4 @@
-//! What a scheduler that binds late is asked to do.
+//! Options of a scheduler that binds late.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum SamplingForm {
     PerTask,
 }
 
-/// What a scheduler that binds late is asked to do.
+/// Options of a scheduler that binds late.
 #[derive(Clone, Debug)]
 pub struct ProbeOptions {
     /// How nodes are sampled.
@@ -32,7 +32,7 @@ pub struct ProbeOptions {
     pub replacement: bool,
     /// Tasks and servers of a group in the `Pairs` form.
     pub group: u32,
-    /// Tell nodes to drop reservations once the last task is launched.
+    /// Cancel reservations at the nodes once the last task is launched.
     pub cancellation: bool,
     /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
     pub timeout: Span,

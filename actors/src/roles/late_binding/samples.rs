@@ -1,15 +1,15 @@
-//! What is known of the queues that were sampled for each task of a job.
+//! Sampled queue lengths for each task of a job.
 
 use crate::base::ActorId;
 
-/// Questions out and the best answer, for every task of a job.
+/// Open requests and the best answer, for every task of a job.
 #[derive(Debug)]
 pub(super) struct Samples {
     /// Most nodes asked for a task.
     each: usize,
-    /// Who was asked for task t and has not answered, at `each` · t and the places after it.
+    /// The nodes that were asked for task t and have not answered, at `each` · t and the following indices.
     asked: Vec<Option<ActorId>>,
-    /// Shortest queue heard of for each task.
+    /// The shortest reported queue for each task.
     best: Vec<Option<(i32, ActorId)>>,
 }
 
@@ -20,7 +20,7 @@ impl Samples {
         Self { each, asked: vec![None; tasks * each], best: vec![None; tasks] }
     }
 
-    /// Questions about a task go to `nodes`; what was known of others is forgotten.
+    /// Records requests for a task to `nodes`; earlier ones are dropped.
     pub(super) fn ask(&mut self, task: u32, nodes: &[ActorId]) {
         let asked = self.of(task);
         asked.fill(None);
@@ -30,8 +30,8 @@ impl Samples {
         self.best[task as usize] = None;
     }
 
-    /// Books an answer; whether it completes what was asked. One that comes twice, or to an earlier question,
-    /// is news of that queue but no answer of another node.
+    /// Records an answer; returns whether all requests are answered. A duplicate, or an answer to an earlier request,
+    /// updates the best queue but does not count as the answer of another node.
     pub(super) fn answer(&mut self, task: u32, node: ActorId, length: i32) -> bool {
         let best = &mut self.best[task as usize];
         if best.is_none_or(|(shortest, _)| length < shortest) {
@@ -43,12 +43,12 @@ impl Samples {
         !self.is_waiting(task)
     }
 
-    /// The node with the shortest queue heard of.
+    /// The node with the shortest reported queue.
     pub(super) fn best(&self, task: u32) -> Option<ActorId> {
         self.best[task as usize].map(|(_, node)| node)
     }
 
-    /// Whether a question is out.
+    /// Whether a request is open.
     pub(super) fn is_waiting(&self, task: u32) -> bool {
         let from = task as usize * self.each;
         self.asked[from..from + self.each].iter().any(Option::is_some)

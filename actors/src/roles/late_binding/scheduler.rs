@@ -1,5 +1,5 @@
-//! LateBinding binding: reservations on sampled nodes, tasks for those that claim first, and what becomes of both when
-//! something is lost. Sparrow, and the short jobs of Hawk and Eagle.
+//! The scheduler: reservations on sampled nodes, tasks for those that claim first, and recovery of both. Used by
+//! Sparrow, and for the short jobs of Hawk and Eagle.
 
 use super::group::Group;
 use super::offer::Offer;
@@ -30,7 +30,7 @@ struct LateJob {
 #[derive(Debug)]
 pub struct LateBinding {
     options: ProbeOptions,
-    /// Whether probes can be turned away, and what is known of who would.
+    /// State for probes that can be rejected, if the policy has them.
     sharing: Option<StateSharing>,
     lossy: bool,
     members: Membership,
@@ -115,9 +115,9 @@ impl LateBinding {
         self.draw(servers, fx);
         let found = self.sample.len();
         for (i, &node) in self.sample.iter().enumerate() {
-            // With fewer nodes than places they hold as many each as is needed, the first ones one more.
+            // With fewer nodes than places each holds several, the first ones one more.
             let count = (places / found + usize::from(i < places % found)) as u32;
-            // A node that has places already, or is drawn again, is told how many it holds in all.
+            // A node that already has places, or is drawn again, gets the total number of its places.
             let count = if repair || self.options.replacement {
                 group.add(node, count)
             } else {
@@ -132,7 +132,7 @@ impl LateBinding {
         }
     }
 
-    /// Draws so many nodes, equal ones next to each other.
+    /// Draws `servers` nodes, equal ones next to each other.
     fn draw(&mut self, servers: usize, fx: &mut Effects<'_>) {
         self.sample.clear();
         if self.options.replacement {
@@ -161,7 +161,7 @@ impl LateBinding {
         }
     }
 
-    /// Sends a sampled task to the shortest queue heard of; says whether one was.
+    /// Sends a sampled task to the shortest reported queue; returns whether there was one.
     fn bind(placed: &mut LateJob, task: TaskId, fx: &mut Effects<'_>) -> bool {
         let Some(node) = placed.samples.as_ref().and_then(|samples| samples.best(task.index)) else {
             return false;
@@ -196,7 +196,7 @@ impl LateBinding {
         }
     }
 
-    /// A node has long work and turns places away: they go elsewhere, as long as they are of use.
+    /// Moves places that a node with long work rejected, as long as they are useful.
     fn rejected(&mut self, node: ActorId, refused: Offer, fx: &mut Effects<'_>) {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
@@ -222,8 +222,8 @@ impl LateBinding {
         }
     }
 
-    /// The timeout of a job's probes: reservations still out are repeated (a node that has one ignores it),
-    /// samples that lack answers are decided on what is known or drawn again.
+    /// Handles the timeout of a job's probes: open reservations are repeated (a node that has one ignores it); samples
+    /// that lack answers are decided on what is known, or drawn again.
     fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         let Some(mut placed) = self.jobs.close(job) else { return };
         for id in 0..placed.groups.len() as u32 {
@@ -249,7 +249,7 @@ impl LateBinding {
         }
     }
 
-    /// Takes back tasks whose node is `lost`, forgets its reservations if it is `gone`, and makes new ones.
+    /// Takes back the tasks of a node, drops its reservations if it is `gone`, and makes new ones.
     fn recover(&mut self, node: ActorId, only: Option<TaskId>, gone: bool, fx: &mut Effects<'_>) {
         let touched: Vec<_> = self.jobs.iter_mut().map(|(job, _)| job).collect();
         for job in touched.into_iter().filter(|job| only.is_none_or(|task| task.job == *job)) {
@@ -271,7 +271,7 @@ impl LateBinding {
         }
     }
 
-    /// Takes back what a node had of a group; for how many tasks new places are needed.
+    /// Takes back what a node had of a group; returns for how many tasks new places are needed.
     fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
         let places = if gone { group.forget(node) } else { 0 };
@@ -289,7 +289,7 @@ impl LateBinding {
         missing
     }
 
-    /// Nodes came back: jobs that found none alive try again.
+    /// Retries jobs that found no live node.
     fn retry_stranded(&mut self, fx: &mut Effects<'_>) {
         let stranded = |placed: &LateJob, id: usize| {
             let asked = placed.samples.as_ref().is_some_and(|samples| samples.is_waiting(id as u32));
@@ -333,7 +333,7 @@ impl Machine for LateBinding {
                         sharing.bits.learn(news, fx.layout().nodes());
                     }
                 }
-                // It answers for the bitmap's sake.
+                // Sent only because the bitmap travels with it.
                 Message::Share(Share::Accepted { .. }) => {}
                 _ => fx.unexpected(&msg),
             },

@@ -1,4 +1,4 @@
-//! Succinct State StateSharing: where places go that a node with long work turned away (Eagle, section 4.2).
+//! Succinct State Sharing: the new nodes for places that a node with long work rejected (Eagle, section 4.2).
 
 use crate::base::ActorId;
 use crate::layout::Layout;
@@ -6,28 +6,28 @@ use crate::machine::Effects;
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::NodeBitmap;
 
-/// Draws before all nodes are looked through.
+/// Random draws before a scan of all nodes.
 const DRAWS: u32 = 16;
 
-/// What a scheduler knows of nodes with long work.
+/// A scheduler's view of the nodes with long work.
 #[derive(Debug)]
 pub struct StateSharing {
-    /// Rounds of probes that go where the bitmap says there is no long work.
+    /// Rounds of probes sent to nodes without long work by the bitmap.
     rounds: u16,
-    /// The first node that never has any; all after it do not either.
+    /// The first node outside the big partition; nodes from here on have no long work.
     short: u32,
-    /// The newest bitmap heard of.
+    /// The newest bitmap received.
     pub(super) bits: NodeBitmap,
 }
 
 impl StateSharing {
-    /// Nothing is known. `short` is the first node that long tasks never go to.
+    /// Begins with an empty bitmap. `short` is the first node that long tasks never go to.
     #[must_use]
     pub fn new(rounds: u16, short: u32) -> Self {
         Self { rounds, short, bits: NodeBitmap::default() }
     }
 
-    /// A node for a place that was turned away `round` times, and whether it must keep it.
+    /// A node for a place that was rejected `round` times, and whether it must accept.
     pub(super) fn elsewhere(
         &self,
         round: u16,
@@ -47,7 +47,7 @@ impl StateSharing {
     }
 }
 
-/// A live node of which something holds, uniformly.
+/// A uniformly drawn live node that is `wanted`.
 fn search(
     members: &Membership,
     layout: &Layout,

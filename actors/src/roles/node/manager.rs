@@ -1,10 +1,9 @@
-//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places
-//! kept for a scheduler that binds late), first come first served unless it is built [`with`](NodeManager::with) other
-//! options.
+//! The standard node manager: cores, and a queue of rows (tasks bound to this node) and reservations (places for a
+//! scheduler that binds late), FIFO unless it is built [`with`](NodeManager::with) other options.
 //!
-//! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that
-//! need no copy any more, stops one that runs, and leaves every other core and task alone. A reservation at
-//! the head holds its core while it asks the scheduler for a task.
+//! It runs a row by itself, task after task, without waiting for the scheduler; a `Drop` removes tasks that need no
+//! copy any more, stops one that runs, and leaves every other core and task alone. A reservation at the head holds its
+//! core while the scheduler is asked for a task.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ use crate::machine::{Effects, Input, Machine};
 use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
-/// Places kept for a scheduler that binds late.
+/// Places reserved by a scheduler that binds late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reservation {
     /// The scheduler.
@@ -37,16 +36,16 @@ enum Entry {
 }
 
 impl Entry {
-    /// Whether it keeps places for that group of a scheduler's job.
+    /// Whether it reserves places for that group of a scheduler's job.
     fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
         matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
     }
 }
 
-/// How a node manager differs from the plain one.
+/// Options of a node manager.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NodeOptions {
-    /// What is served first. Ranks are the estimated work of the job's tasks that have not begun.
+    /// The order of the queue. Ranks are the estimated work of the job's tasks that have not begun.
     pub order: QueueOrder,
     /// Whether tasks of long jobs have no rank: they overtake nothing, and are next once they are the head.
     pub long_in_turn: bool,
@@ -64,7 +63,7 @@ impl Default for NodeOptions {
 #[derive(Debug)]
 pub(super) enum CoreState {
     Idle,
-    /// RowState for a scheduler that was asked for a task.
+    /// Held for a scheduler that was asked for a task.
     Claiming {
         from: ActorId,
         job: JobId,
@@ -73,7 +72,7 @@ pub(super) enum CoreState {
     Running(RowState),
 }
 
-/// Drops that overtook the row they are about; a row that ended here leaves some behind, so they are few.
+/// Capacity for drops that overtook their row. Rows that ended here leave some behind, so old ones are discarded.
 const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
@@ -92,7 +91,7 @@ impl NodeManager {
         Self::with(NodeOptions::default(), cores)
     }
 
-    /// A node with `cores` cores that does not serve in turn, or asks again.
+    /// A node with `cores` cores and these options.
     #[must_use]
     pub fn with(options: NodeOptions, cores: u32) -> Self {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
@@ -127,7 +126,7 @@ impl NodeManager {
         }
     }
 
-    /// Where tasks of a job belong of which `left` have not begun, as far as this node knows.
+    /// The rank of tasks of a job of which `left` have not begun, by this node's knowledge.
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
         let estimate = fx.catalog().job_estimate(job);
         let in_turn = self.options.long_in_turn && is_long(job, fx);
@@ -183,8 +182,8 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// The reservation that led to a task goes back to where it was. Schedulers hand out the tasks of a job in
-    /// order, so the task tells how many are left.
+    /// Puts the reservation that led to a task back at the head. Schedulers hand out the tasks of a job in order, so
+    /// the index of the task gives the number left.
     fn stick(&mut self, row: &RowState, copy: CopyId, fx: &Effects<'_>) {
         let (Some(group), TaskId { job, index }) = (row.stick, copy.task) else { return };
         let place = Reservation { from: row.from, job, group, count: 1, repair: false };
@@ -223,7 +222,7 @@ impl NodeManager {
         self.fill(fx);
     }
 
-    /// Stops what a core runs; with `proceed` it goes on with the rest of the row.
+    /// Stops the copy on a core; with `proceed` the core continues with the rest of the row.
     fn stop(&mut self, core: usize, running: CopyId, proceed: bool, fx: &mut Effects<'_>) {
         fx.send(Self::worker(core, fx), Core::Stop { copy: running });
         if let CoreState::Running(row) = std::mem::replace(&mut self.slots[core], CoreState::Idle)
@@ -233,14 +232,14 @@ impl NodeManager {
         }
     }
 
-    /// Queues a reservation, unless it is known: a datagram can come twice, and a scheduler repeats one it
-    /// believes lost.
+    /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat those believed
+    /// lost.
     pub fn reserve(&mut self, place: Reservation, fx: &mut Effects<'_>) {
         let Reservation { from, job, group, count, repair } = place;
         if let Some(Entry::Reservation(known)) =
             self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))
         {
-            // All places that its scheduler counts here: more than before, if others were lost.
+            // The count is the total of this scheduler's places here: higher than before, if others were lost.
             known.count = known.count.max(count);
         } else if repair || self.claiming(from, job, group).is_none() {
             self.enqueue(Entry::Reservation(place), job, fx);
@@ -248,14 +247,14 @@ impl NodeManager {
         }
     }
 
-    /// Whether nothing waits here and no core is busy or row.
+    /// Whether nothing waits here and no core is busy or held.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, CoreState::Idle))
     }
 
-    /// How long a new task would wait for a core, and how much of that is left of what runs: by the estimates,
-    /// shared by the cores.
+    /// The wait of a new task for a core, and the part of it that is left of running tasks; by estimates, divided by
+    /// the number of cores.
     #[must_use]
     pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
         let estimate = |row: &RowState| fx.catalog().job_estimate(row.row.job);
@@ -286,7 +285,7 @@ impl NodeManager {
         self.slots.iter().any(|slot| matches!(slot, CoreState::Running(row) if is_long(row.row.job, fx)))
     }
 
-    /// Takes out the first reservations in a row that wait behind a task of a long job.
+    /// Removes the first contiguous reservations behind a task of a long job.
     pub fn take_behind_long(&mut self, fx: &Effects<'_>, out: &mut Vec<Reservation>) {
         let mut behind = self.runs_long(fx);
         let mut ended = false;
@@ -304,7 +303,7 @@ impl NodeManager {
         });
     }
 
-    /// The core that is row for this claim.
+    /// The core that is held for this claim.
     fn claiming(&self, by: ActorId, about: JobId, which: u32) -> Option<usize> {
         self.slots.iter().position(|slot| {
             matches!(*slot, CoreState::Claiming { from, job, group } if (from, job, group) == (by, about, which))
@@ -330,7 +329,7 @@ impl NodeManager {
                     self.run(core, row, fx);
                     self.fill(fx);
                 }
-                // The claim was given up meanwhile; the work is taken all the same, nothing may be lost.
+                // The claim was given up meanwhile; the work is accepted all the same, since it must not be lost.
                 None => self.row(from, row, fx),
             },
             Probe::Nothing { job, group } => self.release(from, job, group, fx),
@@ -347,7 +346,7 @@ impl NodeManager {
         }
     }
 
-    /// A coordinator lost its state: what it asked for will be asked for again, elsewhere.
+    /// Drops everything of a crashed coordinator: it will be requested again elsewhere.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.slots.len() {
             match &mut self.slots[core] {
@@ -387,13 +386,13 @@ impl Machine for NodeManager {
                 _ => fx.unexpected(&msg),
             },
             Input::Undelivered { to, msg } => match msg {
-                // The peer timeout paces the repetition; a scheduler that died is reported down instead.
+                // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            // A scheduler that comes back knows nothing of this node yet; timers and halts are not ours.
+            // A restarted scheduler knows nothing of this node yet; timers and halts do not concern it.
             Input::Up { .. }
             | Input::Start { .. }
             | Input::Fire(_)

@@ -1,4 +1,4 @@
-//! A node asked how far what it runs is.
+//! Progress queries of a node manager.
 
 use super::manager::{CoreState, NodeManager};
 use crate::base::{ActorId, CopyId, Score};
@@ -7,7 +7,7 @@ use crate::machine::Effects;
 use crate::message::{Core, Progress};
 
 impl NodeManager {
-    /// Asks every busy core how far it is; what it answers is reported to whoever sent the copy.
+    /// Queries the progress of every busy core; the answers are reported to the schedulers of the copies.
     pub fn ask(&self, fx: &mut Effects<'_>) {
         for (core, slot) in self.slots.iter().enumerate() {
             if let CoreState::Running(row) = slot {
@@ -22,7 +22,7 @@ impl NodeManager {
         self.slots.iter().any(|slot| matches!(slot, CoreState::Running(_)))
     }
 
-    /// A core's answer.
+    /// Forwards the answer of a core.
     pub(super) fn score(&self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let CoreState::Running(row) = &self.slots[core as usize]

@@ -1,10 +1,10 @@
-//! A row of tasks that a node holds, and what of it is gone.
+//! A row at a node, and which of its tasks are gone.
 
 use crate::base::{ActorId, CopyId, Time};
 use crate::message::{Row, TaskRange};
 use crate::roles::job_table::TaskSet;
 
-/// A row with what is dropped of it.
+/// A row and its position.
 #[derive(Debug)]
 pub(super) struct RowState {
     /// Who sent it.
@@ -13,11 +13,11 @@ pub(super) struct RowState {
     pub row: Row,
     /// Dropped or finished positions.
     gone: TaskSet,
-    /// The position that runs, or the first that may.
+    /// The running position, or the first that may run.
     pub at: u16,
-    /// When what runs began.
+    /// When the running copy began.
     pub began: Time,
-    /// The group it was claimed for, if its scheduler is to be asked again once it ended.
+    /// The group it was claimed for, if its scheduler is to be asked again after it.
     pub stick: Option<u32>,
 }
 

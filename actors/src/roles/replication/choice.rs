@@ -1,15 +1,15 @@
-//! Choices for a group: its servers are those with the shortest queues among more that were asked, or those that
-//! are free first.
+//! The choice of servers for a group: those with the shortest queues among more that were asked, or those that are free
+//! first.
 
 use crate::base::ActorId;
 
-/// Nodes asked how long their queues are, or for a place, for the group that starts at `base`.
+/// Nodes asked for their queue length, or for a place, for the group that starts at `base`.
 #[derive(Debug)]
 pub(super) struct Choice {
     pub base: u32,
-    /// Who was asked, and the answer.
+    /// The nodes asked, and their answers.
     asked: Vec<(ActorId, Option<i32>)>,
-    /// Rows that have gone to whoever had a place.
+    /// Rows already granted.
     given: u32,
 }
 
@@ -20,34 +20,34 @@ impl Choice {
         choice
     }
 
-    /// These are asked.
+    /// Records the nodes asked.
     pub(super) fn ask(&mut self, nodes: &[ActorId]) {
         self.asked.extend(nodes.iter().map(|&node| (node, None)));
     }
 
-    /// Who was asked and has not claimed its place.
+    /// The nodes asked that have not claimed their place.
     pub(super) fn asked(&self) -> impl Iterator<Item = ActorId> {
         self.asked.iter().map(|asked| asked.0)
     }
 
-    /// A node claims its place; the row it gets.
+    /// Records the claim of a node; returns its row.
     pub(super) fn claimed(&mut self, node: ActorId) -> u32 {
         self.keep(|other| other != node);
         self.given += 1;
         self.given - 1
     }
 
-    /// How many rows have gone.
+    /// The number of rows granted.
     pub(super) const fn given(&self) -> u32 {
         self.given
     }
 
-    /// The places of others are lost.
+    /// Drops the nodes for which `which` does not hold.
     pub(super) fn keep(&mut self, which: impl Fn(ActorId) -> bool) {
         self.asked.retain(|asked| which(asked.0));
     }
 
-    /// Books an answer; whether all are there. The latest of a node counts.
+    /// Records an answer; returns whether all are there. The latest of a node counts.
     pub(super) fn answer(&mut self, node: ActorId, length: i32) -> bool {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.0 == node) {
             asked.1 = Some(length);
@@ -55,7 +55,7 @@ impl Choice {
         self.asked.iter().all(|asked| asked.1.is_some())
     }
 
-    /// Who was asked, the shortest queue first, then whoever has not answered; equals as they were drawn.
+    /// The nodes asked, the shortest queue first and those without an answer last; ties in the order drawn.
     pub(super) fn by_length(mut self) -> impl Iterator<Item = ActorId> {
         self.asked.sort_by_key(|asked| (asked.1.is_none(), asked.1));
         self.asked.into_iter().map(|asked| asked.0)

@@ -9,7 +9,7 @@ use crate::machine::Effects;
 use crate::message::{Launch, Probe, TaskRange};
 
 impl Replication {
-    /// A node has a core for a group: it gets the next row, without what is done of it.
+    /// Grants a node that has a free core the next row of a group, without the tasks already done.
     pub(super) fn claim(&mut self, from: ActorId, job: JobId, base: u32, repair: bool, fx: &mut Effects<'_>) {
         let granted = self.jobs.get_mut(job).and_then(|placed| {
             let at = placed.choosing.iter().position(|choice| choice.base == base)?;
@@ -34,8 +34,8 @@ impl Replication {
         }
     }
 
-    /// Places may have been lost: those still out are said again, which a node that has one ignores, and where
-    /// none is out others are asked. Says whether any group still waits.
+    /// Repeats open places, which a node that has one ignores; where none is open, other nodes are asked. Returns
+    /// whether any group still waits.
     pub(super) fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) -> bool {
         let Some(placed) = self.jobs.get_mut(job) else { return false };
         for choice in &mut placed.choosing {
@@ -53,7 +53,7 @@ impl Replication {
         !placed.choosing.is_empty()
     }
 
-    /// Groups none of whose places are left after a crash, or that never had one, ask again.
+    /// Asks again for groups without any place left after a crash.
     pub(super) fn offer_again(&mut self, fx: &mut Effects<'_>) {
         let live = |node: ActorId, layout: &Layout| self.members.has(node, layout);
         let mut bare = Vec::new();
@@ -72,7 +72,7 @@ impl Replication {
 }
 
 impl ReplicatedJob {
-    /// A group needs no more places.
+    /// Cancels the open places of a group.
     pub(super) fn withdraw(&mut self, job: JobId, base: u32, fx: &mut Effects<'_>) {
         if let Some(at) = self.choosing.iter().position(|choice| choice.base == base) {
             let choice: Choice = self.choosing.swap_remove(at);

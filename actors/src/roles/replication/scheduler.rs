@@ -1,4 +1,4 @@
-//! Replication groups: a job's tasks are cut into groups of v, each group goes to v distinct servers, and every
+//! Redundant groups: a job's tasks are cut into groups of v, each group goes to v distinct servers, and every
 //! server of a group holds all of its tasks, or as many as are asked for. What differs between policies is the
 //! order on each server and when copies are dropped.
 
@@ -25,19 +25,19 @@ pub enum Drops {
 /// Parameters of the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Design {
-    /// TaskRange of a group, and servers it runs on; the last group of a job takes what is left.
+    /// Tasks of a group, and servers it runs on; the last group of a job may be smaller.
     pub order: u32,
-    /// TaskRange that each server of a group holds, the first ones of its row; of a smaller group all at most.
+    /// Tasks that each server of a group holds, the first ones of its row; of a smaller group all at most.
     pub columns: u32,
     /// Whether row i starts at task i (a latin square) or every row at the first task.
     pub staggered: bool,
     /// When copies are dropped.
     pub drops: Drops,
-    /// Nodes asked for each server of a group; those with the shortest queues get it. One: nobody is asked.
+    /// Nodes asked for each server of a group; those with the shortest queues get it. One: no node is asked.
     pub choices: u32,
-    /// Whether they keep places instead, and whoever is free first gets it.
+    /// Whether nodes reserve places instead, and those that are free first get the rows.
     pub late: bool,
-    /// How long to wait for answers; how long until places that may have been lost are asked for again.
+    /// Time to wait for answers; pause until places that may have been lost are requested again.
     pub patience: Span,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct ReplicatedJob {
     pub(super) open: OpenJob,
     /// Server of row i of the group that starts at task b, at b + i; `None` while no node is alive.
     pub(super) servers: Vec<Option<ActorId>>,
-    /// OpenJob tasks of each group, where groups are dropped as a whole.
+    /// Open tasks of each group, where groups are dropped as a whole.
     left: Vec<u32>,
     /// Groups that wait for answers; they have no servers yet.
     pub(super) choosing: Vec<Choice>,
@@ -103,7 +103,7 @@ impl Replication {
             self.sample.clear();
             self.members.sample(fx.rng(), (len * self.design.choices) as usize, &mut self.sample);
             if self.design.choices == 1 {
-                // A square has every task in every row, so a row less is no loss; a rectangle has not.
+                // A square has every task in every row and can lack a row; a rectangle cannot.
                 if self.design.columns < len {
                     self.fill(len as usize, fx);
                 }
@@ -126,7 +126,7 @@ impl Replication {
         self.jobs.open(job, placed);
     }
 
-    /// What a node is asked for the group that starts at `base`.
+    /// The request to a node for the group that starts at `base`.
     fn question(&self, job: JobId, base: u32) -> Probe {
         if self.design.late {
             Probe::Reserve { job, group: base, count: 1, repair: false }
@@ -135,7 +135,7 @@ impl Replication {
         }
     }
 
-    /// A node says how long its queue is.
+    /// Records the queue length of a node.
     fn length(&mut self, from: ActorId, task: TaskId, length: i32, fx: &mut Effects<'_>) {
         let Some(placed) = self.jobs.get_mut(task.job) else { return };
         let Some(at) = placed.choosing.iter().position(|choice| choice.base == task.index) else { return };
@@ -159,7 +159,7 @@ impl Replication {
         }
     }
 
-    /// Adds live nodes to the sample until it has so many, the same ones twice if there are too few.
+    /// Fills the sample up to `len` live nodes, repeating nodes if there are too few.
     fn fill(&mut self, len: usize, fx: &mut Effects<'_>) {
         while self.sample.len() < len
             && let Some(node) = self.members.another(fx.rng(), &self.sample)
@@ -168,7 +168,7 @@ impl Replication {
         }
     }
 
-    /// Whoever has not answered is not waited for any longer, or asked again.
+    /// Handles the timeout: decides without the missing answers, or asks again for places.
     fn lose_patience(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.design.late {
             let current = self.jobs.get_mut(job).is_some_and(|placed| placed.open.first_attempt() == attempt);
@@ -238,7 +238,7 @@ impl Replication {
             let tasks = placed.open.spec.tasks;
             for at in 0..tasks {
                 let group @ (base, len) = design.group(at, tasks);
-                // A row that has never gone to anybody is not lost.
+                // A row that was never sent is not lost.
                 let waits = || placed.choosing.iter().any(|c| c.base == base && at - base >= c.given());
                 if !lost(at, placed.servers[at as usize]) || waits() {
                     continue;
@@ -358,7 +358,7 @@ mod tests {
         rows(&bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 }))
     }
 
-    /// Table II: the square, and what the scheduler tells whom as tasks 0, 1, 2 complete on s1, s2, s3.
+    /// Table II: the square, and the messages to each server as tasks 0, 1, 2 complete on s1, s2, s3.
     #[test]
     fn table_ii_step_by_step() {
         let mut bench = bench(LATIN, 3, 9);
@@ -398,7 +398,7 @@ mod tests {
         }
     }
 
-    /// Three tasks, two columns: each row holds two tasks, and only the two servers of a task hear of its end.
+    /// Three tasks, two columns: each row holds two tasks, and only the two servers of a task drop it.
     #[test]
     fn of_a_youden_rectangle_only_who_holds_a_task_drops_it() {
         let mut bench = bench(Design { columns: 2, ..LATIN }, 3, 4);
@@ -444,7 +444,7 @@ mod tests {
         }
     }
 
-    /// Two of four nodes get the square: those with the shortest queues, whatever the order of their answers.
+    /// Two of four nodes get the square: those with the shortest queues, in any order of their answers.
     #[test]
     fn of_more_nodes_the_shortest_queues_are_chosen() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 9);
@@ -487,7 +487,7 @@ mod tests {
         let grant = |turn| Message::from(Probe::Grant { row: row(turn, u32::from(turn)), group: 0 });
         let [a, b, c, d] = [0, 1, 2, 3].map(|i| asked[i].0);
         assert_eq!(bench.receive(c, claim), [(c, grant(0))]);
-        // It is done with the first task before anybody else is free.
+        // It finishes the first task before another node is free.
         assert_eq!(bench.receive(c, Launch::Completed { copy: JOB.task(0).copy(0) }), []);
         // One dies, which leaves places enough.
         assert_eq!(sends(&bench.step(Input::Down { actor: d })), []);

@@ -1,4 +1,4 @@
-//! What becomes of caches when somebody crashes or cannot be reached.
+//! Caches under crashes and partitions.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn what_cannot_work_is_refused() {
     assert!(error.starts_with("update_delay: 2s is longer than repair, 1s"), "{error}");
 }
 
-/// A node that comes back counts anew what it is sent, whatever is believed of it: its reports are taken in.
+/// A restarted node restarts its task count, even if the cache keeps its entry, so its reports are accepted.
 #[test]
 fn a_backlog_counts_from_the_nodes_last_crash() {
     for forget_dead in [true, false] {
@@ -34,7 +34,7 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
     }
 }
 
-/// A task that never reached its node is taken back everywhere and placed anew.
+/// A task that never reached its node is withdrawn everywhere and placed again.
 #[test]
 fn what_is_undelivered_is_withdrawn() {
     let layout = Layout::new(2, 0, [1, 1]);
@@ -45,8 +45,7 @@ fn what_is_undelivered_is_withdrawn() {
     assert_eq!(told, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
 }
 
-/// The work of a node that crashed is forgotten and placed elsewhere; what is told of its earlier life later
-/// is ignored.
+/// The work of a crashed node is forgotten and placed elsewhere; later updates about its earlier epoch are ignored.
 #[test]
 fn a_dead_node_is_forgotten() {
     let layout = Layout::new(2, 0, [1, 1]);
@@ -70,7 +69,7 @@ fn a_dead_node_is_forgotten() {
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
 }
 
-/// Who was down hears what it missed; who is only cut off hears it again.
+/// A scheduler that was down gets the updates it missed; one that was only cut off gets them again.
 #[test]
 fn missed_news_is_said_again() {
     let layout = Layout::new(3, 0, [1, 1]);
@@ -85,8 +84,8 @@ fn missed_news_is_said_again() {
     assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, news), (dead, later.1)]);
 }
 
-/// A node that is back before anybody noticed its crash gets what was sent to its earlier life. Nobody counts that
-/// any more, and nobody counts its end.
+/// A node that is back before its crash was detected gets tasks sent before the crash. They are no longer counted, and
+/// neither is their end.
 #[test]
 fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
     let layout = Layout::new(1, 0, [1]);
@@ -108,8 +107,8 @@ fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
     }
 }
 
-/// PlacedJob of a job are told of when the last one is placed, but each counts from when it was: what lay on a node that
-/// crashed meanwhile, and is back, does not.
+/// Tasks of a job are announced when the last one is placed, but each is judged by its own decision time: placements on
+/// a node that crashed in between do not count.
 #[test]
 fn a_batch_is_judged_by_its_decisions() {
     let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
