@@ -160,11 +160,7 @@ impl<P: PlacementRule> Machine for EarlyBinding<P> {
                     self.place.reach(node, true, fx);
                 }
             }
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

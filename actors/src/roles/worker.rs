@@ -82,11 +82,7 @@ impl Machine for Worker {
             Input::Progress { copy, score } => fx.send(self.node, Core::Score { copy, score }),
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // A worker has no peers beyond its node and shares its fate.
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Undelivered { .. }
-            | Input::Down { .. }
-            | Input::Up { .. } => {}
+            _ => {}
         }
     }
 }

@@ -111,13 +111,7 @@ impl Machine for GangNode {
                     }
                 }
             }
-            Input::Start { .. }
-            | Input::Up { .. }
-            | Input::Undelivered { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -198,11 +198,7 @@ impl Machine for KubernetesScheduler {
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

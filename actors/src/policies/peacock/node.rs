@@ -303,11 +303,7 @@ impl Machine for PeacockNode {
                     self.down.retain(|&s| u32::from(s) != back);
                 }
             }
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -284,11 +284,7 @@ impl<R: Rule> Machine for CentralScheduler<R> {
                     self.dispatch(fx);
                 }
             }
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -351,11 +351,7 @@ impl Machine for LateBinding {
                 self.members.up(actor, fx.layout());
                 self.retry_stranded(fx);
             }
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -393,12 +393,7 @@ impl Machine for NodeManager {
             },
             Input::Down { actor } => self.forget(actor, fx),
             // A restarted scheduler knows nothing of this node yet; timers and halts do not concern it.
-            Input::Up { .. }
-            | Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }

@@ -314,11 +314,7 @@ impl Machine for Replication {
                     self.offer_again(fx);
                 }
             }
-            Input::Start { .. }
-            | Input::Fire(_)
-            | Input::Done { .. }
-            | Input::Halted { .. }
-            | Input::Progress { .. } => {}
+            _ => {}
         }
     }
 }
