@@ -87,6 +87,9 @@ mod tests {
             "{}",
             explain(sparrow)
         );
-        assert!(text.contains("  order = 2  (whole number from 1 to 65535)\n      Order v of the square"), "{text}");
+        assert!(
+            text.contains("  order = 2  (whole number from 1 to 65535)\n      Order v of the square"),
+            "{text}"
+        );
     }
 }
