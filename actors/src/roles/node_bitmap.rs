@@ -58,12 +58,12 @@ impl NodeBitmap {
     }
 
     /// Applies blocks that are newer than those held; `nodes` is the number of nodes.
-    pub fn learn(&mut self, news: Blocks, nodes: u32) {
+    pub fn learn(&mut self, new: Blocks, nodes: u32) {
         self.make(nodes);
-        let at = Time::from(news.at);
-        for block in usize::from(news.first)..usize::from(news.first) + usize::from(news.len) {
+        let at = Time::from(new.at);
+        for block in usize::from(new.first)..usize::from(new.first) + usize::from(new.len) {
             if self.stamps[block] < at {
-                self.blocks[block] = news.bits;
+                self.blocks[block] = new.bits;
                 self.stamps[block] = at;
             }
         }
@@ -95,16 +95,16 @@ mod tests {
             made.set(node, true, nodes);
         }
         made.stamp(Time(5));
-        let mut heard = NodeBitmap::default();
+        let mut received = NodeBitmap::default();
         let parts: Vec<_> = made.newer(Time::ZERO).collect();
         assert_eq!(parts.len(), 9, "three of the eleven blocks are alike: {parts:?}");
-        parts.iter().for_each(|&part| heard.learn(part, nodes));
-        assert_eq!(heard, made);
+        parts.iter().for_each(|&part| received.learn(part, nodes));
+        assert_eq!(received, made);
         assert_eq!(made.newer(Time(5)).count(), 0);
         made.set(3, true, nodes);
         made.stamp(Time(6));
-        let news: Vec<_> = made.newer(heard.newest()).collect();
-        parts.iter().chain(&news).chain(&parts).for_each(|&part| heard.learn(part, nodes));
-        assert!(heard == made && heard.has(3) && heard.has(300) && !heard.has(641));
+        let news: Vec<_> = made.newer(received.newest()).collect();
+        parts.iter().chain(&news).chain(&parts).for_each(|&part| received.learn(part, nodes));
+        assert!(received == made && received.has(3) && received.has(300) && !received.has(641));
     }
 }

@@ -36,7 +36,7 @@ impl SharingNode {
                 fx.send_as(repair, from, Share::Accepted { job });
                 self.manager.reserve(Reservation { from, job, group: 0, count, repair }, fx);
             }
-            Share::Bits(news) => self.bits.learn(news, fx.layout().nodes()),
+            Share::Bits(blocks) => self.bits.learn(blocks, fx.layout().nodes()),
             Share::Accepted { .. } | Share::Rejected { .. } => fx.unexpected(&share.into()),
         }
     }

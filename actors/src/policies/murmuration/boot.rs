@@ -43,13 +43,13 @@ pub(super) struct Boot {
     left: Vec<ActorId>,
     answers: Vec<CacheCopy>,
     /// Updates that arrived meanwhile.
-    pub(super) news: Vec<Gossip>,
+    pub(super) update: Vec<Gossip>,
 }
 
 impl Boot {
     /// Begins epoch `round`; `others` are in random order.
     pub(super) const fn new(round: u32, timeout: Span, others: Vec<ActorId>) -> Self {
-        Self { round, timeout, left: others, answers: Vec::new(), news: Vec::new() }
+        Self { round, timeout, left: others, answers: Vec::new(), update: Vec::new() }
     }
 
     /// Asks the next two that are up; `false` if none is left.

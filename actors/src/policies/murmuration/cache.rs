@@ -21,7 +21,7 @@ pub(super) struct Cache {
     since: Vec<Time>,
     /// For each node the time of its last report and the number of tasks this scheduler sent it since its start; empty
     /// if nodes do not report.
-    told: Vec<Time>,
+    reported: Vec<Time>,
     sent: Vec<u32>,
     /// Nodes that are down.
     down: Vec<u32>,
@@ -58,7 +58,7 @@ impl Cache {
             forget_dead: config.forget_dead,
             seen: (numbered || echoes).then(|| SeenWindow::new(layout.schedulers() + nodes, rumours)),
             since: times(context.lossy),
-            told: times(repaired),
+            reported: times(repaired),
             sent: if repaired { vec![0; nodes as usize] } else { Vec::new() },
             down: Vec::new(),
             watched: context.watched,
@@ -117,21 +117,21 @@ impl Cache {
     }
 
     /// Applies an update; `false` if it was applied before.
-    pub(super) fn receive(&mut self, news: Gossip, fx: &mut Effects<'_>) -> bool {
+    pub(super) fn receive(&mut self, update: Gossip, fx: &mut Effects<'_>) -> bool {
         if let Some(seen) = &mut self.seen
-            && let Some((maker, number)) = news.origin(fx.layout())
-            && (maker == self.me || !seen.insert(maker, number, news))
+            && let Some((maker, number)) = update.origin(fx.layout())
+            && (maker == self.me || !seen.insert(maker, number, update))
         {
             return false;
         }
-        self.apply(news, fx);
+        self.apply(update, fx);
         true
     }
 
     /// Applies an update without looking at its number.
     #[inline]
-    fn apply(&mut self, news: Gossip, fx: &mut Effects<'_>) {
-        changes(&news, fx, |node, change, at, fx| self.learn(node, change, at, fx));
+    fn apply(&mut self, update: Gossip, fx: &mut Effects<'_>) {
+        changes(&update, fx, |node, change, at, fx| self.learn(node, change, at, fx));
     }
 
     fn learn(&mut self, node: u32, change: i64, at: Time, fx: &mut Effects<'_>) {
@@ -159,16 +159,16 @@ impl Cache {
     /// scheduler that is still on its way, or an end that was already applied.
     pub(super) fn backlog(&mut self, node: u32, report: &BacklogReport, fx: &mut Effects<'_>) {
         let BacklogReport { work, at, number, came } = *report;
-        let Some(told) = self.told.get_mut(node as usize) else { return };
+        let Some(reported) = self.reported.get_mut(node as usize) else { return };
         let since = self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
-        if at < *told || at < since || came < self.sent[node as usize] {
+        if at < *reported || at < since || came < self.sent[node as usize] {
             return;
         }
         let maker = fx.layout().schedulers() + node;
         if self.seen.as_mut().is_some_and(|seen| !seen.catch_up(maker, number)) {
             return;
         }
-        *told = at;
+        *reported = at;
         let work = work.signed();
         let value = if self.clock {
             instant(at).saturating_add(work / i64::from(fx.layout().cores(node)))
@@ -216,9 +216,9 @@ impl Cache {
     pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
-        for news in self.seen.iter().flat_map(SeenWindow::early) {
+        for update in self.seen.iter().flat_map(SeenWindow::early) {
             // The copy does not contain it, because an earlier update of the same maker is missing.
-            changes(news, fx, |node, change, at, _| {
+            changes(update, fx, |node, change, at, _| {
                 if self.counts(node, at) {
                     early[node as usize] += change;
                 }
@@ -274,18 +274,18 @@ fn instant(at: Time) -> i64 {
 }
 
 /// The change of work per node of this update, ns.
-fn placed(news: &PlacementUpdate, fx: &Effects<'_>) -> i64 {
-    let estimate = fx.catalog().job_estimate(news.job).signed();
-    if news.form == PlacementForm::Withdrawn { -estimate } else { estimate }
+fn placed(update: &PlacementUpdate, fx: &Effects<'_>) -> i64 {
+    let estimate = fx.catalog().job_estimate(update.job).signed();
+    if update.form == PlacementForm::Withdrawn { -estimate } else { estimate }
 }
 
 /// Calls `change` with node, change of work and time of decision for each part of an update.
 #[inline]
-fn changes(news: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64, Time, &mut Effects<'_>)) {
-    match *news {
-        Gossip::Placed(news) => {
-            let each = placed(&news, fx);
-            news.nodes().for_each(|node| change(node, each, news.at, fx));
+fn changes(update: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64, Time, &mut Effects<'_>)) {
+    match *update {
+        Gossip::Placed(update) => {
+            let each = placed(&update, fx);
+            update.nodes().for_each(|node| change(node, each, update.at, fx));
         }
         Gossip::Ended(EndUpdate { node, estimate, since, .. })
         | Gossip::EndedRumour(EndUpdate { node, estimate, since, .. }) => {

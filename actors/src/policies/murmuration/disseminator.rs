@@ -77,36 +77,36 @@ impl Disseminator {
     }
 
     /// Sends an update of this actor, at once or after the artificial delay.
-    pub(super) fn announce(&mut self, news: Gossip, repair: bool, fx: &mut Effects<'_>) {
+    pub(super) fn announce(&mut self, update: Gossip, repair: bool, fx: &mut Effects<'_>) {
         if let Some(recent) = &mut self.recent {
             if recent.len() == KEPT {
                 recent.pop_front();
             }
-            recent.push_back(news);
+            recent.push_back(update);
         }
         if self.delay == Span::ZERO {
-            self.send(news, repair, fx);
+            self.send(update, repair, fx);
         } else {
-            self.delayed.push_back((news, repair));
+            self.delayed.push_back((update, repair));
             fx.arm(Timer::Tick(SPREAD), self.delay);
         }
     }
 
     /// Sends the oldest delayed update; its delay has expired.
     pub(super) fn due(&mut self, fx: &mut Effects<'_>) {
-        if let Some((news, repair)) = self.delayed.pop_front() {
-            self.send(news, repair, fx);
+        if let Some((update, repair)) = self.delayed.pop_front() {
+            self.send(update, repair, fx);
         }
     }
 
-    fn send(&mut self, news: Gossip, repair: bool, fx: &mut Effects<'_>) {
+    fn send(&mut self, update: Gossip, repair: bool, fx: &mut Effects<'_>) {
         if self.spread == MurmurationSpread::Epidemic {
-            self.pass_on(news, None, repair, fx);
+            self.pass_on(update, None, repair, fx);
         } else if self.down.is_empty() && !repair {
-            fx.broadcast(news);
+            fx.broadcast(update);
         } else {
             for scheduler in others(fx).filter(|&other| self.is_up(other)) {
-                fx.send_as(repair, scheduler, news);
+                fx.send_as(repair, scheduler, update);
             }
         }
     }
@@ -114,7 +114,7 @@ impl Disseminator {
     /// Sends an update to `fan_out` random schedulers, except the one it came from.
     pub(super) fn pass_on(
         &mut self,
-        news: Gossip,
+        update: Gossip,
         from: Option<ActorId>,
         repair: bool,
         fx: &mut Effects<'_>,
@@ -130,7 +130,7 @@ impl Disseminator {
             let fits = other != me && Some(other) != from && self.is_up(other) && !sample.contains(&index);
             if fits {
                 sample.push(index);
-                fx.send_as(repair, other, news);
+                fx.send_as(repair, other, update);
                 if sample.len() == self.fan_out as usize {
                     break;
                 }
@@ -140,11 +140,11 @@ impl Disseminator {
     }
 
     /// Sends an undelivered update again, at once or when the scheduler is back.
-    pub(super) fn returned(&mut self, to: ActorId, news: Gossip, fx: &mut Effects<'_>) {
-        let Some((_, number)) = news.origin(fx.layout()) else { return };
+    pub(super) fn undelivered(&mut self, to: ActorId, update: Gossip, fx: &mut Effects<'_>) {
+        let Some((_, number)) = update.origin(fx.layout()) else { return };
         match self.down.iter_mut().find(|(who, _)| *who == to) {
             Some((_, missed)) => *missed = number.min(*missed),
-            None => fx.recover(to, news),
+            None => fx.recover(to, update),
         }
     }
 
@@ -159,9 +159,9 @@ impl Disseminator {
     pub(super) fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         let Some(at) = self.down.iter().position(|&(who, _)| who == actor) else { return };
         let (_, missed) = self.down.swap_remove(at);
-        for &news in self.recent.iter().flatten() {
-            if news.origin(fx.layout()).is_some_and(|(_, number)| number >= missed) {
-                fx.recover(actor, news);
+        for &update in self.recent.iter().flatten() {
+            if update.origin(fx.layout()).is_some_and(|(_, number)| number >= missed) {
+                fx.recover(actor, update);
             }
         }
     }

@@ -117,8 +117,8 @@ impl MurmurationNode {
 
     fn announce(&mut self, estimate: Span, since: Time, repair: bool, fx: &mut Effects<'_>) {
         let number = self.disseminator.number();
-        let news = EndUpdate { node: self.index, number, estimate, since };
-        self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), news), repair, fx);
+        let update = EndUpdate { node: self.index, number, estimate, since };
+        self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), update), repair, fx);
     }
 
     /// Drops the tasks of a crashed scheduler: another one places them again.
@@ -183,7 +183,7 @@ impl Machine for MurmurationNode {
             Input::Undelivered { to, msg } => match msg {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
-                Message::Gossip(news) => self.disseminator.returned(to, news, fx),
+                Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
                 _ => {}
             },
             Input::Down { actor } => {

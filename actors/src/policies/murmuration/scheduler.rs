@@ -117,8 +117,8 @@ impl MurmurationScheduler {
     fn ready(&mut self, copy: Option<&boot::CacheCopy>, fx: &mut Effects<'_>) {
         let Some(boot) = self.boot.take() else { return };
         self.placer.cache.adopt(copy, fx);
-        for news in boot.news {
-            self.placer.cache.receive(news, fx);
+        for update in boot.update {
+            self.placer.cache.receive(update, fx);
         }
         self.work(fx);
     }
@@ -174,8 +174,8 @@ impl MurmurationScheduler {
         }
         self.placer.announce_batch(job, fx);
         self.busy = None;
-        for (from, news) in std::mem::take(&mut self.inbox) {
-            self.gossip(from, news, fx);
+        for (from, update) in std::mem::take(&mut self.inbox) {
+            self.gossip(from, update, fx);
         }
     }
 
@@ -190,16 +190,16 @@ impl MurmurationScheduler {
 
     /// Handles updates and questions; both wait while a job is being placed.
     #[inline]
-    fn gossip(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
+    fn gossip(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
         if self.busy.is_some() {
-            return self.inbox.push((from, news));
+            return self.inbox.push((from, update));
         }
-        match news {
+        match update {
             Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
                 if let Some(boot) = &mut self.boot {
-                    boot.news.push(news);
-                } else if self.placer.cache.receive(news, fx) {
-                    self.placer.spread(from, news, fx);
+                    boot.update.push(update);
+                } else if self.placer.cache.receive(update, fx) {
+                    self.placer.spread(from, update, fx);
                 }
             }
             Gossip::Backlog { work, at, number, came } => {
@@ -217,7 +217,7 @@ impl MurmurationScheduler {
             Gossip::Ask { .. } => {}
             Gossip::Answer { .. } | Gossip::Entry { .. } | Gossip::Heard { .. } => {
                 let nodes = fx.layout().nodes();
-                if let Some(copy) = self.boot.as_mut().and_then(|boot| boot.answer(from, news, nodes)) {
+                if let Some(copy) = self.boot.as_mut().and_then(|boot| boot.answer(from, update, nodes)) {
                     self.ready(Some(&copy), fx);
                 }
             }
@@ -239,7 +239,7 @@ impl MurmurationScheduler {
 
     fn undelivered(&mut self, to: ActorId, msg: Message, fx: &mut Effects<'_>) {
         match msg {
-            Message::Gossip(news) => self.placer.disseminator.returned(to, news, fx),
+            Message::Gossip(update) => self.placer.disseminator.undelivered(to, update, fx),
             Message::Launch(Launch::Task { copy, at }) => {
                 if let Role::Node(node) = fx.layout().role(to) {
                     self.refused(node, copy, at, fx);
@@ -312,9 +312,9 @@ impl Placer {
     /// Announces the tasks of a job, in pairs of the same decision time, since receivers judge each by that time.
     fn announce_batch(&mut self, job: JobId, fx: &mut Effects<'_>) {
         let (mut form, unannounced) = (PlacementForm::Batch, std::mem::take(&mut self.unannounced));
-        for told in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
-            let nodes = [told[0].0, told.get(1).map_or(NOWHERE, |next| next.0)];
-            self.announce(job, nodes, told[0].1, form, false, fx);
+        for reported in unannounced.chunk_by(|a, b| a.1 == b.1).flat_map(|at_once| at_once.chunks(2)) {
+            let nodes = [reported[0].0, reported.get(1).map_or(NOWHERE, |next| next.0)];
+            self.announce(job, nodes, reported[0].1, form, false, fx);
             form = PlacementForm::Rest;
         }
     }
@@ -329,9 +329,9 @@ impl Placer {
         fx: &mut Effects<'_>,
     ) {
         let (number, maker) = (self.disseminator.number(), self.index);
-        let news =
+        let update =
             PlacementUpdate { job, nodes, at, number, maker, form, rumour: self.disseminator.rumours() };
-        self.disseminator.announce(Gossip::Placed(news), repair, fx);
+        self.disseminator.announce(Gossip::Placed(update), repair, fx);
     }
 
     /// Withdraws a task that never reached its node.
@@ -341,9 +341,9 @@ impl Placer {
     }
 
     /// Forwards an update that was new, if the spread is epidemic.
-    fn spread(&mut self, from: ActorId, news: Gossip, fx: &mut Effects<'_>) {
-        if self.disseminator.is_epidemic() && news.is_rumour() {
-            self.disseminator.pass_on(news, Some(from), false, fx);
+    fn spread(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
+        if self.disseminator.is_epidemic() && update.is_rumour() {
+            self.disseminator.pass_on(update, Some(from), false, fx);
         }
     }
 }
@@ -352,7 +352,7 @@ impl Machine for MurmurationScheduler {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
-                Message::Gossip(news) => self.gossip(from, news, fx),
+                Message::Gossip(update) => self.gossip(from, update, fx),
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
                 _ => fx.unexpected(&msg),

@@ -38,7 +38,7 @@ impl SeenWindow {
     }
 
     /// Marks an update as applied; returns whether it was new.
-    pub(super) fn insert(&mut self, maker: u32, number: u32, news: Gossip) -> bool {
+    pub(super) fn insert(&mut self, maker: u32, number: u32, update: Gossip) -> bool {
         let next = self.next[maker as usize];
         if next == UNKNOWN {
             self.next[maker as usize] = number.saturating_add(1);
@@ -57,7 +57,7 @@ impl SeenWindow {
         if number == next {
             self.close(maker, number.saturating_add(1));
         } else {
-            self.early.insert((maker, number), news);
+            self.early.insert((maker, number), update);
             self.waiting[maker as usize] += 1;
             if self.rumours
                 && self.waiting[maker as usize] > GAP
@@ -174,10 +174,10 @@ impl SeenWindow {
 mod tests {
     use super::*;
 
-    const NEWS: Gossip = Gossip::Ask { round: 0 };
+    const UPDATE: Gossip = Gossip::Ask { round: 0 };
 
     fn receive(seen: &mut SeenWindow, numbers: &[u32]) -> Vec<bool> {
-        numbers.iter().map(|&number| seen.insert(1, number, NEWS)).collect()
+        numbers.iter().map(|&number| seen.insert(1, number, UPDATE)).collect()
     }
 
     #[test]
@@ -218,13 +218,13 @@ mod tests {
     fn what_is_missing_for_long_counts_as_lost() {
         let mut seen = SeenWindow::new(2, true);
         for number in 1..1000 {
-            assert!(seen.insert(1, number, NEWS));
+            assert!(seen.insert(1, number, UPDATE));
             let waiting = seen.early().count() as u32;
             assert!(waiting <= GAP && waiting == seen.waiting[1]);
         }
         assert_eq!(receive(&mut seen, &[0, 700]), [false, false]);
         let mut seen = SeenWindow::new(2, false);
-        assert!((1..1000).all(|number| seen.insert(1, number, NEWS)));
+        assert!((1..1000).all(|number| seen.insert(1, number, UPDATE)));
         assert_eq!(receive(&mut seen, &[700, 0, 0]), [false, true, false], "a stream brings it all the same");
         assert_eq!((seen.early().count(), seen.waiting[1]), (0, 0));
     }

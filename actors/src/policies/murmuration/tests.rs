@@ -76,11 +76,11 @@ fn figure_7_step_by_step() {
     let (first, second) = (placed[0].0, placed[1].0);
     assert_eq!(placed, [(first, 0), (second, 0)]);
     assert_ne!(first, second, "the second task finds 3 s at the first node");
-    let told = |effects: &[Effect], receivers: u32| broadcasts(effects).len() as u32 * receivers;
-    let mut messages = told(&effects, layout.schedulers() - 1);
-    for (news, node) in broadcasts(&effects).into_iter().zip([first, second]) {
-        assert_eq!(news.name(), "gossip.placed");
-        assert_eq!(learnt(&receive(&mut s2, s1.me, news)), [(node, 3)]);
+    let sent_out = |effects: &[Effect], receivers: u32| broadcasts(effects).len() as u32 * receivers;
+    let mut messages = sent_out(&effects, layout.schedulers() - 1);
+    for (update, node) in broadcasts(&effects).into_iter().zip([first, second]) {
+        assert_eq!(update.name(), "gossip.placed");
+        assert_eq!(learnt(&receive(&mut s2, s1.me, update)), [(node, 3)]);
     }
     assert_eq!(messages, 2, "a message a task to the one other scheduler");
     // The tasks reach their nodes, run, and end.
@@ -92,14 +92,14 @@ fn figure_7_step_by_step() {
         assert_eq!(manager.receive(s1.me, msg), [(worker, Core::Run { copy }.into())]);
         let done = receive(&mut manager, worker, Core::Ended { copy });
         assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy }.into())]);
-        let [Message::Gossip(Gossip::Ended(news))] = broadcasts(&done)[..] else { panic!("{done:?}") };
-        assert_eq!(news.estimate, Span::from_secs(3));
-        messages += told(&done, layout.schedulers());
+        let [Message::Gossip(Gossip::Ended(update))] = broadcasts(&done)[..] else { panic!("{done:?}") };
+        assert_eq!(update.estimate, Span::from_secs(3));
+        messages += sent_out(&done, layout.schedulers());
     }
     for node in [first, second] {
-        let (from, news) = ended(&layout, node, 0, 3);
-        assert_eq!(learnt(&receive(&mut s1, from, news)), [(node, -3)]);
-        assert_eq!(learnt(&receive(&mut s2, from, news)), [(node, -3)]);
+        let (from, update) = ended(&layout, node, 0, 3);
+        assert_eq!(learnt(&receive(&mut s1, from, update)), [(node, -3)]);
+        assert_eq!(learnt(&receive(&mut s2, from, update)), [(node, -3)]);
     }
     assert_eq!(messages, 6);
     // Both caches are empty again: one task more finds nothing anywhere.
@@ -129,14 +129,14 @@ fn figure_8_conflicts_end_in_agreement() {
             let from = layout.scheduler(maker);
             assert_eq!(learnt(&receive(bench, from, Gossip::Placed(placed))), [(0, 10)]);
         }
-        let mut news: Vec<(usize, Message)> = Vec::new();
+        let mut update: Vec<(usize, Message)> = Vec::new();
         for (own, job) in [(0, 3), (1, 4)] {
             let effects = submit(&mut both[own], job);
             assert_eq!(placements(&effects), [(0, 10)]);
-            news.extend(broadcasts(&effects).into_iter().map(|msg| (own, renumbered(msg))));
+            update.extend(broadcasts(&effects).into_iter().map(|msg| (own, renumbered(msg))));
         }
         for i in order {
-            let (own, msg) = news[i];
+            let (own, msg) = update[i];
             receive(&mut both[1 - own], layout.scheduler(own as u32), msg);
         }
         assert_eq!(placements(&submit(&mut both[0], 1)), [(0, 17)]);
@@ -162,10 +162,10 @@ fn renumbered(msg: Message) -> Message {
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);
     let mut batched = scheduler(&Murmuration::default(), 0, &layout, 15);
-    let news = broadcasts(&submit(&mut batched, 2));
-    assert_eq!(news.iter().filter(|msg| !msg.is_fragment()).count(), 1);
+    let update = broadcasts(&submit(&mut batched, 2));
+    assert_eq!(update.iter().filter(|msg| !msg.is_fragment()).count(), 1);
     let mut other = scheduler(&Murmuration::default(), 1, &layout, 15);
-    let seen: Vec<_> = news.iter().flat_map(|&msg| learnt(&receive(&mut other, batched.me, msg))).collect();
+    let seen: Vec<_> = update.iter().flat_map(|&msg| learnt(&receive(&mut other, batched.me, msg))).collect();
     let mut nodes: Vec<_> = seen.iter().map(|&(node, _)| node).collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -182,13 +182,13 @@ fn order_of_news_does_not_matter() {
     let layout = Layout::new(2, 0, [1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
-    let news = broadcasts(&submit(&mut s1, 7))[0];
+    let update = broadcasts(&submit(&mut s1, 7))[0];
     let (from, end) = ended(&layout, 0, 0, 7);
     receive(&mut s2, from, end);
     assert_eq!(placements(&submit(&mut s2, 1)), [(0, -7)]);
-    receive(&mut s2, s1.me, news);
+    receive(&mut s2, s1.me, update);
     assert_eq!(placements(&submit(&mut s2, 2)), [(0, 1)]);
-    assert_eq!(learnt(&receive(&mut s2, s1.me, news)), [], "what comes twice counts once");
+    assert_eq!(learnt(&receive(&mut s2, s1.me, update)), [], "what comes twice counts once");
 }
 
 /// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. What comes meanwhile waits.
@@ -307,7 +307,7 @@ fn rumours_are_passed_on_once() {
     let on = sends(&receive(&mut s2, s1.me, sent[1].1));
     assert_eq!(on.len(), 2);
     assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
-    assert_eq!(receive(&mut s2, s1.me, sent[1].1), [], "heard before");
+    assert_eq!(receive(&mut s2, s1.me, sent[1].1), [], "applied before");
     assert_eq!(receive(&mut s1, s2.me, sent[1].1), [], "its own");
 }
 

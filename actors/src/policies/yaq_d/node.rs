@@ -19,7 +19,7 @@ pub(super) struct HeartbeatNode {
     /// Whether a node to which nothing happened is silent.
     silent: bool,
     /// Whether anything happened since the last heartbeat.
-    news: bool,
+    changed: bool,
     beating: bool,
 }
 
@@ -34,14 +34,14 @@ impl HeartbeatNode {
             phase,
             always: context.lossy,
             silent: config.silent,
-            news: false,
+            changed: false,
             beating: false,
         }
     }
 
     /// Arms the next heartbeat, unless schedulers already know the state.
     fn keep_beating(&mut self, fx: &mut Effects<'_>) {
-        let due = self.always || self.news || !self.silent && !self.manager.is_idle();
+        let due = self.always || self.changed || !self.silent && !self.manager.is_idle();
         if !self.beating && due {
             self.beating = true;
             let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
@@ -55,7 +55,7 @@ impl HeartbeatNode {
         for i in 0..fx.layout().schedulers() {
             fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, passing, at: fx.now() });
         }
-        (self.beating, self.news) = (false, false);
+        (self.beating, self.changed) = (false, false);
     }
 }
 
@@ -66,7 +66,7 @@ impl Machine for HeartbeatNode {
         } else {
             self.manager.step(input, fx);
             // Every other input means that a task came, ended or is void.
-            self.news |= !matches!(input, Input::Start { .. });
+            self.changed |= !matches!(input, Input::Start { .. });
         }
         self.keep_beating(fx);
     }

@@ -20,7 +20,7 @@ struct Belief {
     sent: Time,
     came: Time,
     /// The reported wait.
-    told: Span,
+    reported: Span,
     /// The same with what was placed since.
     wait: Span,
     /// How much of it passes by itself.
@@ -76,7 +76,7 @@ impl Snapshot {
         }
         while let Some(node) = self.placed.pop() {
             let belief = &mut self.beliefs[node as usize];
-            belief.wait = belief.told;
+            belief.wait = belief.reported;
             self.rank(node, now);
         }
     }
@@ -132,8 +132,8 @@ impl PlacementRule for Snapshot {
         if self.uses(node) && at > self.beliefs[node as usize].sent {
             let jitter = self.jitter.map_or(Span::ZERO, |most| most.scale(fx.rng().unit()));
             let came = fx.now();
-            let told = wait + jitter;
-            self.beliefs[node as usize] = Belief { sent: at, came, told, wait: told, passing };
+            let reported = wait + jitter;
+            self.beliefs[node as usize] = Belief { sent: at, came, reported, wait: reported, passing };
             self.rank(node, came);
         }
         true

@@ -328,9 +328,9 @@ impl Machine for LateBinding {
                     let refused = Offer { job, group: 0, count, round, last: false, repair };
                     self.rejected(from, refused, fx);
                 }
-                Message::Share(Share::Bits(news)) => {
+                Message::Share(Share::Bits(blocks)) => {
                     if let Some(sharing) = &mut self.sharing {
-                        sharing.bits.learn(news, fx.layout().nodes());
+                        sharing.bits.learn(blocks, fx.layout().nodes());
                     }
                 }
                 // Sent only because the bitmap travels with it.

@@ -41,8 +41,8 @@ fn what_is_undelivered_is_withdrawn() {
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (to, msg) = sends(&submit(&mut s1, 5))[0];
     let back = s1.step(Input::Undelivered { to, msg });
-    let told: Vec<_> = sends(&back).iter().map(|(_, msg)| msg.name()).collect();
-    assert_eq!(told, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
+    let sent_out: Vec<_> = sends(&back).iter().map(|(_, msg)| msg.name()).collect();
+    assert_eq!(sent_out, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
 }
 
 /// The work of a crashed node is forgotten and placed elsewhere; later updates about its earlier epoch are ignored.
@@ -64,8 +64,8 @@ fn a_dead_node_is_forgotten() {
         rumour: false,
     };
     s1.step(Input::Up { actor: layout.node(0) });
-    let heard = receive(&mut s1, layout.scheduler(1), Gossip::Placed(late));
-    assert_eq!(learnt(&heard), [(1, 9)], "what was placed before the crash is gone");
+    let noted = receive(&mut s1, layout.scheduler(1), Gossip::Placed(late));
+    assert_eq!(learnt(&noted), [(1, 9)], "what was placed before the crash is gone");
     assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
 }
 
@@ -75,13 +75,13 @@ fn missed_news_is_said_again() {
     let layout = Layout::new(3, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
-    let news = broadcasts(&submit(&mut s1, 5))[0];
-    assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: news })), [(cut, news)]);
+    let update = broadcasts(&submit(&mut s1, 5))[0];
+    assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: update })), [(cut, update)]);
     s1.step(Input::Down { actor: dead });
-    assert_eq!(s1.step(Input::Undelivered { to: dead, msg: news }), []);
+    assert_eq!(s1.step(Input::Undelivered { to: dead, msg: update }), []);
     let later = sends(&submit(&mut s1, 6))[1];
     assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
-    assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, news), (dead, later.1)]);
+    assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, update), (dead, later.1)]);
 }
 
 /// A node that is back before its crash was detected gets tasks sent before the crash. They are no longer counted, and
@@ -98,12 +98,12 @@ fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
     for (job, decided, counts) in [(3, 9, false), (4, 10, true)] {
         assert_eq!(back.receive(s1.me, task(job, decided)).len(), 1, "it runs");
         let done = receive(&mut back, layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
-        let [news @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
+        let [update @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
             panic!("{done:?}")
         };
         assert_eq!(ended.since, second(decided));
         let expected = if counts { vec![(0, -i64::from(job))] } else { Vec::new() };
-        assert_eq!(learnt(&receive(&mut s1, back.me, news)), expected);
+        assert_eq!(learnt(&receive(&mut s1, back.me, update)), expected);
     }
 }
 
@@ -126,9 +126,9 @@ fn a_batch_is_judged_by_its_decisions() {
     let again = s1.step(Input::Down { actor: node });
     s2.step(Input::Down { actor: node });
     assert_eq!(placements(&again), [(1 - first, 0)]);
-    for news in broadcasts(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
-        if let Message::Gossip(_) = news {
-            assert_eq!(learnt(&receive(s2, s1.me, news)), [(1 - first, 8)]);
+    for update in broadcasts(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
+        if let Message::Gossip(_) = update {
+            assert_eq!(learnt(&receive(s2, s1.me, update)), [(1 - first, 8)]);
         }
     }
     s1.step(Input::Up { actor: node });
@@ -136,7 +136,8 @@ fn a_batch_is_judged_by_its_decisions() {
     assert_eq!(placements(&decide(s1, 2)), [(first, 0)]);
     let last = decide(s1, 3);
     let third = placements(&last)[0].0;
-    let seen: Vec<_> = broadcasts(&last).iter().flat_map(|&news| learnt(&receive(s2, s1.me, news))).collect();
+    let seen: Vec<_> =
+        broadcasts(&last).iter().flat_map(|&update| learnt(&receive(s2, s1.me, update))).collect();
     assert_eq!(seen, [(first, 8), (third, 8)], "not the first one");
 }
 
