@@ -15,8 +15,8 @@
 //! | [`results`] | the one results schema |
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers as people read them |
-//! | [`chart`], [`report`], [`compare`] | results for people |
-//! | [`validate`] | one experiment in several runtimes, and how far they diverge |
+//! | [`chart`], [`report`] | results for people |
+//! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
 //! | [`storage`] | the run directory and its files |
 //! | [`cli`] | the command line |
 
@@ -27,7 +27,7 @@ pub mod chart;
 pub mod cli;
 pub mod cluster;
 pub mod codec;
-pub mod compare;
+pub mod comparison;
 pub mod config;
 pub mod fidelity;
 pub mod files;
@@ -38,7 +38,6 @@ pub mod report;
 pub mod runtime;
 pub mod stats;
 pub mod storage;
-pub mod validate;
 pub mod workload;
 
 pub use volary_engine::{cores, parcel, queue, results, shard};

@@ -7,13 +7,13 @@ mod common;
 
 use common::binary::{expect, volary};
 use common::{LATENESS_BUDGET_S, within_budget};
+use volary::comparison::Validation;
 use volary::config::Experiment;
 use volary::fidelity::Certificate;
 use volary::results::Measured;
 use volary::results::{Departure, Late, Share};
 use volary::runtime::{Watch, local};
 use volary::stats::dkw;
-use volary::validate::Validation;
 
 /// Some two seconds of jobs on a small cluster.
 fn experiment(network: &str, policies: &str, speed: f64) -> Experiment {

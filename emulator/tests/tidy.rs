@@ -123,9 +123,9 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "emulator/src/config",
         &["crate::runtime", "crate::cli", "crate::shard", "crate::report", "crate::storage"],
     ),
-    ("emulator/src/runtime", &["crate::cli", "crate::validate"]),
-    ("emulator/src/cluster", &["crate::cli", "crate::validate"]),
-    ("emulator/src/validate", &["crate::cli"]),
+    ("emulator/src/runtime", &["crate::cli", "crate::comparison"]),
+    ("emulator/src/cluster", &["crate::cli", "crate::comparison"]),
+    ("emulator/src/comparison", &["crate::cli"]),
 ];
 
 #[test]

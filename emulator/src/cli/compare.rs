@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, print_json};
-use crate::compare::compare;
+use crate::comparison::compare;
 use crate::storage;
 
 /// Set two runs side by side: policy by policy, cell by cell, with paired intervals where seeds agree.

@@ -8,11 +8,11 @@ use clap::Args;
 
 use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
 use crate::cluster::Fleet;
+pub(super) use crate::comparison::Error;
+use crate::comparison::{RunVariant, ValidateOptions, validate};
 use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
 use crate::runtime::executor::free_cpus;
 use crate::storage;
-pub(super) use crate::validate::Error;
-use crate::validate::{Plan, Way, validate};
 
 /// The file in the results' folder with what `--json` prints.
 const KEPT: &str = "validation.json";
@@ -57,21 +57,21 @@ pub(super) struct Options {
 }
 
 impl Options {
-    fn load(&self, way: Way) -> Result<Experiment, ConfigError> {
-        let mut overrides = Overrides { runtime: Some(way.runtime), ..self.experiment.overrides() };
-        overrides.set.extend(way.set().map(str::to_owned));
+    fn load(&self, variant: RunVariant) -> Result<Experiment, ConfigError> {
+        let mut overrides = Overrides { runtime: Some(variant.runtime), ..self.experiment.overrides() };
+        overrides.set.extend(variant.set().map(str::to_owned));
         overrides.set.extend(self.speed.map(|speed| format!("run.speed={speed}")));
         Experiment::load(&self.experiment.experiment, &overrides)
     }
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let experiment = options.load(Way { runtime: RuntimeKind::Virtual, real: None })?;
+    let experiment = options.load(RunVariant { runtime: RuntimeKind::Virtual, real: None })?;
     let overload = describe::overload(&experiment);
     experiment.warnings.iter().chain(&overload).for_each(|warning| tracing::warn!("{warning}"));
     let out = options.out.clone();
-    let plan = Plan {
-        ways: Way::all(&experiment, &options.runtimes),
+    let plan = ValidateOptions {
+        variants: RunVariant::all(&experiment, &options.runtimes),
         repeat: options.repeat,
         out: out
             .unwrap_or_else(|| storage::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
@@ -81,7 +81,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         argv: std::env::args().collect(),
     };
     let watch = watch(options.quiet)?;
-    let validation = validate(&|way| options.load(way), &plan, &watch)?;
+    let validation = validate(&|variant| options.load(variant), &plan, &watch)?;
     let kept = plan.out.join(KEPT);
     std::fs::write(&kept, serde_json::to_string(&validation)? + "\n")
         .with_context(|| format!("cannot write {}", kept.display()))?;

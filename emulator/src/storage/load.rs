@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::error::{damaged, io};
 use super::files::{MANIFEST, SUMMARY, failure_path, is_owned, part_path, read, record_path};
-use super::read_tables as rows;
+use super::manifest::{Failure, Manifest};
+use super::study::Study;
+use super::tables::{self, TableRow};
 use crate::record::cell::CellRecord;
-use crate::results::{ClaimResult, ClaimsLine, CopyRow, CoreRow, JobRow, SCHEMA, Summary};
-use crate::storage::Study;
-use crate::storage::manifest::{Failure, Manifest};
-use crate::storage::tables::TableKind;
+use crate::results::{ClaimResult, ClaimsLine, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.
 ///
@@ -94,29 +93,12 @@ pub fn load_failures(root: &Path, manifest: &Manifest) -> Result<Vec<Failure>, E
     paths.map(|path| read(&path)).collect()
 }
 
-/// The jobs of a finished cell, in order of id.
+/// The rows of a finished cell: jobs in order of id, sampled executions in order of their ends, stretches of real cores
+/// by core and time.
 ///
 /// # Errors
-/// Its rows are missing or damaged.
-pub fn load_jobs(root: &Path, id: &str) -> Result<Vec<JobRow>, Error> {
-    let path = part_path(root, id, TableKind::Jobs);
-    rows::jobs(&path).map_err(|source| Error::Unreadable { path, source })
-}
-
-/// The sampled executions of a finished cell, in order of their ends.
-///
-/// # Errors
-/// Its rows are missing or damaged.
-pub fn load_copies(root: &Path, id: &str) -> Result<Vec<CopyRow>, Error> {
-    let path = part_path(root, id, TableKind::Tasks);
-    rows::copies(&path).map_err(|source| Error::Unreadable { path, source })
-}
-
-/// The stretches of a finished cell's real cores, by core and time.
-///
-/// # Errors
-/// Its rows are missing or damaged.
-pub fn load_cores(root: &Path, id: &str) -> Result<Vec<CoreRow>, Error> {
-    let path = part_path(root, id, TableKind::Cores);
-    rows::cores(&path).map_err(|source| Error::Unreadable { path, source })
+/// They are missing or damaged.
+pub fn load_rows<R: TableRow>(root: &Path, id: &str) -> Result<Vec<R>, Error> {
+    let path = part_path(root, id, R::KIND);
+    tables::read(&path).map_err(|source| Error::Unreadable { path, source })
 }

@@ -45,7 +45,6 @@ mod load;
 pub mod manifest;
 mod merge;
 pub mod perfetto;
-pub mod read_tables;
 mod run_dir;
 mod spec_diff;
 pub mod study;
@@ -54,10 +53,7 @@ pub mod tables;
 pub use default_folder::{fresh, latest};
 pub use error::Error;
 pub use files::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
-pub use load::{
-    load, load_claims, load_copies, load_cores, load_failures, load_jobs, load_manifest, load_records,
-    load_summaries,
-};
+pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summaries};
 pub use merge::{MergeError, merge};
 pub use run_dir::{LockedDir, Render, RunDir};
 pub use study::Study;

@@ -1,42 +1,286 @@
-//! TableKind as Parquet: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
+//! Parquet tables: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
 //! seed.
 //!
-//! Each cell is written to a part of its own, by whichever thread ran it. At the end the parts' column chunks are
+//! Each cell is written to a part of its own, by the thread that ran it. At the end the column chunks of the parts are
 //! copied as they are into one file: nothing is decoded, and memory does not grow with the number of rows.
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnCloseResult;
 use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
-use ::parquet::errors::Result;
+use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::metadata::ParquetMetaDataReader;
 use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
+use ::parquet::schema::types::TypePtr;
 
-use crate::results::{CopyEnd, Measured, Summary};
+use crate::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
 
-/// What the rows of a cell have in common: the first columns of every file.
+/// The columns that every table begins with: what the rows of a cell have in common.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Labels {
-    /// Id of the cell.
     pub cell: String,
-    /// Label of the policy.
     pub policy: String,
-    /// Seed of the replication.
     pub seed: u64,
 }
 
 impl Labels {
-    /// Of the cell `id` with this summary.
+    /// Labels of the cell `id` with this summary.
     #[must_use]
     pub fn new(id: &str, summary: &Summary) -> Self {
         Self { cell: id.to_owned(), policy: summary.policy.clone(), seed: summary.seed }
     }
+}
+
+/// A row of a table.
+pub trait TableRow: Sized {
+    /// The table.
+    const KIND: TableKind;
+
+    /// Its columns after the [`Labels`], in the notation of Parquet schemas.
+    fn schema() -> String;
+
+    /// Writes the columns of all rows.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()>;
+
+    /// Reads a row by the names of its columns.
+    ///
+    /// # Errors
+    /// A column is missing, or of another type.
+    fn read(row: &Row) -> Result<Self>;
+}
+
+/// Implements [`TableRow`]: a line a column, with the field of the row and the type in the file. Times in rows are
+/// emulated seconds from the run's start.
+macro_rules! table {
+    ($table:ident: $row:ident { $($column:literal: $kind:ident = $field:ident,)* }) => {
+        impl TableRow for $row {
+            const KIND: TableKind = TableKind::$table;
+
+            fn schema() -> String {
+                [$(column_schema::<$kind, _, _>($column, |row: &Self| row.$field)),*].concat()
+            }
+
+            fn write<W: Write + Send>(
+                rows: &[Self],
+                group: &mut SerializedRowGroupWriter<'_, W>,
+            ) -> Result<()> {
+                $(write_column::<$kind, _>(group, rows.iter().map(|row| row.$field))?;)*
+                Ok(())
+            }
+
+            fn read(row: &Row) -> Result<Self> {
+                Ok(Self { $($field: read_column::<$kind, _>(row, $column)?,)* })
+            }
+        }
+    };
+}
+
+table!(Jobs: JobRow {
+    "job": Int64 = job,
+    "arrival_s": Double = arrival,
+    "response_s": OptionalDouble = response,
+    "longest_s": Double = longest,
+    "tasks": Int64 = tasks,
+    "class": Text = class,
+});
+
+table!(Tasks: CopyRow {
+    "job": Int64 = job,
+    "task": Int64 = task,
+    "attempt": Int32 = attempt,
+    "core": Int64 = core,
+    "start_s": Double = start,
+    "end_s": Double = end,
+    "end": Text = end_kind,
+});
+
+table!(Staleness: StalenessRow {
+    "time_s": Double = time,
+    "scheduler": Int64 = scheduler,
+    "age_s": Double = age,
+    "age_max_s": Double = age_max,
+    "error_s": Double = error,
+    "bias_s": Double = bias,
+    "error_max_s": Double = error_max,
+    "in_flight": Int64 = in_flight,
+});
+
+table!(Cores: CoreRow {
+    "core": Int64 = core,
+    "start_s": Double = start,
+    "end_s": Double = end,
+    "asked": Double = asked,
+    "had_s": Double = had,
+    "done_s": Double = done,
+});
+
+/// A type of columns, for values of type `V`.
+trait ColumnKind<V> {
+    /// The type in the file.
+    type Stored: DataType;
+    /// Repetition and type in the notation of Parquet schemas, around the column's name.
+    const SCHEMA: (&'static str, &'static str);
+
+    /// The value in the file; `None` for null.
+    fn stored(value: V) -> Option<<Self::Stored as DataType>::T>;
+
+    /// The value in memory; `None` if the field is of another type.
+    fn loaded(field: &Field) -> Option<V>;
+}
+
+struct Int32;
+struct Int64;
+struct Double;
+/// Seconds that are null in the file where they are NaN.
+struct OptionalDouble;
+/// One of a few words.
+struct Text;
+
+impl ColumnKind<u32> for Int32 {
+    type Stored = Int32Type;
+    const SCHEMA: (&'static str, &'static str) = ("required int32", "");
+
+    fn stored(value: u32) -> Option<i32> {
+        Some(i32::try_from(value).unwrap_or(i32::MAX))
+    }
+
+    fn loaded(field: &Field) -> Option<u32> {
+        if let Field::Int(value) = field { u32::try_from(*value).ok() } else { None }
+    }
+}
+
+impl<V: Copy + TryInto<i64> + TryFrom<i64>> ColumnKind<V> for Int64 {
+    type Stored = Int64Type;
+    const SCHEMA: (&'static str, &'static str) = ("required int64", "");
+
+    fn stored(value: V) -> Option<i64> {
+        Some(value.try_into().unwrap_or(i64::MAX))
+    }
+
+    fn loaded(field: &Field) -> Option<V> {
+        if let Field::Long(value) = field { V::try_from(*value).ok() } else { None }
+    }
+}
+
+impl ColumnKind<f64> for Double {
+    type Stored = DoubleType;
+    const SCHEMA: (&'static str, &'static str) = ("required double", "");
+
+    fn stored(value: f64) -> Option<f64> {
+        Some(value)
+    }
+
+    fn loaded(field: &Field) -> Option<f64> {
+        if let Field::Double(value) = field { Some(*value) } else { None }
+    }
+}
+
+impl ColumnKind<f64> for OptionalDouble {
+    type Stored = DoubleType;
+    const SCHEMA: (&'static str, &'static str) = ("optional double", "");
+
+    fn stored(value: f64) -> Option<f64> {
+        value.is_finite().then_some(value)
+    }
+
+    fn loaded(field: &Field) -> Option<f64> {
+        if *field == Field::Null { Some(f64::NAN) } else { Double::loaded(field) }
+    }
+}
+
+/// A value that is one of a few words in files and pictures.
+trait Word: Copy + 'static {
+    const ALL: &'static [Self];
+    fn word(self) -> &'static str;
+}
+
+/// The class of a job.
+impl Word for u8 {
+    const ALL: &'static [Self] = &[0, 1];
+
+    fn word(self) -> &'static str {
+        if self == 0 { "short" } else { "long" }
+    }
+}
+
+impl Word for CopyEnd {
+    const ALL: &'static [Self] = &[Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost];
+
+    fn word(self) -> &'static str {
+        end_name(self)
+    }
+}
+
+impl<V: Word> ColumnKind<V> for Text {
+    type Stored = ByteArrayType;
+    const SCHEMA: (&'static str, &'static str) = ("required binary", " (UTF8)");
+
+    fn stored(value: V) -> Option<ByteArray> {
+        Some(ByteArray::from(value.word()))
+    }
+
+    fn loaded(field: &Field) -> Option<V> {
+        let Field::Str(text) = field else { return None };
+        V::ALL.iter().copied().find(|value| value.word() == text)
+    }
+}
+
+/// The word for how an execution ended, in files and pictures.
+#[must_use]
+pub const fn end_name(end: CopyEnd) -> &'static str {
+    match end {
+        CopyEnd::First => "first",
+        CopyEnd::Second => "second",
+        CopyEnd::Preempted => "preempted",
+        CopyEnd::Suspended => "suspended",
+        CopyEnd::Lost => "lost",
+    }
+}
+
+fn column_schema<K: ColumnKind<V>, V, R>(name: &str, _field: fn(&R) -> V) -> String {
+    let (kind, annotation) = K::SCHEMA;
+    format!("{kind} {name}{annotation}; ")
+}
+
+fn write_column<K: ColumnKind<V>, V>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: impl Iterator<Item = V>,
+) -> Result<()> {
+    let values: Vec<Option<_>> = values.map(K::stored).collect();
+    let defined: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let values: Vec<_> = values.into_iter().flatten().collect();
+    write_values::<K::Stored>(group, &values, Some(&defined))
+}
+
+/// Writes the next column; `defined` holds for each row of an optional one whether it has a value (1) or not (0).
+fn write_values<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
+    values: &[T::T],
+    defined: Option<&[i16]>,
+) -> Result<()> {
+    if let Some(mut column) = group.next_column()? {
+        column.typed::<T>().write_batch(values, defined, None)?;
+        column.close()?;
+    }
+    Ok(())
+}
+
+fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
+    let field = row.get_column_iter().find(|(column, _)| *column == name).map(|(_, field)| field);
+    field
+        .and_then(K::loaded)
+        .ok_or_else(|| ParquetError::General(format!("no column `{name}` as this version writes it")))
 }
 
 /// The kinds of rows, each a file.
@@ -67,40 +311,16 @@ impl TableKind {
         }
     }
 
-    /// The columns. Times are emulated seconds from the run's start.
-    const fn schema(self) -> &'static str {
-        match self {
-            Self::Jobs => {
-                "message jobs {
-                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
-                    required int64 job; required double arrival_s; optional double response_s;
-                    required double longest_s; required int64 tasks; required binary class (UTF8);
-                }"
-            }
-            Self::Tasks => {
-                "message tasks {
-                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
-                    required int64 job; required int64 task; required int32 attempt; required int64 core;
-                    required double start_s; required double end_s; required binary end (UTF8);
-                }"
-            }
-            Self::Staleness => {
-                "message staleness {
-                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
-                    required double time_s; required int64 scheduler;
-                    required double age_s; required double age_max_s;
-                    required double error_s; required double bias_s; required double error_max_s;
-                    required int64 in_flight;
-                }"
-            }
-            Self::Cores => {
-                "message cores {
-                    required binary cell (UTF8); required binary policy (UTF8); required binary seed (UTF8);
-                    required int64 core; required double start_s; required double end_s;
-                    required double asked; required double had_s; required double done_s;
-                }"
-            }
-        }
+    fn schema(self) -> Result<TypePtr> {
+        let columns = match self {
+            Self::Jobs => JobRow::schema(),
+            Self::Tasks => CopyRow::schema(),
+            Self::Staleness => StalenessRow::schema(),
+            Self::Cores => CoreRow::schema(),
+        };
+        let labels =
+            ["cell", "policy", "seed"].map(|name| format!("required binary {name} (UTF8); ")).concat();
+        parse_message_type(&format!("message {} {{ {labels}{columns} }}", self.name())).map(Arc::new)
     }
 
     /// Whether a cell has such rows, or could have had some: of cores only where copies burnt real ones.
@@ -115,27 +335,12 @@ impl TableKind {
     /// # Errors
     /// `to` cannot be written.
     pub fn write<W: Write + Send>(self, to: W, labels: &Labels, measured: &Measured) -> Result<()> {
-        let mut file =
-            SerializedFileWriter::new(to, Arc::new(parse_message_type(self.schema())?), properties())?;
-        let rows = match self {
-            Self::Jobs => measured.jobs.len(),
-            Self::Tasks => measured.copies.len(),
-            Self::Staleness => measured.staleness.len(),
-            Self::Cores => measured.cores.len(),
-        };
-        if rows > 0 {
-            let mut group = file.next_row_group()?;
-            for label in [labels.cell.clone(), labels.policy.clone(), labels.seed.to_string()] {
-                let label = ByteArray::from(label.into_bytes());
-                column::<ByteArrayType>(&mut group, &vec![label; rows], None)?;
-            }
-            match self {
-                Self::Jobs => write_jobs(&mut group, measured)?,
-                Self::Tasks => write_tasks(&mut group, measured)?,
-                Self::Staleness => write_staleness(&mut group, measured)?,
-                Self::Cores => write_cores(&mut group, measured)?,
-            }
-            group.close()?;
+        let mut file = SerializedFileWriter::new(to, self.schema()?, properties())?;
+        match self {
+            Self::Jobs => write_group(&mut file, labels, &measured.jobs)?,
+            Self::Tasks => write_group(&mut file, labels, &measured.copies)?,
+            Self::Staleness => write_group(&mut file, labels, &measured.staleness)?,
+            Self::Cores => write_group(&mut file, labels, &measured.cores)?,
         }
         file.close()?;
         Ok(())
@@ -146,8 +351,7 @@ impl TableKind {
     /// # Errors
     /// A part is damaged or of another schema, or `to` cannot be written.
     pub fn merge<W: Write + Send>(self, to: W, parts: &[PathBuf]) -> Result<()> {
-        let schema = Arc::new(parse_message_type(self.schema())?);
-        let mut file = SerializedFileWriter::new(to, schema, properties())?;
+        let mut file = SerializedFileWriter::new(to, self.schema()?, properties())?;
         for path in parts {
             let part = File::open(path).map_err(|error| named(path, error))?;
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&part)?;
@@ -172,98 +376,39 @@ impl TableKind {
     }
 }
 
-fn named(path: &std::path::Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
-fn write_jobs<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    measured: &Measured,
+fn write_group<R: TableRow, W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    labels: &Labels,
+    rows: &[R],
 ) -> Result<()> {
-    let jobs = &measured.jobs;
-    let response: Vec<f64> = jobs.iter().map(|row| row.response).filter(|s| s.is_finite()).collect();
-    let finished: Vec<i16> = jobs.iter().map(|row| i16::from(row.response.is_finite())).collect();
-    let class = jobs.iter().map(|row| if row.class == 0 { "short" } else { "long" });
-    column::<Int64Type>(group, &collect(jobs, |row| i64::from(row.job)), None)?;
-    column::<DoubleType>(group, &collect(jobs, |row| row.arrival), None)?;
-    column::<DoubleType>(group, &response, Some(&finished))?;
-    column::<DoubleType>(group, &collect(jobs, |row| row.longest), None)?;
-    column::<Int64Type>(group, &collect(jobs, |row| i64::from(row.tasks)), None)?;
-    column::<ByteArrayType>(group, &class.map(ByteArray::from).collect::<Vec<_>>(), None)
-}
-
-fn write_tasks<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    measured: &Measured,
-) -> Result<()> {
-    let copies = &measured.copies;
-    column::<Int64Type>(group, &collect(copies, |row| i64::from(row.job)), None)?;
-    column::<Int64Type>(group, &collect(copies, |row| i64::from(row.task)), None)?;
-    column::<Int32Type>(group, &collect(copies, |row| i32::try_from(row.attempt).unwrap_or(i32::MAX)), None)?;
-    column::<Int64Type>(group, &collect(copies, |row| i64::from(row.core)), None)?;
-    column::<DoubleType>(group, &collect(copies, |row| row.start), None)?;
-    column::<DoubleType>(group, &collect(copies, |row| row.end), None)?;
-    column::<ByteArrayType>(group, &collect(copies, |row| ByteArray::from(end_name(row.end_kind))), None)
-}
-
-fn write_staleness<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    measured: &Measured,
-) -> Result<()> {
-    let looks = &measured.staleness;
-    column::<DoubleType>(group, &collect(looks, |row| row.time), None)?;
-    column::<Int64Type>(group, &collect(looks, |row| i64::from(row.scheduler)), None)?;
-    column::<DoubleType>(group, &collect(looks, |row| row.age), None)?;
-    column::<DoubleType>(group, &collect(looks, |row| row.age_max), None)?;
-    column::<DoubleType>(group, &collect(looks, |row| row.error), None)?;
-    column::<DoubleType>(group, &collect(looks, |row| row.bias), None)?;
-    column::<DoubleType>(group, &collect(looks, |row| row.error_max), None)?;
-    column::<Int64Type>(group, &collect(looks, |row| row.in_flight.cast_signed()), None)
-}
-
-fn write_cores<W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    measured: &Measured,
-) -> Result<()> {
-    let cores = &measured.cores;
-    column::<Int64Type>(group, &collect(cores, |row| i64::from(row.core)), None)?;
-    column::<DoubleType>(group, &collect(cores, |row| row.start), None)?;
-    column::<DoubleType>(group, &collect(cores, |row| row.end), None)?;
-    column::<DoubleType>(group, &collect(cores, |row| row.asked), None)?;
-    column::<DoubleType>(group, &collect(cores, |row| row.had), None)?;
-    column::<DoubleType>(group, &collect(cores, |row| row.done), None)
-}
-
-fn collect<Row, T>(rows: &[Row], value: impl Fn(&Row) -> T) -> Vec<T> {
-    rows.iter().map(value).collect()
-}
-
-/// The word for how an execution ended, in files and pictures.
-#[must_use]
-pub const fn end_name(end: CopyEnd) -> &'static str {
-    match end {
-        CopyEnd::First => "first",
-        CopyEnd::Second => "second",
-        CopyEnd::Preempted => "preempted",
-        CopyEnd::Suspended => "suspended",
-        CopyEnd::Lost => "lost",
+    if rows.is_empty() {
+        return Ok(());
     }
-}
-
-/// Writes the next column; `defined` says for each row of an optional one whether it has a value (1) or not (0).
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
-    values: &[T::T],
-    defined: Option<&[i16]>,
-) -> Result<()> {
-    if let Some(mut column) = group.next_column()? {
-        column.typed::<T>().write_batch(values, defined, None)?;
-        column.close()?;
+    let mut group = file.next_row_group()?;
+    for label in [labels.cell.clone(), labels.policy.clone(), labels.seed.to_string()] {
+        let label = ByteArray::from(label.into_bytes());
+        write_values::<ByteArrayType>(&mut group, &vec![label; rows.len()], None)?;
     }
+    R::write(rows, &mut group)?;
+    group.close()?;
     Ok(())
 }
 
-/// Snappy, dictionaries for what repeats (the writer falls back by itself where they do not pay).
+/// The rows of a file, in its order.
+///
+/// # Errors
+/// The file cannot be read, or is not one of such rows.
+pub fn read<R: TableRow>(path: &Path) -> Result<Vec<R>> {
+    let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
+    let reader = SerializedFileReader::new(file)?;
+    reader.get_row_iter(None)?.map(|row| R::read(&row?)).collect()
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Snappy compression; the writer uses a dictionary for each column until it does not pay.
 fn properties() -> WriterPropertiesPtr {
     let by = format!("volary {}", env!("CARGO_PKG_VERSION"));
     Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).set_created_by(by).build())
@@ -271,13 +416,10 @@ fn properties() -> WriterPropertiesPtr {
 
 #[cfg(test)]
 mod tests {
-    use ::parquet::file::reader::{FileReader, SerializedFileReader};
-    use ::parquet::record::{Field, Row};
-
     use super::*;
     use crate::record::fixture::measured;
 
-    fn rows(path: &std::path::Path) -> Vec<Row> {
+    fn rows(path: &Path) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
         reader.get_row_iter(None).unwrap().map(|row| row.unwrap()).collect()
     }
@@ -367,5 +509,28 @@ mod tests {
         let merged = File::create(folder.path().join("all.parquet")).unwrap();
         let error = TableKind::Jobs.merge(merged, &[folder.path().join("gone.parquet")]).unwrap_err();
         assert!(error.to_string().contains("gone.parquet"), "{error}");
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut cell = measured("a", &[], 1, 1.0, 50);
+        cell.jobs[7].response = f64::NAN;
+        let labels = Labels::new("x", &cell.summary);
+        let path = |kind: TableKind| folder.path().join(kind.name());
+        for kind in TableKind::ALL {
+            kind.write(File::create(path(kind)).unwrap(), &labels, &cell).unwrap();
+        }
+        let mut jobs: Vec<JobRow> = read(&path(TableKind::Jobs)).unwrap();
+        assert!(jobs[7].response.is_nan());
+        jobs[7].response = 1.0;
+        cell.jobs[7].response = 1.0;
+        assert_eq!(jobs, cell.jobs);
+        assert_eq!(read::<CopyRow>(&path(TableKind::Tasks)).unwrap(), cell.copies);
+        assert_eq!(read::<StalenessRow>(&path(TableKind::Staleness)).unwrap(), cell.staleness);
+        assert_eq!(read::<CoreRow>(&path(TableKind::Cores)).unwrap(), cell.cores);
+        let error = read::<CopyRow>(&path(TableKind::Jobs)).unwrap_err();
+        assert!(error.to_string().contains("`end`"), "{error}");
+        assert!(read::<JobRow>(&folder.path().join("gone")).is_err());
     }
 }

@@ -12,7 +12,7 @@ use super::*;
 use crate::fidelity::{Certificate, RealWork, fixture};
 use crate::record::fixture::measured;
 use crate::report::html;
-use crate::results::{ClaimResult, SCHEMA, Verdict, cell_id};
+use crate::results::{ClaimResult, CoreRow, SCHEMA, Verdict, cell_id};
 use crate::storage::fixture::manifest;
 
 fn names(folder: &Path) -> Vec<String> {
@@ -79,8 +79,8 @@ fn real_cores_have_a_file_where_there_are_some() {
     run.store("b", &burnt).unwrap();
     run.finish(RunState::Finished, &[], html).unwrap();
     assert!(names(folder.path()).contains(&"cores.parquet".to_owned()));
-    assert_eq!(load_cores(folder.path(), "b").unwrap(), burnt.cores);
-    assert!(load_cores(folder.path(), "a").is_err());
+    assert_eq!(load_rows::<CoreRow>(folder.path(), "b").unwrap(), burnt.cores);
+    assert!(load_rows::<CoreRow>(folder.path(), "a").is_err());
 }
 
 /// A kill leaves whole cells, perhaps half of one, and a summary that may end in mid-line.

@@ -1,23 +1,24 @@
-//! What explains a divergence, as far as the certificates tell.
+//! Likely causes of a divergence, as far as the certificates of the runs explain it.
 
-use super::ENOUGH;
-use super::against::{Against, Divergence, Placement};
+use super::against::JobPlacement;
+use super::divergence::MetricDivergence;
+use super::metrics::ENOUGH;
 use crate::fidelity::Certificate;
 use crate::number;
 use crate::report::table::messages_per_task;
 use crate::results::Summary;
 
-/// The part of a difference from which on something explains it.
+/// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;
-/// The share of moved jobs from which on their moves may be what makes the difference.
+/// The share of moved jobs from which on the moves may cause the difference.
 const MOVED: f64 = 0.05;
 
 /// The likely cause, in words: the first that explains most of it.
 pub(super) fn cause(
-    divergence: &Divergence,
+    divergence: &MetricDivergence,
     reference: &Summary,
     runs: &[&Summary],
-    found: &Against,
+    placement: Option<JobPlacement>,
 ) -> String {
     let certificates: Vec<&Certificate> = runs.iter().filter_map(|run| run.fidelity.as_ref()).collect();
     let seconds = divergence.metric.contains("_s.");
@@ -27,14 +28,14 @@ pub(super) fn cause(
         runs.first().filter(|_| seconds).and_then(|run| late(apart, run, &certificates)),
         clocks(apart, seconds, runs, &certificates),
         real_cores(divergence, &certificates),
-        other_servers(apart, divergence.spread, found, degraded(&certificates)),
+        other_servers(apart, divergence.spread, placement, degraded(&certificates)),
         degraded(&certificates),
         few_jobs(&divergence.metric, reference),
     ];
     causes.into_iter().flatten().next().unwrap_or_else(|| "not explained by the certificate".to_owned())
 }
 
-/// The run says itself that it is off, in what has no size of its own here.
+/// The departures that the certificates report; their effect on a metric is not known.
 fn degraded(certificates: &[&Certificate]) -> Option<String> {
     let mut departures: Vec<_> =
         certificates.iter().flat_map(|c| &c.reasons).map(|reason| reason.what).collect();
@@ -44,7 +45,7 @@ fn degraded(certificates: &[&Certificate]) -> Option<String> {
     (!words.is_empty()).then(|| format!("the run is degraded: {}", words.join(", ")))
 }
 
-/// Every message of a task's way adds its lateness, and the end of its copy too.
+/// Every message that a task waits for adds its lateness, and so does the end of its copy.
 fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<String> {
     let lateness = |of: fn(&Certificate) -> f64| mean(certificates, of);
     let (delivery, work) = (lateness(|c| c.lateness.deliveries.mean_s), lateness(|c| c.lateness.work.mean_s));
@@ -62,7 +63,7 @@ fn late(apart: f64, run: &Summary, certificates: &[&Certificate]) -> Option<Stri
     })
 }
 
-/// Clocks may be wrong by as much as it takes.
+/// The error of the hosts' clocks, which may be as large as the difference.
 fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certificate]) -> Option<String> {
     let bound = certificates.iter().map(|c| c.clock_bound_s()).fold(0.0, f64::max);
     let hops = runs.first().map_or(0.0, |run| messages_per_task(run));
@@ -77,9 +78,9 @@ fn clocks(apart: f64, seconds: bool, runs: &[&Summary], certificates: &[&Certifi
     })
 }
 
-/// Copies that burn real cores took longer or shorter than the slots they fell on say, and queues make more of it: as
-/// much as the reference says of cores as they were found.
-fn real_cores(divergence: &Divergence, certificates: &[&Certificate]) -> Option<String> {
+/// Copies on real cores took longer or shorter than the interference they met explains, and queues amplify it: by as
+/// much as in the reference with cores as they were found.
+fn real_cores(divergence: &MetricDivergence, certificates: &[&Certificate]) -> Option<String> {
     let burnt: Vec<f64> =
         certificates.iter().filter(|c| c.cores.is_some()).map(|c| c.core_s.excess()).collect();
     let excess = burnt.iter().sum::<f64>() / burnt.len() as f64;
@@ -93,17 +94,17 @@ fn real_cores(divergence: &Divergence, certificates: &[&Certificate]) -> Option<
     })
 }
 
-/// Messages that are due at nearly the same time come in another order, and whoever chooses by what came first
-/// chooses otherwise. How much that makes, only runs of the same world tell; whether the run was `degraded` besides
-/// is said as well, since it may have made the order.
+/// Messages that are due at nearly the same time arrive in another order, and choices that depend on the order differ.
+/// How much that changes is only known from repeated runs of the same world. If the run is also `degraded`, that may
+/// have changed the order, so it is named as well.
 fn other_servers(
     apart: f64,
     spread: Option<f64>,
-    found: &Against,
+    placement: Option<JobPlacement>,
     degraded: Option<String>,
 ) -> Option<String> {
-    let notable = |placement: &Placement| placement.moved as f64 >= MOVED * placement.jobs as f64;
-    let placement = found.placement.filter(|placement| placement.moved > 0 && notable(placement))?;
+    let notable = |placement: &JobPlacement| placement.moved as f64 >= MOVED * placement.jobs as f64;
+    let placement = placement.filter(|placement| placement.moved > 0 && notable(placement))?;
     let (moved, jobs) = (number::count(placement.moved), number::count(placement.jobs));
     let moved = format!("{moved} of {jobs} sampled jobs on other servers");
     let noise = match spread {
@@ -121,7 +122,7 @@ fn other_servers(
     })
 }
 
-/// A quantile far out rests on few jobs.
+/// A far quantile is determined by few jobs.
 fn few_jobs(metric: &str, reference: &Summary) -> Option<String> {
     let beyond = match metric {
         "response_s.p99" => 0.01,

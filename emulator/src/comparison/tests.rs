@@ -1,17 +1,21 @@
-use std::path::PathBuf;
+//! One experiment in several runtimes, from made-up run directories.
 
-use super::*;
+use std::path::{Path, PathBuf};
+
+use super::against::{Against, DrawsCompared, against};
+use super::divergence::MetricDivergence;
+use super::validate::{RunVariant, SkippedRuntime, ValidatedPoint, Validation, VariantRuns};
 use crate::config::RuntimeKind;
 use crate::fidelity::{RealWork, fixture};
+use crate::record::cell::CellRecord;
 use crate::record::fixture::measured;
-use crate::results::Measured;
+use crate::results::{CopyEnd, Measured};
 use crate::storage::RunDir;
 use crate::storage::Study;
 use crate::storage::fixture::manifest;
-use crate::validate::{Validation, Way};
 
 /// Runs of one policy as run directories hold them, each as `change` left it.
-fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> Ran {
+fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
     let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (PathBuf, Study) {
         let root = folder.join(format!("{runtime}-{number}"));
         let id = format!("{runtime}{number}");
@@ -21,12 +25,15 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
         dir.store(&id, &measured).unwrap();
         (root, dir.finish(crate::storage::manifest::RunState::Finished, &[], crate::report::html).unwrap())
     };
-    Ran { way: Way { runtime, real: None }, runs: runs.iter().enumerate().map(run).collect() }
+    VariantRuns {
+        variant: RunVariant { runtime, real: None },
+        runs: runs.iter().enumerate().map(run).collect(),
+    }
 }
 
 fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
     let folder = tempfile::tempdir().unwrap();
-    let point = Point { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
+    let point = ValidatedPoint { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
     // Two parts in a hundred longer for cores that are one part slower.
     let as_found = |(_, run): (&Path, &CellRecord)| {
@@ -40,7 +47,7 @@ fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
     against(&point, &reference, &ran(folder.path(), RuntimeKind::Local, runs), &as_found).unwrap().unwrap()
 }
 
-fn metric<'a>(against: &'a Against, name: &str) -> &'a Divergence {
+fn metric<'a>(against: &'a Against, name: &str) -> &'a MetricDivergence {
     against.metrics.iter().find(|divergence| divergence.metric == name).unwrap()
 }
 
@@ -61,7 +68,7 @@ fn slower(by: f64) -> impl Fn(&mut Measured) {
 #[test]
 fn the_same_run_agrees_in_everything() {
     let found = compared(&[&|run| run.summary.fidelity = Some(fixture::faithful())]);
-    assert_eq!((found.books.len(), found.draws), (0, Draws { jobs: 400, different: 0 }));
+    assert_eq!((found.books.len(), found.draws), (0, DrawsCompared { jobs: 400, different: 0 }));
     assert_eq!(found.placement.map(|p| p.moved), Some(0));
     assert!(found.metrics.iter().all(|m| m.relative == Some(0.0) && m.cause.is_none()), "{found:?}");
     assert!(found.holds() && found.degraded.is_empty());
@@ -135,12 +142,12 @@ fn runs_that_differ_by_themselves_are_allowed_to() {
 #[test]
 fn other_jobs_and_other_books_never_hold() {
     let found = compared(&[&|run| run.jobs[7].arrival += 1e-9]);
-    assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
+    assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
     assert!(!found.holds());
     let later = compared(&[&|_| (), &|run| run.jobs[7].arrival += 1e-9, &|_| ()]);
     assert_eq!(later.draws, found.draws, "of any repetition");
     let found = compared(&[&|run| run.jobs.truncate(399)]);
-    assert_eq!(found.draws, Draws { jobs: 400, different: 1 });
+    assert_eq!(found.draws, DrawsCompared { jobs: 400, different: 1 });
     let found = compared(&[&|_| (), &|run| run.summary.jobs.finished -= 3]);
     assert_eq!(found.books, ["jobs finished: 400 against 397"], "of any repetition");
     assert!(!found.holds());
@@ -232,8 +239,8 @@ fn tables_show_every_runtime_and_the_verdict() {
         experiment: "e".into(),
         seed: 1,
         reference: "virtual".into(),
-        skipped: vec![crate::validate::Skipped { runtime: "hosts".into(), why: "no hosts".into() }],
-        points: vec![Point { policy: "a".into(), cell, against: vec![local, hosts] }],
+        skipped: vec![SkippedRuntime { runtime: "hosts".into(), why: "no hosts".into() }],
+        points: vec![ValidatedPoint { policy: "a".into(), cell, against: vec![local, hosts] }],
     };
     assert!(!validation.holds());
     let text = validation.text();

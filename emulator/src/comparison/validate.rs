@@ -1,48 +1,28 @@
-//! `volary validate`: one experiment and one seed in several runtimes, and how far their answers diverge.
-//!
-//! | module | what it holds |
-//! |---|---|
-//! | [`against`] | one policy in one runtime against the reference |
-//! | [`staleness`] | the same of caches |
-//! | `found` | the reference with cores as a run found them |
-//! | [`cause`] | what explains a divergence, as far as the certificate tells |
-//! | [`text`] | tables for people |
-
-pub mod against;
-pub mod cause;
-mod found;
-pub mod staleness;
-pub mod text;
+//! One experiment and one seed in several runtimes, and how far their results diverge.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use against::{Against, Divergence, Draws, Placement};
-
+use super::against::{Against, against};
+use super::cores_as_found::as_found;
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RunSection, RuntimeKind};
 use crate::record::cell::CellRecord;
 use crate::results::Cell;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
-use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::manifest::RunState;
 
-/// How far a quantile of response time may be from the reference, as a share of it.
-pub const BAR: f64 = 0.05;
-/// Repetitions from which on the spread of a runtime's own runs says something.
-pub const ENOUGH: usize = 3;
-
 /// What to run.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    /// How to run it; the first way that is possible is the reference.
-    pub ways: Vec<Way>,
+pub struct ValidateOptions {
+    /// How to run it; the first variant that is possible is the reference.
+    pub variants: Vec<RunVariant>,
     /// Runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// A folder for the run directories, `<way>-<repetition>`.
+    /// A folder for the run directories, `<variant>-<repetition>`.
     pub out: PathBuf,
     /// The machines of `hosts`.
     pub fleet: Fleet,
@@ -52,33 +32,33 @@ pub struct Plan {
     pub argv: Vec<String>,
 }
 
-/// A way to run an experiment.
+/// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Way {
+pub struct RunVariant {
     /// In which runtime.
     pub runtime: RuntimeKind,
     /// Whether copies burn real cores; nothing for an experiment in which they never do.
     pub real: Option<bool>,
 }
 
-impl Way {
-    /// The ways to run an experiment in these runtimes: where copies burn real cores, once timed and once burnt.
+impl RunVariant {
+    /// The variants of an experiment in these runtimes: where copies burn real cores, once timed and once burnt.
     #[must_use]
     pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
         let burns = |runtime| {
             let run = RunSection { runtime, ..experiment.run.clone() };
             run.burning().is_some()
         };
-        let ways = runtimes.iter().flat_map(|&runtime| {
+        let variants = runtimes.iter().flat_map(|&runtime| {
             let real: &[Option<bool>] = if burns(runtime) { &[Some(false), Some(true)] } else { &[None] };
             real.iter().map(move |&real| Self { runtime, real })
         });
         let mut all: Vec<Self> = Vec::new();
-        ways.for_each(|way| all.extend((!all.contains(&way)).then_some(way)));
+        variants.for_each(|variant| all.extend((!all.contains(&variant)).then_some(variant)));
         all
     }
 
-    /// What is to be set so that the experiment is run like this.
+    /// The override that makes an experiment this variant.
     #[must_use]
     pub fn set(&self) -> Option<&'static str> {
         (self.real == Some(false)).then_some("run.real.kernel=none")
@@ -90,7 +70,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for RunVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.real {
             None => "",
@@ -111,10 +91,10 @@ pub enum Error {
     #[error(transparent)]
     Run(#[from] RunError),
     /// A run broke off.
-    #[error("the {way} run could not finish: {why}")]
+    #[error("the {variant} run could not finish: {why}")]
     Broken {
         /// Which.
-        way: Way,
+        variant: RunVariant,
         /// Why.
         why: String,
     },
@@ -133,14 +113,14 @@ pub struct Validation {
     /// The runtime that the others are compared with.
     pub reference: String,
     /// Runtimes that could not run here.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedRuntime>,
     /// Every policy in every cell.
-    pub points: Vec<Point>,
+    pub points: Vec<ValidatedPoint>,
 }
 
 /// A runtime that could not run here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedRuntime {
     /// Which.
     pub runtime: String,
     /// Why not.
@@ -149,7 +129,7 @@ pub struct Skipped {
 
 /// A policy in a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Point {
+pub struct ValidatedPoint {
     /// Its label.
     pub policy: String,
     /// Values of the swept keys.
@@ -167,30 +147,30 @@ impl Validation {
     }
 }
 
-/// All runs of one way.
-struct Ran {
-    way: Way,
-    runs: Vec<(PathBuf, Study)>,
+/// All runs of one variant.
+pub(super) struct VariantRuns {
+    pub(super) variant: RunVariant,
+    pub(super) runs: Vec<(PathBuf, Study)>,
 }
 
-/// Runs the experiment in every way and compares; `load` reads it for one.
+/// Runs the experiment in every variant and compares; `load` reads it for one.
 ///
 /// # Errors
 /// See [`Error`].
 pub fn validate(
-    load: &dyn Fn(Way) -> Result<Experiment, ConfigError>,
-    plan: &Plan,
+    load: &dyn Fn(RunVariant) -> Result<Experiment, ConfigError>,
+    options: &ValidateOptions,
     watch: &Watch,
 ) -> Result<Validation, Error> {
     let (mut possible, mut skipped) = (Vec::new(), Vec::new());
-    for &way in &plan.ways {
-        let mut experiment = load(way)?;
+    for &variant in &options.variants {
+        let mut experiment = load(variant)?;
         experiment.repeat = Repeat::Times(1);
-        match runtime::check(&experiment, &options(way, 1, plan)) {
-            Ok(()) => possible.push((way, experiment)),
+        match runtime::check(&experiment, &run_options(variant, 1, options)) {
+            Ok(()) => possible.push((variant, experiment)),
             Err(RunError::Unsupported(why)) => {
-                tracing::warn!("{way} is left out: {why}");
-                skipped.push(Skipped { runtime: way.to_string(), why });
+                tracing::warn!("{variant} is left out: {why}");
+                skipped.push(SkippedRuntime { runtime: variant.to_string(), why });
             }
             Err(error) => return Err(error.into()),
         }
@@ -200,84 +180,77 @@ pub fn validate(
         return Err(Error::Alone(why.collect()));
     }
     let mut all = Vec::new();
-    for (way, experiment) in possible {
-        let runs = runs(&experiment, way, plan, watch)?;
-        all.push((experiment, Ran { way, runs }));
+    for (variant, experiment) in possible {
+        let runs = runs(&experiment, variant, options, watch)?;
+        all.push((experiment, VariantRuns { variant, runs }));
     }
     let Some(((experiment, reference), others)) = all.split_first() else {
         return Err(Error::Alone(String::new()));
     };
-    let others: Vec<&Ran> = others.iter().map(|(_, ran)| ran).collect();
-    let points = experiment.points.iter().map(|point| Point {
+    let others: Vec<&VariantRuns> = others.iter().map(|(_, runs)| runs).collect();
+    let points = experiment.points.iter().map(|point| ValidatedPoint {
         policy: point.label.clone(),
         cell: point.cell.clone(),
         against: Vec::new(),
     });
-    let mut points: Vec<Point> = points.collect();
+    let mut points: Vec<ValidatedPoint> = points.collect();
     for (number, point) in points.iter_mut().enumerate() {
-        let as_found = |run: (&Path, &CellRecord)| match reference.way.runtime {
-            RuntimeKind::Virtual => found::as_found(experiment, number, run, watch),
+        let rerun = |run: (&Path, &CellRecord)| match reference.variant.runtime {
+            RuntimeKind::Virtual => as_found(experiment, number, run, watch),
             RuntimeKind::Local | RuntimeKind::Hosts => Ok(None),
         };
-        let against =
-            others.iter().filter_map(|ran| against::against(point, reference, ran, &as_found).transpose());
-        point.against = against.collect::<Result<_, _>>()?;
+        let compared = others.iter().filter_map(|runs| against(point, reference, runs, &rerun).transpose());
+        point.against = compared.collect::<Result<_, _>>()?;
     }
     Ok(Validation {
         experiment: experiment.name.clone(),
         seed: experiment.seed,
-        reference: reference.way.to_string(),
+        reference: reference.variant.to_string(),
         skipped,
         points,
     })
 }
 
-/// Runs of one way: repeated where repetitions can differ.
+/// Runs of one variant: repeated where repetitions can differ.
 fn runs(
     experiment: &Experiment,
-    way: Way,
-    plan: &Plan,
+    variant: RunVariant,
+    options: &ValidateOptions,
     watch: &Watch,
 ) -> Result<Vec<(PathBuf, Study)>, Error> {
-    let times = if way.runtime == RuntimeKind::Virtual { 1 } else { plan.repeat.max(1) };
+    let times = if variant.runtime == RuntimeKind::Virtual { 1 } else { options.repeat.max(1) };
     let run = |repetition| {
-        let options = options(way, repetition, plan);
+        let options = run_options(variant, repetition, options);
         let outcome = runtime::run(experiment, &options, watch)?;
-        finished(way, outcome).map(|study| (options.out, study))
+        finished(variant, outcome).map(|study| (options.out, study))
     };
     (1..=times).map(run).collect()
 }
 
-fn options(way: Way, repetition: u32, plan: &Plan) -> RunOptions {
+fn run_options(variant: RunVariant, repetition: u32, options: &ValidateOptions) -> RunOptions {
     RunOptions {
-        out: plan.out.join(format!("{}-{repetition}", way.folder())),
-        fleet: (way.runtime == RuntimeKind::Hosts).then(|| plan.fleet.clone()),
-        threads: plan.threads,
-        argv: plan.argv.clone(),
+        out: options.out.join(format!("{}-{repetition}", variant.folder())),
+        fleet: (variant.runtime == RuntimeKind::Hosts).then(|| options.fleet.clone()),
+        threads: options.threads,
+        argv: options.argv.clone(),
         ..RunOptions::default()
     }
 }
 
-fn finished(way: Way, outcome: Outcome) -> Result<Study, Error> {
+fn finished(variant: RunVariant, outcome: Outcome) -> Result<Study, Error> {
     let why = match (outcome.state, outcome.failures.first()) {
         (RunState::Finished, None) => return Ok(outcome.study),
         (_, Some(failure)) => format!("{}: {}", failure.policy, failure.log),
         (_, None) => "interrupted".to_owned(),
     };
-    Err(Error::Broken { way, why })
+    Err(Error::Broken { variant, why })
 }
 
-impl Ran {
+impl VariantRuns {
     /// Its runs of a point, with their folders.
-    fn of(&self, point: &Point) -> Vec<(&Path, &CellRecord)> {
+    pub(super) fn of(&self, point: &ValidatedPoint) -> Vec<(&Path, &CellRecord)> {
         let is =
             |record: &&CellRecord| record.summary.policy == point.policy && record.summary.cell == point.cell;
         self.runs.iter().filter_map(|(folder, study)| Some((&**folder, study.records().find(is)?))).collect()
     }
-}
-
-/// Half-width of the 95 % interval in which one further run falls; nothing with too few runs.
-fn spread(values: &[f64]) -> Option<f64> {
-    let interval = Interval::new(values).filter(|interval| interval.replications >= ENOUGH)?;
-    Some(interval.half_width? * (interval.replications as f64 + 1.0).sqrt())
 }

@@ -1,65 +1,62 @@
-//! `volary compare`: two runs side by side, policy by policy, cell by cell, metric by metric.
+//! Two studies, policy by policy, cell by cell and metric by metric.
 //!
 //! Where both ran a point with the same seeds, both met the same world, and the difference gets a paired 95 %
 //! interval; otherwise only means are compared, and the result says so.
 
 use std::collections::BTreeMap;
 
-use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 use serde::{Deserialize, Serialize};
 
+use super::metrics::{ComparedMetric, METRICS, mean, missing, point_name, relative, text_table};
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::report::table;
-use crate::results::cell_name;
 use crate::results::{Cell, Summary};
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::study::CellGroup;
 
 /// Two studies, compared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What the first was: experiment and runtime, and how it ended if not well.
+    /// Experiment and runtime of the first, and how it ended if it did not finish.
     pub a: String,
-    /// What the second was.
+    /// The same of the second.
     pub b: String,
     /// One entry for each policy in each cell that both ran.
-    pub points: Vec<Point>,
+    pub points: Vec<ComparedPoint>,
     /// Policies and cells that only one of them ran, in words.
     pub unmatched: Vec<String>,
 }
 
 /// A policy in a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Point {
-    /// Its label.
+pub struct ComparedPoint {
     pub policy: String,
-    /// Values of the swept keys.
     pub cell: Cell,
-    /// Seeds both ran.
+    /// Number of seeds that both ran.
     pub paired_seeds: usize,
     /// Whether equal seeds gave equal event orders: the same run, not only the same world.
     pub identical: bool,
-    /// Whether a run of the first did not do what was asked.
+    /// Whether some run of the first is degraded.
     #[serde(default)]
     pub a_degraded: bool,
     /// The same of the second.
     #[serde(default)]
     pub b_degraded: bool,
-    /// Whether a run of the first was injected into.
+    /// Whether interference was injected into some run of the first.
     #[serde(default)]
     pub a_injected: bool,
     /// The same of the second.
     #[serde(default)]
     pub b_injected: bool,
-    /// The metrics.
-    pub metrics: Vec<Difference>,
+    pub metrics: Vec<MetricDifference>,
 }
 
 /// A metric in both.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Difference {
+pub struct MetricDifference {
     /// Its name in the results, as `response_s.p50`.
     pub metric: String,
     /// Mean over the replications of the first that are compared.
@@ -72,46 +69,19 @@ pub struct Difference {
     pub relative: Option<f64>,
     /// Half-width of the 95 % interval of the difference; absent with fewer than two paired seeds.
     pub half_width: Option<f64>,
-    /// Whether the interval lies on one side of zero; absent without one.
+    /// Whether the interval excludes zero; absent without one.
     pub differs: Option<bool>,
 }
-
-/// A number of a summary.
-pub struct Metric {
-    /// Its name in the results.
-    pub name: &'static str,
-    /// The number.
-    pub value: fn(&Summary) -> f64,
-    /// How it reads.
-    pub text: fn(f64) -> String,
-}
-
-/// What is compared.
-pub const METRICS: [Metric; 13] = [
-    Metric { name: "response_s.mean", value: |s| s.response_s.mean, text: number::seconds },
-    Metric { name: "response_s.p50", value: |s| s.response_s.p50, text: number::seconds },
-    Metric { name: "response_s.p90", value: |s| s.response_s.p90, text: number::seconds },
-    Metric { name: "response_s.p95", value: |s| s.response_s.p95, text: number::seconds },
-    Metric { name: "response_s.p99", value: |s| s.response_s.p99, text: number::seconds },
-    Metric { name: "response_s.p999", value: |s| s.response_s.p999, text: number::seconds },
-    Metric { name: "wait_s.mean", value: |s| s.wait_s.mean, text: number::seconds },
-    Metric { name: "wait_s.p99", value: |s| s.wait_s.p99, text: number::seconds },
-    Metric { name: "slowdown.mean", value: |s| s.slowdown.mean, text: number::short },
-    Metric { name: "slowdown.p99", value: |s| s.slowdown.p99, text: number::short },
-    Metric { name: "utilization", value: |s| s.utilization, text: number::percent },
-    Metric { name: "copies.wasted_work_s", value: |s| s.copies.wasted_work_s, text: number::seconds },
-    Metric { name: "messages.total / tasks", value: table::messages_per_task, text: number::short },
-];
 
 /// Compares what both studies ran.
 #[must_use]
 pub fn compare(a: &Study, b: &Study) -> Comparison {
     let (left, right) = (points(a), points(b));
     let matched = right.iter().filter_map(|(key, runs)| Some((key, left.get(key)?, runs)));
-    let points = matched.map(|(key, left, right)| point(key, left, right)).collect();
+    let points = matched.map(|(key, left, right)| point(&key.1, left, right)).collect();
     let missing = |here: &Points<'_>, there: &Points<'_>, which: &str| {
         let alone = here.keys().filter(|key| !there.contains_key(*key));
-        alone.map(|key| format!("only {which} ran {}", key.name())).collect::<Vec<_>>()
+        alone.map(|key| format!("only {which} ran {}", key_name(key))).collect::<Vec<_>>()
     };
     let mut unmatched = missing(&left, &right, "the first");
     unmatched.extend(missing(&right, &left, "the second"));
@@ -124,104 +94,97 @@ pub fn compare(a: &Study, b: &Study) -> Comparison {
     Comparison { a: name(a), b: name(b), points, unmatched }
 }
 
-/// A point of a sweep: ordered by cell, then policy, as text.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
-    cell: BTreeMap<String, String>,
-    policy: String,
-}
+/// Values of the swept keys as text, and the policy.
+type PointKey = (BTreeMap<String, String>, String);
+type Points<'a> = BTreeMap<PointKey, &'a [CellRecord]>;
 
-impl Key {
-    fn name(&self) -> String {
-        let words = self.cell.iter().map(|(key, value)| format!(", {key} = {value}"));
-        format!("{}{}", self.policy, words.collect::<String>())
-    }
+fn key_name((cell, policy): &PointKey) -> String {
+    let words = cell.iter().map(|(key, value)| format!(", {key} = {value}"));
+    format!("{policy}{}", words.collect::<String>())
 }
-
-type Points<'a> = BTreeMap<Key, &'a [CellRecord]>;
 
 fn points(study: &Study) -> Points<'_> {
-    let of = |group: &crate::storage::study::CellGroup| -> BTreeMap<String, String> {
+    let cell = |group: &CellGroup| -> BTreeMap<String, String> {
         group.cell.iter().map(|(key, value)| (key.clone(), value.to_string())).collect()
     };
-    let groups = study.cells.iter().map(|group| (of(group), group));
-    let runs = groups.flat_map(|(cell, group)| group.policies.iter().map(move |runs| (cell.clone(), runs)));
-    runs.map(|(cell, runs)| (Key { cell, policy: runs.policy.clone() }, runs.runs.as_slice())).collect()
+    let runs = study
+        .cells
+        .iter()
+        .flat_map(|group| group.policies.iter().map(move |runs| ((cell(group), runs.policy.clone()), runs)));
+    runs.map(|(key, runs)| (key, runs.runs.as_slice())).collect()
 }
 
-fn point(key: &Key, a: &[CellRecord], b: &[CellRecord]) -> Point {
+fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
     let same = |left: &&CellRecord, right: &CellRecord| left.summary.seed == right.summary.seed;
     let pairs: Vec<(&Summary, &Summary)> = b
         .iter()
         .filter_map(|right| Some((&a.iter().find(|left| same(left, right))?.summary, &right.summary)))
         .collect();
-    let identical = !pairs.is_empty()
-        && pairs
-            .iter()
-            .all(|(a, b)| a.engine.order_hash == b.engine.order_hash && a.response_s == b.response_s);
-    Point {
-        policy: key.policy.clone(),
+    let equal = |(a, b): &(&Summary, &Summary)| {
+        a.engine.order_hash == b.engine.order_hash && a.response_s == b.response_s
+    };
+    let degraded = |runs: &[CellRecord]| runs.iter().any(|run| run.summary.is_degraded());
+    let injected = |runs: &[CellRecord]| runs.iter().any(|run| !run.summary.injections.is_empty());
+    ComparedPoint {
+        policy: policy.to_owned(),
         cell: b.first().map(|run| run.summary.cell.clone()).unwrap_or_default(),
         paired_seeds: pairs.len(),
-        identical,
-        a_degraded: a.iter().any(|run| run.summary.is_degraded()),
-        b_degraded: b.iter().any(|run| run.summary.is_degraded()),
-        a_injected: a.iter().any(|run| !run.summary.injections.is_empty()),
-        b_injected: b.iter().any(|run| !run.summary.injections.is_empty()),
+        identical: !pairs.is_empty() && pairs.iter().all(equal),
+        a_degraded: degraded(a),
+        b_degraded: degraded(b),
+        a_injected: injected(a),
+        b_injected: injected(b),
         metrics: METRICS.iter().map(|metric| difference(metric, &pairs, a, b)).collect(),
     }
 }
 
-/// Paired where seeds are shared; otherwise the means of either side.
+/// Compares by pairs where seeds are shared, otherwise by the means of either side.
 fn difference(
-    metric: &Metric,
+    metric: &ComparedMetric,
     pairs: &[(&Summary, &Summary)],
     a: &[CellRecord],
     b: &[CellRecord],
-) -> Difference {
-    let pairs: Vec<(f64, f64)> = pairs.iter().map(|(a, b)| ((metric.value)(a), (metric.value)(b))).collect();
-    let finite: Vec<(f64, f64)> = pairs.into_iter().filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
-    let mean = |runs: &[CellRecord]| -> Option<f64> {
-        let values: Vec<f64> = runs.iter().map(|run| (metric.value)(&run.summary)).collect();
-        Interval::new(&values).map(|interval| interval.mean)
+) -> MetricDifference {
+    let pairs = pairs.iter().map(|(a, b)| ((metric.value)(a), (metric.value)(b)));
+    let pairs: Vec<(f64, f64)> = pairs.filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
+    let all = |runs: &[CellRecord]| mean(&metric.values(runs.iter().map(|run| &run.summary)));
+    let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let (left, right) = match (mean(&left), mean(&right)) {
+        (Some(left), Some(right)) => (Some(left), Some(right)),
+        (None, _) | (_, None) => (all(a), all(b)),
     };
-    let side = |pick: fn(&(f64, f64)) -> f64| Interval::new(&finite.iter().map(pick).collect::<Vec<_>>());
-    let (left, right) = match (side(|pair| pair.0), side(|pair| pair.1)) {
-        (Some(left), Some(right)) => (Some(left.mean), Some(right.mean)),
-        (None, _) | (_, None) => (mean(a), mean(b)),
-    };
-    let paired = Interval::paired(&finite.iter().map(|&(a, b)| (b, a)).collect::<Vec<_>>());
-    let difference = left.zip(right).map(|(a, b)| b - a);
+    let paired = Interval::paired(&pairs.iter().map(|&(a, b)| (b, a)).collect::<Vec<_>>());
     let half_width = paired.and_then(|interval| interval.half_width);
-    Difference {
+    MetricDifference {
         metric: metric.name.to_owned(),
         a: left,
         b: right,
-        difference,
-        relative: difference.zip(left).filter(|(_, a)| *a != 0.0).map(|(difference, a)| difference / a),
+        difference: left.zip(right).map(|(a, b)| b - a),
+        relative: relative(left, right),
         half_width,
         differs: half_width.and_then(|_| paired.map(|interval| interval.excludes_zero())),
     }
 }
 
 impl Comparison {
-    /// A table a point, for people; what differs beyond its interval is starred.
+    /// A table a point; metrics that differ beyond their interval are starred.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
         for point in &self.points {
-            let cell = cell_name(&point.cell);
-            let (comma, seeds) = (if cell.is_empty() { "" } else { ", " }, seeds(point));
-            out.push_str(&format!("\n{}{comma}{cell}  ({seeds})\n{}\n", point.policy, point_table(point)));
-            let sides = [("first", point.a_degraded), ("second", point.b_degraded)];
-            for (which, _) in sides.iter().filter(|(_, degraded)| *degraded) {
-                out.push_str(&format!(
-                    "DEGRADED: the {which} did not do what was asked; `volary report` says why\n"
-                ));
+            let name = point_name(&point.policy, &point.cell);
+            out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point)));
+            for (which, degraded) in [("first", point.a_degraded), ("second", point.b_degraded)] {
+                if degraded {
+                    out.push_str(&format!(
+                        "DEGRADED: the {which} did not do what was asked; `volary report` says why\n"
+                    ));
+                }
             }
-            let sides = [("first", point.a_injected), ("second", point.b_injected)];
-            for (which, _) in sides.iter().filter(|(_, injected)| *injected) {
-                out.push_str(&format!("INJECTED: interference was injected into the {which}\n"));
+            for (which, injected) in [("first", point.a_injected), ("second", point.b_injected)] {
+                if injected {
+                    out.push_str(&format!("INJECTED: interference was injected into the {which}\n"));
+                }
             }
         }
         if self.points.is_empty() {
@@ -234,7 +197,7 @@ impl Comparison {
     }
 }
 
-fn seeds(point: &Point) -> String {
+fn seeds(point: &ComparedPoint) -> String {
     match point.paired_seeds {
         0 => "no seed in common: means only, not paired".to_owned(),
         _ if point.identical => "equal seeds, identical runs".to_owned(),
@@ -243,24 +206,20 @@ fn seeds(point: &Point) -> String {
     }
 }
 
-fn point_table(point: &Point) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["metric", "first", "second", "difference", "change", ""]);
-    for (difference, metric) in point.metrics.iter().zip(&METRICS) {
-        let text = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), metric.text);
-        let gap = match difference.half_width {
-            Some(half) => format!("{} ± {}", text(difference.difference), (metric.text)(half)),
-            None => text(difference.difference),
-        };
-        let change = difference.relative.map_or_else(|| "–".to_owned(), number::change);
-        let mark = if difference.differs == Some(true) { "*" } else { "" };
-        let numbers = [text(difference.a), text(difference.b), gap, change, mark.to_owned()];
-        let right = |text| TableCell::new(text).set_alignment(CellAlignment::Right);
-        table.add_row(std::iter::once(TableCell::new(&difference.metric)).chain(numbers.map(right)));
-    }
-    table
+fn point_table(point: &ComparedPoint) -> Table {
+    let row = |(difference, metric): (&MetricDifference, &ComparedMetric)| {
+        let half = difference.half_width.map(|half| format!(" ± {}", (metric.text)(half)));
+        vec![
+            difference.metric.clone(),
+            metric.entry(difference.a),
+            metric.entry(difference.b),
+            metric.entry(difference.difference) + &half.unwrap_or_default(),
+            difference.relative.map_or_else(missing, number::change),
+            if difference.differs == Some(true) { "*" } else { "" }.to_owned(),
+        ]
+    };
+    let header = ["metric", "first", "second", "difference", "change", ""];
+    text_table(header, point.metrics.iter().zip(&METRICS).map(row))
 }
 
 #[cfg(test)]
@@ -281,7 +240,7 @@ mod tests {
         Study::assemble(manifest(&[]), Vec::new(), records, Vec::new(), Vec::new())
     }
 
-    fn metric<'a>(point: &'a Point, name: &str) -> &'a Difference {
+    fn metric<'a>(point: &'a ComparedPoint, name: &str) -> &'a MetricDifference {
         point.metrics.iter().find(|difference| difference.metric == name).unwrap()
     }
 

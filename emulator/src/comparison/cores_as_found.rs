@@ -1,33 +1,32 @@
-//! What the reference says of cores as a run found them.
+//! The reference with cores as fast as a run found them.
 //!
 //! Real cores are not quite as fast as they were calibrated to be: clocks rise and fall, a hypervisor gives a CPU to
-//! others, and actors and timers need the same ones. The run's record says how fast each core was in every
-//! stretch of a tenth of a second and in every degraded slot; how much queues make of it, virtual time can tell: in
-//! the same world, with cores that are as fast at every moment as those were.
+//! others, and actors and timers need the same ones. The record of the run holds how fast each core was in every
+//! stretch of a tenth of a second and in every degraded slot. Virtual time shows how much queues amplify that: the
+//! same world is run with cores that are as fast at every moment as those were.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use volary_actors::base::{Span, Time};
 
-use super::{Error, Way};
+use super::validate::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
 use crate::cores::config::{Trace, TraceRow};
 use crate::cores::{Burst, Interference};
 use crate::record::cell::CellRecord;
-use crate::results::STILL;
-use crate::results::{CoreRow, Summary};
+use crate::results::{CoreRow, STILL, Summary};
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
-use crate::storage::load_cores;
+use crate::storage::load_rows;
 use volary_engine::world::World;
 
-/// From this part of a stretch on, what a copy got in it says how fast the core was in all of it.
-const TELLING: f64 = 0.25;
+/// The busy part of a stretch from which on its pace stands for all of the stretch.
+const REPRESENTATIVE: f64 = 0.25;
 /// The reference may take longer than the run did: until then it has the experiment's bursts.
 const BEYOND: Span = Span::from_secs(60);
 
-/// Runs point number `point` of a virtual `experiment` with cores as the `run` in a folder found them; nothing if that
-/// burnt none, or if interference was injected, of which the record says only what copies met.
+/// Runs point number `point` of a virtual `experiment` with cores as the `run` in a folder found them. `None` if that
+/// run burnt none, or if interference was injected: the record holds only the part of it that copies met.
 ///
 /// # Errors
 /// When the run's record cannot be read, or the reference is interrupted or refused.
@@ -41,7 +40,7 @@ pub(super) fn as_found(
     if !burnt || !run.summary.injections.is_empty() {
         return Ok(None);
     }
-    let rows = load_cores(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
+    let rows = load_rows(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
     let measured = world.map_err(UnitError::from).and_then(|world| {
@@ -49,12 +48,12 @@ pub(super) fn as_found(
         virtual_time::measure(&experiment.name, &world, &experiment.run, watch)
     });
     measured.map(|measured| Some(measured.summary)).map_err(|error: UnitError| Error::Broken {
-        way: Way { runtime: RuntimeKind::Virtual, real: None },
+        variant: RunVariant { runtime: RuntimeKind::Virtual, real: None },
         why: error.to_string(),
     })
 }
 
-/// The same world with cores as fast as these rows say, and otherwise as they are to be.
+/// The same world with cores as fast as in these rows, and elsewhere as fast as the experiment asks.
 fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
     if rows.is_empty() {
         return Ok(world);
@@ -88,8 +87,8 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
 /// A piece of a core's time: from, until, and its slowdown.
 type Piece = (Time, Time, f64);
 
-/// A core from the run's start on, piece by piece and without a gap: as slow as it was where it had work; elsewhere, to
-/// `end`, in bursts as slow as was asked, and otherwise as its healthy stretches were in the mean.
+/// The slowdown of a core from the run's start on, without a gap: as measured where it had work; elsewhere, up to `end`,
+/// as asked in bursts, and otherwise the mean of its healthy stretches.
 fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let healthy = rows.iter().filter(|row| row.is_healthy());
     let (had, done) = healthy.fold((0.0, 0.0), |(had, done), row| (had + row.had, done + row.done));
@@ -111,19 +110,19 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     pieces
 }
 
-/// How slow a core was in a stretch. Of one in which there was a copy for a moment only, that moment is known, and the
-/// rest taken to have been as usual: a stall of some milliseconds is not one of the whole stretch.
+/// The slowdown of a core in a stretch. If a copy ran for a short part of it only, the rest is taken to have been as
+/// usual: a stall of some milliseconds does not extend to the whole stretch.
 fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     let length = row.end - row.start;
     let most = STILL * row.asked;
-    if row.had >= TELLING * length {
+    if row.had >= REPRESENTATIVE * length {
         return row.achieved().min(most);
     }
     let otherwise = if row.is_healthy() { usual } else { row.asked };
     (length / (row.done + (length - row.had) / otherwise)).min(most)
 }
 
-/// Adds what a core is to be between two times.
+/// Adds the slowdowns that were asked between two times.
 fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Time), usual: f64) {
     let mut add = |piece: Piece| pieces.extend((piece.0 < piece.1).then_some(piece));
     let mut at = from;

@@ -1,23 +1,22 @@
-//! A validation for people.
+//! A validation as tables for people.
 
 use std::fmt::Write;
 
-use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::Table;
 
-use super::{Against, BAR, Divergence, Point, Validation, staleness};
-use crate::compare::{METRICS, Metric};
+use super::against::Against;
+use super::divergence::{BAR, MetricDivergence};
+use super::metrics::{ComparedMetric, missing, point_name, text_table};
+use super::validate::{ValidatedPoint, Validation};
 use crate::number;
-use crate::results::cell_name;
 
 impl Validation {
-    /// A table a point, what else is known of it, and the verdict.
+    /// For each point a table, the counts, jobs and causes of each runtime; then the verdict.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
         for point in &self.points {
-            let cell = cell_name(&point.cell);
-            let comma = if cell.is_empty() { "" } else { ", " };
-            let _ = writeln!(out, "{}{comma}{cell}, seed {}", point.policy, self.seed);
+            let _ = writeln!(out, "{}, seed {}", point_name(&point.policy, &point.cell), self.seed);
             let _ = writeln!(out, "{}", self.table(point));
             point.against.iter().for_each(|against| out.push_str(&against.text()));
             out.push('\n');
@@ -29,10 +28,7 @@ impl Validation {
         out
     }
 
-    fn table(&self, point: &Point) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_content_arrangement(ContentArrangement::Disabled);
+    fn table(&self, point: &ValidatedPoint) -> Table {
         let mut header = vec!["metric".to_owned(), self.reference.clone()];
         for against in &point.against {
             header.extend([against.runtime.clone(), "divergence".to_owned()]);
@@ -40,34 +36,27 @@ impl Validation {
                 header.extend([format!("{} as found", self.reference), "from that".to_owned()]);
             }
         }
-        table.set_header(header);
-        let Some(first) = point.against.first() else { return table };
-        for (row, divergence) in first.rows().enumerate() {
-            let mut known = METRICS.iter().chain(&staleness::METRICS);
-            let Some(metric) = known.find(|metric| metric.name == divergence.metric) else {
-                continue;
-            };
-            let mut cells = vec![entry(divergence.reference, metric)];
+        let rows = point.against.first().into_iter().flat_map(Against::rows).enumerate();
+        let rows = rows.filter_map(|(row, divergence)| {
+            let metric = ComparedMetric::named(&divergence.metric)?;
+            let mut cells = vec![divergence.metric.clone(), metric.entry(divergence.reference)];
             for against in &point.against {
                 let Some(other) = against.rows().nth(row) else { continue };
-                cells.extend([entry(other.value, metric), change(other)]);
+                cells.extend([metric.entry(other.value), change(other)]);
                 if against.has_found() {
-                    cells.extend([entry(other.found, metric), from_found(other)]);
+                    cells.extend([metric.entry(other.found), from_found(other)]);
                 }
             }
-            let right = |text| TableCell::new(text).set_alignment(CellAlignment::Right);
-            table.add_row(
-                std::iter::once(TableCell::new(&divergence.metric)).chain(cells.into_iter().map(right)),
-            );
-        }
-        table
+            Some(cells)
+        });
+        text_table(header, rows)
     }
 
     fn verdict(&self) -> String {
         let all = || self.points.iter().flat_map(|point| &point.against);
         let degraded = all().filter(|against| !against.degraded.is_empty()).count();
         let bar = number::percent(BAR);
-        let judged = |of: fn(&Divergence) -> Option<bool>| {
+        let judged = |of: fn(&MetricDivergence) -> Option<bool>| {
             let judged = all().flat_map(|against| &against.metrics).filter_map(of);
             judged.fold((0, 0), |(within, all), is| (within + usize::from(is), all + 1))
         };
@@ -108,8 +97,7 @@ impl Validation {
 }
 
 impl Against {
-    /// What the table shows.
-    fn rows(&self) -> impl Iterator<Item = &Divergence> {
+    fn rows(&self) -> impl Iterator<Item = &MetricDivergence> {
         self.metrics.iter().chain(&self.staleness)
     }
 
@@ -144,26 +132,22 @@ impl Against {
     }
 }
 
-fn entry(value: Option<f64>, metric: &Metric) -> String {
-    value.map_or_else(|| "–".to_owned(), metric.text)
-}
-
-/// By which share a value is off what the reference says of cores as they were found.
-fn from_found(divergence: &Divergence) -> String {
+/// By which share a value is off the reference with cores as they were found.
+fn from_found(divergence: &MetricDivergence) -> String {
     let found = divergence.found.filter(|found| *found != 0.0);
     let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));
-    format!("{}{}", change.unwrap_or_else(|| "–".to_owned()), mark(divergence.within_found))
+    format!("{}{}", change.unwrap_or_else(missing), mark(divergence.within_found))
 }
 
 /// The divergence with the spread of the runs, marked if it is beyond the bar.
-fn change(divergence: &Divergence) -> String {
-    let change = divergence.relative.map_or_else(|| "–".to_owned(), number::change);
+fn change(divergence: &MetricDivergence) -> String {
+    let change = divergence.relative.map_or_else(missing, number::change);
     let spread = divergence.spread.zip(divergence.reference).filter(|(_, reference)| *reference != 0.0);
     let spread = spread.map(|(half, reference)| format!(" ± {}", number::percent(half / reference.abs())));
     format!("{change}{}{}", spread.unwrap_or_default(), mark(divergence.within))
 }
 
-/// Whether a value is within the bar.
+/// The mark of a value within or beyond the bar.
 const fn mark(within: Option<bool>) -> &'static str {
     match within {
         Some(false) => " ✗",

@@ -1,0 +1,168 @@
+//! One policy in one runtime against the reference: counts, jobs, placement, metrics.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::causes::cause;
+use super::divergence::{self, MetricDivergence};
+use super::validate::{Error, ValidatedPoint, VariantRuns};
+use crate::record::cell::CellRecord;
+use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
+use crate::runtime::RunError;
+use crate::storage::load_rows;
+
+/// Divergence from which on a cause is looked for.
+const NOTABLE: f64 = 0.01;
+
+/// A runtime against the reference.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Against {
+    pub runtime: String,
+    /// Number of its runs.
+    pub runs: usize,
+    /// Counts of jobs and tasks that differ, in words.
+    pub books: Vec<String>,
+    /// Whether it met the same jobs.
+    pub draws: DrawsCompared,
+    /// Where the jobs ran; absent if no executions were sampled.
+    pub placement: Option<JobPlacement>,
+    /// Why its results are degraded, and what was injected into it.
+    pub degraded: Vec<String>,
+    pub metrics: Vec<MetricDivergence>,
+    /// How stale caches were, for policies that keep some.
+    #[serde(default)]
+    pub staleness: Vec<MetricDivergence>,
+}
+
+/// Jobs compared one by one, arrival and demand to the bit, in the repetition with most differences.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct DrawsCompared {
+    /// Jobs of either.
+    pub jobs: u64,
+    /// Jobs of only one of them, or with another arrival time or other work.
+    pub different: u64,
+}
+
+/// Where sampled jobs ran, in the repetition in which most moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JobPlacement {
+    /// Jobs whose executions were sampled in both.
+    pub jobs: u64,
+    /// Of these, jobs with a task whose first finished copy ran on another core.
+    pub moved: u64,
+}
+
+impl Against {
+    /// See [`Validation::holds`](super::Validation::holds).
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        let same = self.books.is_empty() && self.draws.different == 0;
+        let off = self.staleness.iter().any(|divergence| divergence.within == Some(false));
+        same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
+    }
+
+    /// Metrics beyond the bar, with cores as asked and as found.
+    pub fn beyond(&self) -> impl Iterator<Item = &MetricDivergence> {
+        self.metrics.iter().filter(|divergence| divergence.is_beyond())
+    }
+}
+
+/// The reference with cores as a run found them, from its folder and record; `None` if that is not known.
+pub(super) type AsFound<'a> = dyn Fn((&Path, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
+
+/// Compares; `None` if either did not run the point.
+///
+/// # Errors
+/// When something cannot be read, or the reference not be run again.
+pub(super) fn against(
+    point: &ValidatedPoint,
+    reference: &VariantRuns,
+    variant: &VariantRuns,
+    as_found: &AsFound<'_>,
+) -> Result<Option<Against>, Error> {
+    let (reference, runs) = (reference.of(point), variant.of(point));
+    let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
+        return Ok(None);
+    };
+    let read = |error| Error::Run(RunError::RunDir(error));
+    let jobs = load_rows(folder, &base.id).map_err(read)?;
+    let copies = load_rows(folder, &base.id).map_err(read)?;
+    // The worst of all repetitions.
+    let (mut different, mut moved) = (Vec::new(), Vec::new());
+    for (folder, run) in &runs {
+        different.push(draws(&jobs, &load_rows(folder, &run.id).map_err(read)?));
+        moved.extend(placement(&copies, &load_rows(folder, &run.id).map_err(read)?));
+    }
+    let records: Vec<&CellRecord> = runs.iter().map(|(_, record)| *record).collect();
+    let summaries: Vec<&Summary> = records.iter().map(|record| &record.summary).collect();
+    let again: Vec<Summary> =
+        runs.iter().filter_map(|&run| as_found(run).transpose()).collect::<Result<_, _>>()?;
+    let mut found = Against {
+        runtime: variant.variant.to_string(),
+        runs: runs.len(),
+        books: books(&base.summary, &summaries),
+        draws: different.into_iter().max_by_key(|draws| draws.different).unwrap_or_default(),
+        placement: moved.into_iter().max_by_key(|placement| placement.moved),
+        degraded: degraded(&records),
+        metrics: divergence::all((&base.summary, &again), &summaries),
+        staleness: divergence::staleness(&base.summary, &summaries),
+    };
+    let placement = found.placement;
+    for divergence in found.metrics.iter_mut().chain(&mut found.staleness) {
+        if divergence.relative.is_some_and(|share| share.abs() > NOTABLE) {
+            divergence.cause = Some(cause(divergence, &base.summary, &summaries, placement));
+        }
+    }
+    Ok(Some(found))
+}
+
+/// Counts that differ, in words.
+fn books(reference: &Summary, runs: &[&Summary]) -> Vec<String> {
+    type Count = (&'static str, fn(&Summary) -> u64);
+    const COUNTS: [Count; 5] = [
+        ("jobs submitted", |s| s.jobs.submitted),
+        ("jobs finished", |s| s.jobs.finished),
+        ("jobs failed", |s| s.jobs.failed),
+        ("tasks submitted", |s| s.tasks.submitted),
+        ("tasks finished", |s| s.tasks.finished),
+    ];
+    let differ = COUNTS.iter().flat_map(|(name, count)| {
+        let other = runs.iter().map(|run| count(run)).find(|other| *other != count(reference));
+        other.map(|other| format!("{name}: {} against {other}", count(reference)))
+    });
+    differ.collect()
+}
+
+fn draws(a: &[JobRow], b: &[JobRow]) -> DrawsCompared {
+    let drawn = |rows: &[JobRow]| -> BTreeMap<u32, (u64, u64, u32)> {
+        rows.iter().map(|row| (row.job, (row.arrival.to_bits(), row.longest.to_bits(), row.tasks))).collect()
+    };
+    let (a, b) = (drawn(a), drawn(b));
+    let same = a.iter().filter(|(job, draws)| b.get(job) == Some(draws)).count();
+    let all = a.len() + b.keys().filter(|job| !a.contains_key(job)).count();
+    DrawsCompared { jobs: all as u64, different: (all - same) as u64 }
+}
+
+fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<JobPlacement> {
+    let placed = |rows: &[CopyRow]| {
+        let mut jobs: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
+        for row in rows.iter().filter(|row| row.end_kind == CopyEnd::First) {
+            jobs.entry(row.job).or_default().insert(row.task, row.core);
+        }
+        jobs
+    };
+    let (a, b) = (placed(a), placed(b));
+    let both: Vec<_> = a.iter().filter_map(|(job, tasks)| Some((tasks, b.get(job)?))).collect();
+    let moved = both.iter().filter(|(a, b)| a != b).count();
+    (!both.is_empty()).then_some(JobPlacement { jobs: both.len() as u64, moved: moved as u64 })
+}
+
+/// The reasons of degraded runs, and what was injected into runs, each once.
+fn degraded(runs: &[&CellRecord]) -> Vec<String> {
+    let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
+    let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();
+    let injected = runs.iter().flat_map(|run| &run.summary.injections).map(Injected::says);
+    says.into_iter().chain(injected.collect::<BTreeSet<_>>()).collect()
+}

@@ -1,0 +1,125 @@
+//! The metrics that are compared, their statistics, and how they are shown.
+
+use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+
+use crate::number;
+use crate::report::table::messages_per_task;
+use crate::results::{Cell, Staleness, Summary, cell_name};
+use crate::stats::Interval;
+
+/// Repetitions from which on the spread of a runtime's own runs is known.
+pub const ENOUGH: usize = 3;
+
+/// A number of a summary.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparedMetric {
+    /// Its name in the results, as `response_s.p50`.
+    pub name: &'static str,
+    pub value: fn(&Summary) -> f64,
+    /// The number with its unit.
+    pub text: fn(f64) -> String,
+}
+
+const fn metric(name: &'static str, value: fn(&Summary) -> f64, text: fn(f64) -> String) -> ComparedMetric {
+    ComparedMetric { name, value, text }
+}
+
+/// The metrics of every policy.
+pub const METRICS: [ComparedMetric; 13] = [
+    metric("response_s.mean", |s| s.response_s.mean, number::seconds),
+    metric("response_s.p50", |s| s.response_s.p50, number::seconds),
+    metric("response_s.p90", |s| s.response_s.p90, number::seconds),
+    metric("response_s.p95", |s| s.response_s.p95, number::seconds),
+    metric("response_s.p99", |s| s.response_s.p99, number::seconds),
+    metric("response_s.p999", |s| s.response_s.p999, number::seconds),
+    metric("wait_s.mean", |s| s.wait_s.mean, number::seconds),
+    metric("wait_s.p99", |s| s.wait_s.p99, number::seconds),
+    metric("slowdown.mean", |s| s.slowdown.mean, number::short),
+    metric("slowdown.p99", |s| s.slowdown.p99, number::short),
+    metric("utilization", |s| s.utilization, number::percent),
+    metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, number::seconds),
+    metric("messages.total / tasks", messages_per_task, number::short),
+];
+
+/// The metrics of policies whose schedulers keep caches.
+pub const STALENESS: [ComparedMetric; 4] = [
+    metric("staleness.age_s.mean", |s| staleness(s, |s| s.age_s.mean), number::seconds),
+    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
+    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
+    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
+];
+
+fn staleness(summary: &Summary, value: fn(&Staleness) -> f64) -> f64 {
+    summary.staleness.as_ref().map_or(f64::NAN, value)
+}
+
+impl ComparedMetric {
+    /// The metric of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        METRICS.iter().chain(&STALENESS).find(|metric| metric.name == name)
+    }
+
+    /// The value in each summary.
+    pub fn values<'a>(&self, summaries: impl IntoIterator<Item = &'a Summary>) -> Vec<f64> {
+        summaries.into_iter().map(self.value).collect()
+    }
+
+    /// The value with its unit; a dash where there is none.
+    #[must_use]
+    pub fn entry(&self, value: Option<f64>) -> String {
+        value.map_or_else(missing, self.text)
+    }
+}
+
+/// What tables show where nothing was measured.
+#[must_use]
+pub fn missing() -> String {
+    "–".to_owned()
+}
+
+/// The mean of the values that are finite; `None` if none is.
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
+    Interval::new(values).map(|interval| interval.mean)
+}
+
+/// By which share of the reference a value is off; `None` for a reference of zero.
+#[must_use]
+pub fn relative(reference: Option<f64>, value: Option<f64>) -> Option<f64> {
+    let (reference, value) = reference.zip(value)?;
+    (reference != 0.0).then(|| (value - reference) / reference)
+}
+
+/// Half-width of the 95 % interval in which one further run falls; `None` with fewer than [`ENOUGH`] runs.
+#[must_use]
+pub fn spread(values: &[f64]) -> Option<f64> {
+    let interval = Interval::new(values).filter(|interval| interval.replications >= ENOUGH)?;
+    Some(interval.half_width? * (interval.replications as f64 + 1.0).sqrt())
+}
+
+/// A policy and its cell, as `sparrow, load = 0.8`.
+#[must_use]
+pub fn point_name(policy: &str, cell: &Cell) -> String {
+    let cell = cell_name(cell);
+    let comma = if cell.is_empty() { "" } else { ", " };
+    format!("{policy}{comma}{cell}")
+}
+
+/// A table whose first column is aligned to the left and whose other columns are aligned to the right.
+pub fn text_table<H: Into<String>>(
+    header: impl IntoIterator<Item = H>,
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header.into_iter().map(Into::into).collect::<Vec<String>>());
+    for row in rows {
+        let alignment = |i| if i == 0 { CellAlignment::Left } else { CellAlignment::Right };
+        table.add_row(
+            row.into_iter().enumerate().map(|(i, text)| TableCell::new(text).set_alignment(alignment(i))),
+        );
+    }
+    table
+}

@@ -1,0 +1,28 @@
+//! Comparisons of results: two studies (`volary compare`), and one experiment in several runtimes (`volary validate`).
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`metrics`] | the metrics that are compared, their statistics, and how they are shown |
+//! | [`studies`] | two studies, policy by policy and cell by cell |
+//! | [`validate`](mod@validate) | the execution of one experiment in several runtimes |
+//! | [`against`] | one policy in one runtime against the reference |
+//! | [`divergence`] | one metric of a runtime against the reference |
+//! | [`causes`] | likely causes of a divergence |
+//! | `cores_as_found` | the reference with cores as fast as a run found them |
+//! | `text` | a validation as tables |
+
+pub mod against;
+pub mod causes;
+mod cores_as_found;
+pub mod divergence;
+pub mod metrics;
+pub mod studies;
+mod text;
+pub mod validate;
+
+pub use against::Against;
+pub use studies::{Comparison, compare};
+pub use validate::{Error, RunVariant, ValidateOptions, Validation, validate};
+
+#[cfg(test)]
+mod tests;
