@@ -15,7 +15,7 @@ use volary::cores::{Cores, Pauses};
 use volary::results::{JobRow, Measured};
 use volary::results::{RealWork, Worked};
 use volary::runtime::executor::free_cpus;
-use volary::shard::{Hands, Parts, Placement, Shard};
+use volary::shard::{CoreExecutor, Parts, Placement, Shard};
 use volary_actors::base::{Span, Time};
 use volary_engine::world::World;
 
@@ -38,7 +38,7 @@ impl ExactCores {
 #[derive(Clone)]
 struct SharedCores(Rc<RefCell<ExactCores>>);
 
-impl Hands for SharedCores {
+impl CoreExecutor for SharedCores {
     fn run(&mut self, core: u32, ticket: u64, work: Span) {
         let ExactCores { cores, now, running, .. } = &mut *self.0.borrow_mut();
         running.push((core, ticket, cores.start(core, *now, work)));
@@ -80,16 +80,16 @@ fn run_exactly(experiment: &Experiment, point: usize, world: &World) -> (Vec<Job
     let shared = SharedCores(Rc::new(RefCell::new(exact)));
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE).unwrap() };
     let mut shard = Shard::new(parts, world.recorder(experiment.run.recording()));
-    shard.employ(Box::new(shared.clone()));
+    shard.set_executor(Box::new(shared.clone()));
     shard.start();
     while !shard.observer.all_finished() {
         let done = shared.0.borrow().next();
         let Some(now) = [done, shard.next()].into_iter().flatten().min() else { break };
         shared.0.borrow_mut().now = now;
-        shard.attend(now);
+        shard.poll_executor(now);
         shard.advance();
     }
-    let work = shard.dismiss().unwrap().work;
+    let work = shard.take_executor().unwrap().work;
     let now = shard.now();
     let halts = shared.0.borrow().halts;
     (shard.observer.close(now).rows, halts, work)

@@ -317,13 +317,13 @@ async fn run_on_arbiter(
         actix_rt::spawn(burners.wake_fd().relay(move || woken.wake()));
         let table = shard.cores().table();
         let executor = RealExecutor::new(*real, NAME, burners, &cores, Rc::clone(&clock), table);
-        shard.employ(Box::new(executor));
+        shard.set_executor(Box::new(executor));
     }
     let mut io = LocalIo { me, run: Arc::clone(&run), wakes, aggregator: aggregator.clone() };
     let report = match run_shard(&mut shard, &clock, &inbox, &mut io).await {
         Ok(()) => {
             let reading = Box::new(shard.observer.gauge.reading());
-            let cores = shard.dismiss().map(Box::new);
+            let cores = shard.take_executor().map(Box::new);
             Report::End { shard: me, tally: Box::new(Counters::of(&shard)), reading, cores }
         }
         Err(error) => Report::Broken(format!("shard {me}: {error}")),

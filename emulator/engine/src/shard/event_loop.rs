@@ -1,68 +1,90 @@
-//! The one loop: machines, event queue, network, cores.
+//! The event loop: machines, event queue, network, cores.
 //!
-//! A [`Shard`] pops what is due, steps the machine concerned and turns its effects into queue entries, until
-//! nothing is due. Events are ordered by (due time, source, source's count). What actors of one node say to
-//! each other needs no network and no queue: it is delivered within the step, in the order it was said.
+//! A [`Shard`] pops the next event, steps the machine concerned and turns its effects into events, until nothing is
+//! due. Events are ordered by (due time, source, source's count). Messages between actors of one node need neither
+//! network nor queue: they are delivered within the step, in the order in which they were sent.
 //!
-//! Faults are known in advance, so the network decides at send time what a crash or partition does to a
-//! message; the shard only makes machines vanish and come back.
+//! Faults are known in advance, so the network decides at send time what a crash or partition does to a message; the
+//! shard only drops machines and builds them again.
 //!
-//! A shard may own some of the actors only. What its own say to others' leaves through the [`Outbox`], what others
-//! say comes in through [`Shard::receive`]; who pushes first does not matter, so several shards do what one would.
+//! A shard may own only some of the actors. Messages to other shards leave through the [`Outbox`], messages from
+//! other shards come in through [`Shard::receive`]. The order of events does not depend on the order in which they
+//! were queued, so several shards together behave as one would.
 
 use std::collections::VecDeque;
 
-use volary_actors::base::{ActorId, Class, CopyId, Rng, Span, Time};
-use volary_actors::layout::Role;
+use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
+use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{KINDS, Message};
+use volary_netem::Fabric;
 
-use super::board::Board;
-use super::hands::Labour;
-use super::{Due, Observer, Outbox, Parts, Traffic, ahead, order};
-use crate::parcel::Parcel;
+use super::broadcast::BroadcastLog;
+use super::executor::ExecutorState;
+use super::prefetch::LARGE;
+use super::{Due, Observer, Outbox, Parts, Traffic};
+use crate::cores::Cores;
 use crate::queue::{Key, Queue};
 
-/// An input on its way to an actor. Of the actor's own doing, `stamp` tells whether it is still wanted: the
-/// actor's epoch when it was made. Of a message, it is the delay that was asked for, in microseconds.
+/// A queued event.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) to: ActorId,
-    pub(super) stamp: u32,
-    pub(super) what: What,
+    pub(super) stamp: Stamp,
+    pub(super) kind: EventKind,
+}
+
+/// 32 bits of context, read according to the kind of event: the actor's [epoch](ActorSlot::epoch) at the time of
+/// queueing for timers, completions and returned messages, the configured delay for deliveries, nothing for others.
+/// A second field would push a queued event beyond a cache line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp(u32);
+
+impl Stamp {
+    pub(super) const NONE: Self = Self(0);
+
+    /// A delay, to the microsecond, saturating after 71 minutes.
+    pub(super) fn delay(delay: Span) -> Self {
+        Self(u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX))
+    }
+
+    const fn as_delay(self) -> Span {
+        Span(self.0 as u64 * 1000)
+    }
 }
 
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum EventKind {
     Input(Input),
-    /// Every other scheduler is told this by the actor that the event is addressed to.
-    Told(Message),
+    /// A broadcast of the actor that the event is addressed to reaches all other schedulers.
+    Broadcast(Message),
     /// The endpoint crashes.
     Crash,
     /// The failure detector reports the crash.
-    Notice,
+    CrashDetected,
     /// The endpoint comes back.
     Restart,
-    /// The node stands still, and what its real cores do.
-    Stall,
-    /// They go on.
+    /// The node is paused, and its real cores with it.
+    Pause,
+    /// The node and its real cores continue.
     Resume,
 }
 
-/// What every event about an actor needs, in half a cache line: in large clusters each look is a miss.
+/// The state of an actor that every event about it needs, in half a cache line: in large clusters each access is a
+/// cache miss.
 #[repr(align(32))]
-pub(super) struct Resident {
-    /// Gone while the actor is down.
+pub(super) struct ActorSlot {
+    /// `None` while the actor is down.
     pub(super) machine: Option<Box<dyn Machine>>,
     pub(super) rng: Rng,
-    /// How often it has crashed; of a worker, how often it has lost a copy or its copy was timed anew. Timers and
-    /// completions of an older epoch are void.
+    /// Number of crashes; for a worker, number of copies that were lost, halted or rescheduled. Timers and completions
+    /// of an older epoch are void.
     pub(super) epoch: u32,
-    /// How many events it has made: part of their order.
-    pub(super) count: u32,
+    /// Number of events that the actor has caused: a part of their order.
+    count: u32,
 }
 
-const _: () = assert!(size_of::<Resident>() == 32, "two residents share a cache line");
+const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
 
 /// Steps within one instant and one node after which a conversation counts as endless.
 const ENDLESS: u32 = 1 << 24;
@@ -70,37 +92,39 @@ const ENDLESS: u32 = 1 << 24;
 /// Actors of one thread under one clock.
 pub struct Shard<'a, O> {
     pub(super) parts: Parts<'a>,
-    pub(super) residents: Vec<Resident>,
+    pub(super) actors: Vec<ActorSlot>,
     pub(super) queue: Queue<Event>,
-    pub(super) ahead: Vec<ActorId>,
-    pub(super) lane: VecDeque<(ActorId, Input)>,
-    /// Who is down, as far as the failure detector has reported.
+    /// Actors of upcoming events; a reused buffer.
+    pub(super) upcoming: Vec<ActorId>,
+    /// Inputs between actors of one node, still to be delivered in this step.
+    pub(super) local_queue: VecDeque<(ActorId, Input)>,
+    /// Endpoints that are down, as far as the failure detector has reported.
     pub(super) down: Vec<ActorId>,
-    pub(super) effects: Vec<Effect>,
-    /// What each core was last given to run, where injections are expected.
+    effects: Vec<Effect>,
+    /// The copy last started on each core, where injections are expected.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     pub(super) now: Time,
-    pub(super) events: u64,
-    pub(super) hash: u64,
+    events: u64,
+    hash: u64,
     pub(super) traffic: Traffic,
     pub(super) outbox: Outbox,
-    pub(super) board: Board,
-    /// What real cores do, if copies burn some.
-    pub(super) labour: Option<Labour>,
-    /// Who is told what happens.
+    pub(super) broadcasts: BroadcastLog,
+    /// Copies on real cores, in runs that have some.
+    pub(super) executor: Option<ExecutorState>,
+    /// The observer.
     pub observer: O,
 }
 
 impl<'a, O: Observer> Shard<'a, O> {
-    /// Builds every actor it owns and schedules faults; nothing runs before [`Shard::start`].
+    /// Builds every actor that the shard owns and schedules the faults; nothing runs before [`Shard::start`].
     #[must_use]
     pub fn new(parts: Parts<'a>, observer: O) -> Self {
         let actors = parts.layout.actors();
         let mut shard = Self {
-            residents: Vec::with_capacity(actors as usize),
+            actors: Vec::with_capacity(actors as usize),
             queue: Queue::new(),
-            ahead: Vec::new(),
-            lane: VecDeque::new(),
+            upcoming: Vec::new(),
+            local_queue: VecDeque::new(),
             down: Vec::new(),
             effects: Vec::new(),
             copies: None,
@@ -109,166 +133,134 @@ impl<'a, O: Observer> Shard<'a, O> {
             hash: 0,
             traffic: Traffic { by_kind: [0; KINDS.len()], recovery: 0, dropped: 0, retransmissions: 0 },
             outbox: Outbox::new(parts.placement.shards()),
-            board: Board::new(parts.layout, |scheduler| observer.watches(scheduler)),
-            labour: None,
+            broadcasts: BroadcastLog::new(parts.layout, |scheduler| observer.watches(scheduler)),
+            executor: None,
             observer,
             parts,
         };
-        if actors >= ahead::LARGE {
+        if actors >= LARGE {
             shard.queue.look_ahead();
         }
         for actor in 0..actors {
             let rng = Rng::new(shard.parts.seed, actor, 0);
-            shard.residents.push(Resident { machine: None, rng, epoch: 0, count: 0 });
+            shard.actors.push(ActorSlot { machine: None, rng, epoch: 0, count: 0 });
         }
-        // A node and its workers are stepped together, so they are built to lie together.
+        // A node and its workers are stepped together, so they are allocated together.
         for endpoint in (0..shard.parts.layout.endpoints()).map(ActorId) {
             if shard.parts.placement.owns(endpoint.index()) {
-                shard.settle(endpoint);
+                shard.build_machines(endpoint);
             }
         }
         shard.schedule_faults();
         shard
     }
 
-    /// Gives an endpoint its machine, and a node's workers theirs.
-    pub(super) fn settle(&mut self, endpoint: ActorId) {
+    /// Builds the machine of an endpoint, and those of a node's workers.
+    pub(super) fn build_machines(&mut self, endpoint: ActorId) {
         let layout = self.parts.layout;
-        self.residents[endpoint.index()].machine = Some(self.parts.machine(endpoint));
+        self.actors[endpoint.index()].machine = Some(self.parts.machine(endpoint));
         if let Role::Node(node) = layout.role(endpoint) {
             for worker in (0..layout.cores(node)).map(|core| layout.worker(node, core)) {
-                self.residents[worker.index()].machine = Some(self.parts.machine(worker));
+                self.actors[worker.index()].machine = Some(self.parts.machine(worker));
             }
         }
     }
 
-    /// Puts `machine` in the place of the one that the policy gave `actor`, until that crashes: for benchmarks
-    /// and tests of the loop itself. To be called before [`start`](Self::start).
+    /// Replaces the machine of `actor` until it crashes, for benchmarks and tests of the loop itself. To be called
+    /// before [`start`](Self::start).
     pub fn install(&mut self, actor: ActorId, machine: Box<dyn Machine>) {
-        self.residents[actor.index()].machine = Some(machine);
+        self.actors[actor.index()].machine = Some(machine);
     }
 
-    /// Steps every actor it owns with `Start`, in order of ids.
+    /// Steps every actor that the shard owns with `Start`, in order of ids.
     pub fn start(&mut self) {
         for actor in (0..self.parts.layout.actors()).map(ActorId) {
-            if self.residents[actor.index()].machine.is_some() {
+            if self.actors[actor.index()].machine.is_some() {
                 self.dispatch(actor, Input::Start { epoch: 0 });
             }
         }
     }
 
-    /// Takes a message from another shard in at `now`, to be delivered when it is due: at once if that is past.
-    pub fn receive(&mut self, now: Time, parcel: &Parcel) {
-        let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
-        self.observer.received(now.since(due));
-        let asked = order::asked(due.since(sent));
-        let (to, stamp, input) = if returned {
-            let endpoint = self.parts.layout.endpoint(from);
-            if self.parts.fabric.faults().crash_between(endpoint, sent, now).is_some() {
-                // Of an earlier life.
-                return;
-            }
-            (from, self.residents[from.index()].epoch, Input::Undelivered { to, msg })
-        } else if self.reset(to, due, now) {
-            self.traffic.dropped += u64::from(!msg.is_fragment());
-            if KINDS[msg.kind() as usize].1 == Class::Stream {
-                self.outbox.put(self.home(from), Parcel { returned: true, ..*parcel });
-            }
-            return;
-        } else {
-            (to, asked, Input::Deliver { from, msg })
-        };
-        self.queue
-            .push(Key { due, source: parcel.from, count }, Event { to, stamp, what: What::Input(input) });
-    }
-
-    pub(super) fn home(&self, actor: ActorId) -> u16 {
-        self.parts.placement.home(self.parts.layout.endpoint(actor).index())
-    }
-
-    /// Whether the actor that a late message was meant for has crashed since it was due.
-    fn reset(&self, to: ActorId, due: Time, now: Time) -> bool {
-        let endpoint = self.parts.layout.endpoint(to);
-        due < now && self.parts.fabric.faults().crash_between(endpoint, due, now).is_some()
-    }
-
-    /// When the next event is due.
+    /// Due time of the next event.
     #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.queue.peek().map(|key| key.due)
     }
 
-    /// Handles the next event at the time it is due; `false` if there is none.
+    /// Handles the next event at its due time; `false` if there is none.
     pub fn advance(&mut self) -> bool {
         self.advance_at(Time::ZERO)
     }
 
-    /// Handles the next event when the clock shows `clock`, or its due time if that is later: actors see the
-    /// time that it is, not the time that it should be. `false` if there is no event.
+    /// Handles the next event at the time that the clock shows, or at its due time if that is later; `false` if there
+    /// is none. Actors see this time, not the time that was due.
     pub fn advance_at(&mut self, clock: Time) -> bool {
         let Some((key, event)) = self.queue.pop() else { return false };
-        self.look_ahead();
+        self.prefetch_upcoming();
         self.now = self.now.max(key.due).max(clock);
-        self.observe(key.due, &event);
+        self.observe_lateness(key.due, &event);
         self.events += 1;
-        self.hash = order::hash(self.hash, key, &event);
-        match event.what {
-            What::Input(input) => self.input(event.to, event.stamp, input),
-            What::Told(msg) => self.told(event.to, msg),
-            What::Crash => self.crash(event.to),
-            What::Notice => self.notice(event.to),
-            What::Restart => self.restart(event.to),
-            What::Stall => self.stall(event.to, true),
-            What::Resume => self.stall(event.to, false),
+        self.hash = order_hash(self.hash, key, &event);
+        match event.kind {
+            EventKind::Input(input) => self.handle_input(event.to, event.stamp, input),
+            EventKind::Broadcast(msg) => self.append_broadcast(event.to, msg),
+            EventKind::Crash => self.crash(event.to),
+            EventKind::CrashDetected => self.detect_crash(event.to),
+            EventKind::Restart => self.restart(event.to),
+            EventKind::Pause => self.set_executor_paused(event.to, true),
+            EventKind::Resume => self.set_executor_paused(event.to, false),
         }
         true
     }
 
-    /// Tells how late an event comes.
+    /// Reports how late an event is handled.
     #[inline]
-    fn observe(&mut self, due: Time, event: &Event) {
-        let what = match event.what {
-            What::Input(Input::Deliver { .. }) => {
-                Due::Delivery { asked: Span(u64::from(event.stamp) * 1000) }
-            }
-            What::Input(Input::Done { .. }) => Due::Work,
-            What::Input(Input::Fire(_)) => Due::Timer,
-            What::Input(_) | What::Told(_) => return,
-            What::Crash | What::Notice | What::Restart | What::Stall | What::Resume => return,
+    fn observe_lateness(&mut self, due: Time, event: &Event) {
+        let what = match event.kind {
+            EventKind::Input(Input::Deliver { .. }) => Due::Delivery { asked: event.stamp.as_delay() },
+            EventKind::Input(Input::Done { .. }) => Due::Work,
+            EventKind::Input(Input::Fire(_)) => Due::Timer,
+            EventKind::Input(_) | EventKind::Broadcast(_) => return,
+            EventKind::Crash | EventKind::CrashDetected | EventKind::Restart => return,
+            EventKind::Pause | EventKind::Resume => return,
         };
         self.observer.due(what, self.now.since(due));
     }
 
-    pub(super) fn input(&mut self, to: ActorId, stamp: u32, input: Input) {
+    fn handle_input(&mut self, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
-        // Of an earlier life, or of a copy that was halted since.
-        let own = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
-        if own && self.residents[to.index()].epoch != stamp {
+        let has_epoch = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
+        if has_epoch && self.epoch(to) != stamp {
             return;
         }
         if done {
-            self.ended(self.parts.layout.core_index(to));
+            self.complete_copy(self.parts.layout.core_index(to));
         }
-        // Cores stall in a pause, so a completion falls on its beginning at the latest and goes through.
-        if !done && let Some(at) = self.resumes(to) {
-            self.push(at, to, Event { to, stamp, what: What::Input(input) });
+        // Cores do no work in a pause, so a completion is due at its beginning at the latest and is not held back.
+        if !done && let Some(at) = self.resumes_at(to) {
+            self.push(at, to, Event { to, stamp, kind: EventKind::Input(input) });
             return;
         }
-        if self.residents[to.index()].machine.is_some() {
+        if self.actors[to.index()].machine.is_some() {
             self.dispatch(to, input);
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
-            // It comes back at this very instant: after that.
-            self.push(self.now, to, Event { to, stamp, what: What::Input(input) });
+            // The actor restarts at this very instant: deliver after that.
+            self.push(self.now, to, Event { to, stamp, kind: EventKind::Input(input) });
         } else if let Input::Deliver { from, msg } = input
             && self.parts.layout.local(from, to)
         {
-            // It waited for the end of a pause that a crash cut short; the network would have known.
-            self.tell(to, from, Input::Undelivered { to, msg });
+            // A local message that was held back by a pause which a crash cut short. The network would have known.
+            self.dispatch_when_running(to, from, Input::Undelivered { to, msg });
         }
     }
 
-    /// When a paused actor goes on; `None` if it is not paused.
-    pub(super) fn resumes(&self, actor: ActorId) -> Option<Time> {
+    /// The actor's epoch, as events carry it.
+    pub(super) fn epoch(&self, actor: ActorId) -> Stamp {
+        Stamp(self.actors[actor.index()].epoch)
+    }
+
+    /// When a paused actor continues; `None` if it is not paused.
+    pub(super) fn resumes_at(&self, actor: ActorId) -> Option<Time> {
         if !self.parts.pauses {
             return None;
         }
@@ -276,71 +268,160 @@ impl<'a, O: Observer> Shard<'a, O> {
         (at > self.now).then_some(at)
     }
 
-    /// Gives an actor an input now, or when its pause ends: then in order with what `source` sends it later.
-    pub(super) fn tell(&mut self, source: ActorId, to: ActorId, input: Input) {
-        match self.resumes(to) {
-            Some(at) => self.push(at, source, Event { to, stamp: 0, what: What::Input(input) }),
+    /// Steps an actor with an input now, or when its pause ends, then in order with later events of `source`.
+    pub(super) fn dispatch_when_running(&mut self, source: ActorId, to: ActorId, input: Input) {
+        match self.resumes_at(to) {
+            Some(at) => {
+                self.push(at, source, Event { to, stamp: Stamp::NONE, kind: EventKind::Input(input) })
+            }
             None => self.dispatch(to, input),
         }
     }
 
-    /// Steps an actor, and then whoever it spoke to on the same node, until all is said.
+    /// Steps an actor, then the actors of the same node that have local inputs, until there are none left.
     pub(super) fn dispatch(&mut self, to: ActorId, input: Input) {
         let mut effects = std::mem::take(&mut self.effects);
         let mut next = Some((to, input));
         let mut steps = 0;
         while let Some((to, input)) = next {
             steps += 1;
-            if self.board.is_behind(to) {
+            if self.broadcasts.has_unread(to) {
                 self.catch_up(to);
             }
             assert!(steps < ENDLESS, "actor {} and its neighbours talk without end at {}", to.0, self.now);
-            if let Resident { machine: Some(machine), rng, .. } = &mut self.residents[to.index()] {
+            if let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[to.index()] {
                 let Parts { workload, layout, .. } = self.parts;
                 machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));
                 self.observer.stepped(self.now, to, &input, &effects);
-                self.look_at_links(to, &effects);
+                self.prefetch_links(to, &effects);
                 for effect in effects.drain(..) {
                     self.carry_out(to, effect);
                 }
             }
-            next = self.lane.pop_front();
+            next = self.local_queue.pop_front();
         }
         self.effects = effects;
     }
 
     fn carry_out(&mut self, me: ActorId, effect: Effect) {
         match effect {
-            Effect::Broadcast { msg } => self.announce(me, msg),
+            Effect::Broadcast { msg } => self.broadcast(me, msg),
             Effect::Send { to, msg, recovery } => {
                 if self.parts.layout.local(me, to) {
-                    self.say(me, to, msg);
+                    self.deliver_locally(me, to, msg);
                 } else {
                     self.send(me, to, msg, recovery);
                 }
             }
             Effect::Arm { timer, after } => self.arm(me, timer, after),
-            Effect::Run { copy, left } => self.run(me, copy, left),
-            Effect::Halt { copy } => self.halt(me, copy),
-            Effect::QueryProgress { copy } => self.gauge(me, copy),
+            Effect::Run { copy, left } => self.start_copy(me, copy, left),
+            Effect::Halt { copy } => self.halt_copy(me, copy),
+            Effect::QueryProgress { copy } => self.query_progress(me, copy),
             Effect::Note(note) => self.observer.note(self.now, me, note),
         }
     }
 
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
-        let what = What::Input(Input::Fire(timer));
-        self.push(self.now + after, me, Event { to: me, stamp: self.residents[me.index()].epoch, what });
+        let kind = EventKind::Input(Input::Fire(timer));
+        self.push(self.now + after, me, Event { to: me, stamp: self.epoch(me), kind });
     }
 
     pub(super) fn push(&mut self, due: Time, source: ActorId, event: Event) {
-        let count = self.count(source);
+        let count = self.count_event(source);
         self.queue.push(Key { due, source, count }, event);
     }
 
     /// Counts one more event that `source` has caused.
-    pub(super) fn count(&mut self, source: ActorId) -> u32 {
-        let count = &mut self.residents[source.index()].count;
+    pub(super) fn count_event(&mut self, source: ActorId) -> u32 {
+        let count = &mut self.actors[source.index()].count;
         *count = count.wrapping_add(1);
         *count
     }
+}
+
+impl<'a, O: Observer> Shard<'a, O> {
+    /// Parcels that wait to go to other shards.
+    pub const fn outbox(&mut self) -> &mut Outbox {
+        &mut self.outbox
+    }
+
+    /// Number of pending events.
+    #[must_use]
+    pub const fn pending(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The time of the last event.
+    #[must_use]
+    pub const fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Number of events handled.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Hash of the order of events so far.
+    #[must_use]
+    pub const fn order_hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Counters of messages.
+    #[must_use]
+    pub const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// The network, with its counters.
+    #[must_use]
+    pub const fn fabric(&self) -> &Fabric {
+        &self.parts.fabric
+    }
+
+    /// The cores, with their accounts and bursts.
+    #[must_use]
+    pub const fn cores(&self) -> &Cores {
+        &self.parts.cores
+    }
+
+    /// Ids and roles of the actors.
+    #[must_use]
+    pub const fn layout(&self) -> &'a Layout {
+        self.parts.layout
+    }
+
+    /// Whether an endpoint is up now.
+    #[must_use]
+    pub fn is_up(&self, endpoint: Endpoint) -> bool {
+        self.actors[endpoint.index()].machine.is_some()
+    }
+}
+
+/// The order hash after one more event.
+#[inline]
+fn order_hash(before: u64, key: Key, event: &Event) -> u64 {
+    (before.rotate_left(7) ^ fingerprint(key, event)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What enters the order hash of an event: time, source, receiver and kind.
+fn fingerprint(key: Key, event: &Event) -> u64 {
+    let kind = match &event.kind {
+        EventKind::Input(Input::Deliver { msg, .. }) => u64::from(msg.kind()),
+        EventKind::Input(Input::Undelivered { msg, .. }) => 0x100 + u64::from(msg.kind()),
+        EventKind::Input(Input::Done { copy }) => 0x200 + (u64::from(copy.task.index) << 16),
+        EventKind::Input(_) => 0x300,
+        EventKind::Broadcast(msg) => 0x700 + u64::from(msg.kind()),
+        EventKind::Crash => 0x400,
+        EventKind::CrashDetected => 0x500,
+        EventKind::Restart => 0x600,
+        EventKind::Pause => 0x800,
+        EventKind::Resume => 0x900,
+    };
+    key.due.0
+        ^ (u64::from(key.source.0) << 32 | u64::from(key.count))
+        ^ kind.rotate_left(24)
+        ^ u64::from(event.to.0).rotate_left(48)
 }

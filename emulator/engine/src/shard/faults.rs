@@ -1,11 +1,11 @@
-//! Crashes and restarts: machines vanish and come back, and those who watch are told.
+//! Crashes and restarts: machines are dropped and built again, and the failure detector reports both.
 
 use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::Input;
 use volary_netem::Crash;
 
-use super::event_loop::{Event, What};
+use super::event_loop::{Event, EventKind, Stamp};
 use super::{Observer, Shard};
 
 impl<O: Observer> Shard<'_, O> {
@@ -13,88 +13,87 @@ impl<O: Observer> Shard<'_, O> {
         let crashes: Vec<_> = self.parts.fabric.faults().crashes().to_vec();
         for Crash { who, at, restart } in crashes {
             let actor = ActorId(who.0);
-            self.schedule(at, actor, What::Crash);
-            let noticed = at + self.parts.peer_timeout;
+            self.schedule(at, actor, EventKind::Crash);
+            let detected = at + self.parts.peer_timeout;
             match restart {
-                Some(back) if back <= noticed => {
-                    self.schedule(back, actor, What::Notice);
-                    self.schedule(back, actor, What::Restart);
+                Some(back) if back <= detected => {
+                    self.schedule(back, actor, EventKind::CrashDetected);
+                    self.schedule(back, actor, EventKind::Restart);
                 }
                 Some(back) => {
-                    self.schedule(noticed, actor, What::Notice);
-                    self.schedule(back, actor, What::Restart);
+                    self.schedule(detected, actor, EventKind::CrashDetected);
+                    self.schedule(back, actor, EventKind::Restart);
                 }
-                None => self.schedule(noticed, actor, What::Notice),
+                None => self.schedule(detected, actor, EventKind::CrashDetected),
             }
         }
     }
 
-    pub(super) fn schedule(&mut self, at: Time, actor: ActorId, what: What) {
-        self.push(at, actor, Event { to: actor, stamp: 0, what });
+    pub(super) fn schedule(&mut self, at: Time, actor: ActorId, kind: EventKind) {
+        self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
     }
 
-    /// An actor's machine vanishes with all it knew; a node takes its workers and their copies along.
+    /// Drops the machine of an actor with all its state; a node's workers and their copies with it.
     pub(super) fn crash(&mut self, actor: ActorId) {
         if !self.parts.placement.owns(actor.index()) {
             return;
         }
-        self.residents[actor.index()].machine = None;
-        self.residents[actor.index()].epoch += 1;
+        self.actors[actor.index()].machine = None;
+        self.actors[actor.index()].epoch += 1;
         let Role::Node(node) = self.parts.layout.role(actor) else { return };
         for core in 0..self.parts.layout.cores(node) {
             let worker = self.parts.layout.worker(node, core);
-            self.residents[worker.index()].machine = None;
+            self.actors[worker.index()].machine = None;
             let core = self.parts.layout.core_index(worker);
             if self.parts.cores.is_busy(core) {
-                self.lose(core);
-                self.residents[worker.index()].epoch += 1;
+                self.lose_copy(core);
+                self.actors[worker.index()].epoch += 1;
             }
             self.observer.crashed(self.now, core);
         }
     }
 
-    /// The actor comes back empty and is announced; whoever heard of its crash learns that it is up.
+    /// Restarts an actor without its state, and reports it to every actor that was notified of its crash.
     pub(super) fn restart(&mut self, actor: ActorId) {
         self.down.retain(|&other| other != actor);
         if self.parts.placement.owns(actor.index()) {
             self.boot(actor);
         }
-        self.broadcast(actor, Input::Up { actor });
+        self.notify_all(actor, Input::Up { actor });
     }
 
-    /// Builds the machine of an actor anew. It knows nothing of what happened before: who is down now, it
-    /// hears first.
+    /// Builds the machine of an actor again. Right after its start it is notified of the actors that are down.
     fn boot(&mut self, actor: ActorId) {
-        let epoch = self.residents[actor.index()].epoch;
-        self.residents[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
-        self.settle(actor);
+        let epoch = self.actors[actor.index()].epoch;
+        self.actors[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
+        self.build_machines(actor);
         self.observer.restarted(self.now, actor, epoch);
         self.dispatch(actor, Input::Start { epoch });
         for other in self.down.clone() {
-            if self.hears(actor, other) {
-                self.tell(other, actor, Input::Down { actor: other });
+            if self.is_notified_of(actor, other) {
+                self.dispatch_when_running(other, actor, Input::Down { actor: other });
             }
         }
     }
 
     /// The failure detector reports a crash.
-    pub(super) fn notice(&mut self, actor: ActorId) {
+    pub(super) fn detect_crash(&mut self, actor: ActorId) {
         self.down.push(actor);
-        self.broadcast(actor, Input::Down { actor });
+        self.notify_all(actor, Input::Down { actor });
     }
 
-    /// Whether the failure detector tells `who` about `other`: coordinators about anyone, nodes about
+    /// Whether the failure detector reports `other` to `who`: coordinators are notified of any endpoint, nodes of
     /// coordinators.
-    fn hears(&self, who: ActorId, other: ActorId) -> bool {
+    fn is_notified_of(&self, who: ActorId, other: ActorId) -> bool {
         who != other && (self.parts.layout.coordinates(who) || self.parts.layout.coordinates(other))
     }
 
-    /// Tells everybody who is up and hears of `about`.
-    fn broadcast(&mut self, about: ActorId, input: Input) {
-        // Nodes before schedulers before clients: whoever acts on the news by sending finds it known.
+    /// Passes a report of the failure detector about an actor to all that are up.
+    fn notify_all(&mut self, about: ActorId, input: Input) {
+        // Nodes before schedulers before clients: a receiver that reacts with a message meets actors that know.
         for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
-            if self.hears(other, about) && self.residents[other.index()].machine.is_some() {
-                self.tell(about, other, input);
+            if self.is_notified_of(other, about) && self.actors[other.index()].machine.is_some() {
+                self.dispatch_when_running(about, other, input);
             }
         }
     }

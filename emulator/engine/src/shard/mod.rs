@@ -1,22 +1,29 @@
-//! The event loop of a partition of the actors, and everything it acts on.
+//! The event loop over a partition of the actors, and everything it acts on.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `event_loop` | [`Shard`]: events, actor slots, the loop |
+//! | `delivery` | messages: to the same node, over the network, to other shards |
+//! | `broadcast` | messages to all schedulers as one event |
+//! | `copies` | copies on cores; injected interference |
+//! | `executor` | [`CoreExecutor`]: copies on real cores |
+//! | `faults` | crashes, restarts, the failure detector |
+//! | `observer` | [`Observer`]: callbacks of a shard |
+//! | `parts` | what a shard is built from |
+//! | `prefetch` | cache prefetch of upcoming events |
 
-mod account;
-mod ahead;
-mod board;
+mod broadcast;
+mod copies;
+mod delivery;
 mod event_loop;
+mod executor;
 mod faults;
-mod hands;
-mod observe;
-mod order;
-mod outbox;
+mod observer;
 mod parts;
-mod speak;
-mod traffic;
-mod work;
+mod prefetch;
 
+pub use delivery::{Outbox, Traffic};
 pub use event_loop::Shard;
-pub use hands::Hands;
-pub use observe::{Due, Observer};
-pub use outbox::{Outbox, Placement};
-pub use parts::Parts;
-pub use traffic::Traffic;
+pub use executor::CoreExecutor;
+pub use observer::{Due, Observer};
+pub use parts::{Parts, Placement, is_watched};

@@ -1,4 +1,4 @@
-//! What a shard is built from, and the machines that it builds.
+//! What a shard is built from: the world it acts in, and which actors it owns.
 
 use volary_actors::base::{ActorId, Span};
 use volary_actors::layout::{Layout, Role};
@@ -7,14 +7,12 @@ use volary_actors::policies::{BuildContext, PolicySpec};
 use volary_actors::roles::Worker;
 use volary_netem::Fabric;
 
-use super::Placement;
 use crate::cores::Cores;
-use crate::metrics::staleness::Watch;
 use crate::workload::Workload;
 
 /// What a shard is built from.
 pub struct Parts<'a> {
-    /// Who is who.
+    /// Ids and roles of the actors.
     pub layout: &'a Layout,
     /// Jobs and their work.
     pub workload: &'a Workload,
@@ -22,19 +20,19 @@ pub struct Parts<'a> {
     pub policy: &'a PolicySpec,
     /// The run's seed.
     pub seed: u64,
-    /// What happens to messages.
+    /// The emulated network.
     pub fabric: Fabric,
-    /// When work ends.
+    /// The emulated cores.
     pub cores: Cores,
     /// Whether the network can lose datagrams.
     pub lossy: bool,
-    /// Whether faults pause anyone.
+    /// Whether faults pause any endpoint.
     pub pauses: bool,
-    /// How long after a crash the others learn of it, unless the restart comes first.
+    /// Time from a crash until the failure detector reports it, unless the restart comes first.
     pub peer_timeout: Span,
-    /// Whether what everybody is told, and reaches all at once, is one event.
+    /// Whether a broadcast that reaches all schedulers at the same time is one event.
     pub shared: bool,
-    /// Which actors live where.
+    /// Which actors the shard owns.
     pub placement: Placement<'a>,
 }
 
@@ -43,8 +41,8 @@ impl Parts<'_> {
     #[must_use]
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
-        let watch = Watch::new(layout);
-        let context = |index| BuildContext { me: actor, index, layout, lossy, watched: watch.has(index) };
+        let watched = |index| is_watched(layout, index);
+        let context = |index| BuildContext { me: actor, index, layout, lossy, watched: watched(index) };
         match layout.role(actor) {
             Role::Client(i) => policy.client(context(i)),
             Role::Scheduler(i) => policy.scheduler(context(i)),
@@ -52,5 +50,55 @@ impl Parts<'_> {
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
             Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }
+    }
+}
+
+/// Number of schedulers whose caches are observed, about.
+const WATCHED: u32 = 16;
+
+/// Whether the cache of a scheduler is observed: a few evenly spread ones are, or all if there are few. It depends on
+/// the layout alone, so it is the same in every run of a world.
+#[must_use]
+pub fn is_watched(layout: &Layout, scheduler: u32) -> bool {
+    scheduler.is_multiple_of(layout.schedulers().div_ceil(WATCHED))
+}
+
+/// The partition of endpoints among shards, seen from one of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement<'a> {
+    /// The shard of every endpoint; empty if there is only one.
+    homes: &'a [u16],
+    /// The shard in question.
+    me: u16,
+    shards: u16,
+}
+
+impl<'a> Placement<'a> {
+    /// One shard owns everything.
+    pub const ALONE: Placement<'static> = Placement { homes: &[], me: 0, shards: 1 };
+
+    /// Shard `me` of `shards`, where `homes` has the shard of every endpoint.
+    #[must_use]
+    pub const fn new(homes: &'a [u16], me: u16, shards: u16) -> Self {
+        Self { homes, me, shards }
+    }
+
+    /// Whether this shard owns an endpoint.
+    #[inline]
+    #[must_use]
+    pub fn owns(&self, endpoint: usize) -> bool {
+        self.homes.is_empty() || self.homes[endpoint] == self.me
+    }
+
+    /// The shard of an endpoint.
+    #[must_use]
+    pub fn home(&self, endpoint: usize) -> u16 {
+        self.homes.get(endpoint).copied().unwrap_or(self.me)
+    }
+
+    /// Number of shards.
+    #[must_use]
+    pub const fn shards(&self) -> u16 {
+        self.shards
     }
 }

@@ -89,7 +89,7 @@ impl AgentCell<'_> {
             let host = &task.members[task.me as usize].name;
             let table = shard.cores().table();
             let executor = RealExecutor::new(real, host, burners, &cores, Rc::clone(&clock), table);
-            shard.employ(Box::new(executor));
+            shard.set_executor(Box::new(executor));
         }
         tasks.assist(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
         let (context, words) = (Rc::clone(&self.context), self.words.clone());
@@ -219,7 +219,7 @@ impl AgentCell<'_> {
                 ..stats.end()
             },
             datagrams,
-            cores: shard.dismiss(),
+            cores: shard.take_executor(),
         }))
     }
 

@@ -19,7 +19,7 @@ use crate::cores::{Burst, CoreTable, Cores};
 use crate::number::{self, plural};
 use crate::results::{CoreRow, MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::runtime::live::clock::Clock;
-use crate::shard::Hands;
+use crate::shard::CoreExecutor;
 
 /// Real time for which burners know their slots in advance; they are updated when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);
@@ -138,7 +138,7 @@ impl RealExecutor {
     }
 }
 
-impl Hands for RealExecutor {
+impl CoreExecutor for RealExecutor {
     fn run(&mut self, core: u32, ticket: u64, work: Span) {
         let index = self.indices[core as usize];
         let real = Duration::from_nanos((work.0 as f64 * self.cores[index].real_per_work) as u64);

@@ -166,7 +166,7 @@ pub async fn run_shard<I: ShardIo>(
     let mut reported = Instant::now();
     let mut spins = 0;
     // Before the start, so that cores are degraded from the first moment on.
-    shard.attend(Time::ZERO);
+    shard.poll_executor(Time::ZERO);
     while clock.now() == Time::ZERO && !io.stopped() {
         timer.sleep(clock.until(Time(1)).min(REPORT_INTERVAL)).await?;
     }
@@ -181,7 +181,7 @@ pub async fn run_shard<I: ShardIo>(
         while let Some(change) = io.next_change() {
             change.apply(now, shard);
         }
-        shard.attend(now);
+        shard.poll_executor(now);
         io.check_backlog(shard.pending())?;
         let slowest = io.progress(shard.next().map_or(now, |due| due.min(now)));
         let slice = run_slice(shard, clock, slowest + max_lead, io.congested());

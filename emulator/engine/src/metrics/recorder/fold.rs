@@ -279,7 +279,7 @@ impl<'a> Recorder<'a> {
 
     /// Whether what a scheduler notes must come in order of time.
     #[must_use]
-    pub const fn watches(&self, scheduler: u32) -> bool {
+    pub fn watches(&self, scheduler: u32) -> bool {
         self.caches.watches(scheduler)
     }
 

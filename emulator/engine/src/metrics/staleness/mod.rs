@@ -2,4 +2,4 @@
 
 mod tracker;
 
-pub use tracker::{Tracker, Watch};
+pub use tracker::Tracker;

@@ -24,36 +24,15 @@ use volary_netem::Faults;
 
 use super::super::gauge::Gauge;
 use crate::results::{Staleness, StalenessRow};
+use crate::shard::is_watched;
 use crate::workload::Workload;
 
-/// Schedulers looked at, about.
-const SCHEDULERS: u32 = 16;
 /// Nodes looked at, about.
 const NODES: u32 = 256;
 /// Looks kept at most.
 const LOOKS: usize = 1024;
 /// A task that is nowhere.
 const NOWHERE: u32 = u32::MAX;
-
-/// Which schedulers are looked at: evenly spread.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Watch {
-    one_in: u32,
-}
-
-impl Watch {
-    /// A few of those of a layout, or all if they are few.
-    #[must_use]
-    pub const fn new(layout: &Layout) -> Self {
-        Self { one_in: layout.schedulers().div_ceil(SCHEDULERS) }
-    }
-
-    /// Whether it looks at a scheduler.
-    #[must_use]
-    pub const fn has(self, scheduler: u32) -> bool {
-        scheduler.is_multiple_of(self.one_in)
-    }
-}
 
 /// News that a scheduler has not taken in.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +99,8 @@ impl<'a> Tracker<'a> {
 
     /// Whether notes of this scheduler must come in order of time.
     #[must_use]
-    pub const fn watches(&self, scheduler: u32) -> bool {
-        self.every.0 > 0 && Watch::new(self.layout).has(scheduler)
+    pub fn watches(&self, scheduler: u32) -> bool {
+        self.every.0 > 0 && is_watched(self.layout, scheduler)
     }
 
     /// The books, brought up to `now`; `None` if no cache is in use.
@@ -270,7 +249,7 @@ const fn step(layout: &Layout) -> usize {
 
 impl Books {
     fn new(layout: &Layout, jobs: u32, next: Time) -> Self {
-        let (nodes, watch) = (layout.nodes(), Watch::new(layout));
+        let nodes = layout.nodes();
         let cores: Vec<u32> = (0..nodes).map(|node| layout.cores(node)).collect();
         let alike = cores.iter().all(|&cores| cores == 1);
         let view = |scheduler| View {
@@ -283,7 +262,7 @@ impl Books {
         Self {
             truth: MinWaitIndex::new(nodes, if alike { Vec::new() } else { cores }),
             places: vec![Vec::new(); jobs as usize],
-            views: (0..layout.schedulers()).filter(|&i| watch.has(i)).map(view).collect(),
+            views: (0..layout.schedulers()).filter(|&i| is_watched(layout, i)).map(view).collect(),
             first: next,
             next,
             stride: 1,

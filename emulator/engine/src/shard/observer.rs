@@ -1,14 +1,14 @@
-//! Who is told what a shard does.
+//! Callbacks for everything a shard does.
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 
-/// Something that was to happen at a certain time.
+/// A kind of event with a due time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
     /// A message that crossed the emulated network.
     Delivery {
-        /// The delay it was to have, to the microsecond.
+        /// The configured delay, to the microsecond.
         asked: Span,
     },
     /// A timer.
@@ -17,27 +17,27 @@ pub enum Due {
     Work,
 }
 
-/// Sees what a shard does. Books need only the first two; the rest costs nothing where nobody looks.
+/// Callbacks of a shard. A recorder needs only the first two; callbacks left at their default cost nothing.
 pub trait Observer {
     /// An actor noted something.
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
-    /// Whether what a scheduler does must be seen in order of time, be it ever so silent.
+    /// Whether notes of a scheduler are needed in order of time, so that it must read broadcasts when they arrive.
     #[inline]
     fn watches(&self, _scheduler: u32) -> bool {
         false
     }
-    /// Something happens `late` after it was due.
+    /// An event is handled `late` after it was due.
     #[inline]
     fn due(&mut self, _what: Due, _late: Span) {}
-    /// A message came from another shard, `late` after it was due if that is past.
+    /// A message came from another shard, `late` after it was due; zero if it was in time.
     #[inline]
     fn received(&mut self, _late: Span) {}
     /// An actor reacted to an input.
     #[inline]
     fn stepped(&mut self, _now: Time, _who: ActorId, _input: &Input, _effects: &[Effect]) {}
-    /// An endpoint came back, empty, for the `epoch`-th time, and a node's workers with it.
+    /// An endpoint was restarted without its state for the `epoch`-th time, and a node's workers with it.
     #[inline]
     fn restarted(&mut self, _now: Time, _who: ActorId, _epoch: u32) {}
     /// The run ended.
@@ -52,7 +52,7 @@ impl Observer for () {
     fn crashed(&mut self, _now: Time, _core: u32) {}
 }
 
-/// Both are told, the first one first.
+/// Two observers, called in order.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {

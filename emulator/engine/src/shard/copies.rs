@@ -1,0 +1,120 @@
+//! Copies on cores: start, halt, progress, completion, and injected interference in mid-run.
+
+use volary_actors::base::{ActorId, CopyId, Score, Span, Time};
+use volary_actors::machine::Input;
+
+use super::event_loop::{Event, EventKind};
+use super::{Observer, Shard};
+use crate::cores::{CoreSet, Injection};
+
+impl<O: Observer> Shard<'_, O> {
+    pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
+        let core = self.parts.layout.core_index(me);
+        let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
+        let end = self.parts.cores.start(core, self.now, work);
+        if let Some(executor) = &mut self.executor {
+            return executor.run(&self.parts.cores, core, self.now, copy, work, end);
+        }
+        if let Some(copies) = &mut self.copies {
+            copies[core as usize] = Some(copy);
+        }
+        self.schedule_completion(me, copy, end);
+    }
+
+    fn schedule_completion(&mut self, me: ActorId, copy: CopyId, end: Time) {
+        // A copy that never ends stays until it is halted.
+        if end < Time::MAX {
+            let kind = EventKind::Input(Input::Done { copy });
+            self.push(end, me, Event { to: me, stamp: self.epoch(me), kind });
+        }
+    }
+
+    pub(super) fn halt_copy(&mut self, me: ActorId, copy: CopyId) {
+        let core = self.parts.layout.core_index(me);
+        let left = self.parts.cores.preempt(core, self.now);
+        let now = self.now;
+        let left = self.executor.as_mut().map_or(left, |executor| executor.stop(core, now, left));
+        self.actors[me.index()].epoch += 1;
+        // Ahead of other local inputs: the core may be given new work in the same step.
+        self.local_queue.push_front((me, Input::Halted { copy, left }));
+    }
+
+    pub(super) fn query_progress(&mut self, me: ActorId, copy: CopyId) {
+        let core = self.parts.layout.core_index(me);
+        let left = match &self.executor {
+            Some(executor) => executor.left(core),
+            None => self.parts.cores.left(core, self.now),
+        };
+        let score = Score::of(self.parts.workload.work(copy), left);
+        self.local_queue.push_front((me, Input::Progress { copy, score }));
+    }
+
+    /// The copy on a core is lost in a crash.
+    pub(super) fn lose_copy(&mut self, core: u32) {
+        self.parts.cores.stop(core, self.now);
+        if let Some(executor) = &mut self.executor {
+            executor.halt(core);
+        }
+    }
+
+    /// The copy on a core has ended by itself.
+    pub(super) fn complete_copy(&mut self, core: u32) {
+        match &mut self.executor {
+            None => self.parts.cores.finished(core, self.now),
+            // A real core may end earlier or later than the emulated one would.
+            Some(executor) => {
+                executor.completed(core);
+                self.parts.cores.stop(core, self.now);
+            }
+        }
+    }
+
+    /// Prepares for [`inject`](Self::inject), which needs to know the copy on every core. To be called before
+    /// [`start`](Self::start).
+    pub fn expect_injections(&mut self) {
+        self.copies = Some(vec![None; self.parts.layout.workers() as usize].into());
+    }
+
+    /// Overrides the interference profile of some cores when the clock shows `clock`. The injection begins then at
+    /// the earliest, since what happened before is fixed; one that is over by then never applies. Returns its number
+    /// and when it begins.
+    ///
+    /// # Panics
+    /// Without [`expect_injections`](Self::expect_injections).
+    pub fn inject(&mut self, clock: Time, mut injection: Injection) -> (usize, Time) {
+        injection.from = injection.from.max(clock).max(self.now);
+        injection.until = injection.until.max(injection.from);
+        let number = self.parts.cores.inject(&injection);
+        self.reschedule_completions(&injection.cores);
+        (number, injection.from)
+    }
+
+    /// Ends an injection into `cores` when the clock shows `clock`, unless it is over. Returns the time of its end at
+    /// the latest.
+    pub fn lift(&mut self, clock: Time, number: usize, cores: &CoreSet) -> Time {
+        let at = clock.max(self.now);
+        self.parts.cores.lift(number, at);
+        self.reschedule_completions(cores);
+        at
+    }
+
+    /// Computes again when copies end. Completions that are queued for another time become void.
+    fn reschedule_completions(&mut self, cores: &CoreSet) {
+        if let Some(executor) = &mut self.executor {
+            executor.slowdowns_changed();
+        }
+        for core in cores.iter() {
+            let Some(end) = self.parts.cores.retime(core) else { continue };
+            if let Some(executor) = &mut self.executor {
+                executor.set_due(core, end);
+                continue;
+            }
+            let worker = self.parts.layout.worker_of_core(core);
+            self.actors[worker.index()].epoch += 1;
+            let copies = self.copies.as_ref().expect("injections were expected");
+            if let Some(copy) = copies[core as usize] {
+                self.schedule_completion(worker, copy, end);
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Copies on real cores.
+//!
+//! [`Cores`] computes when a copy should end, to the nanosecond. Where copies burn real cores, that time is what was
+//! asked for; the copy ends when the [`CoreExecutor`] reports it. The runtime polls the executor through
+//! [`Shard::poll_executor`].
+
+use volary_actors::base::{ActorId, CopyId, Endpoint, Span, Time};
+use volary_actors::layout::Role;
+use volary_actors::machine::Input;
+
+use super::event_loop::{Event, EventKind};
+use super::{Observer, Shard};
+use crate::cores::Cores;
+use crate::results::{RealWork, Worked};
+
+/// Real cores, each of which runs at most one copy. Work is that of a healthy reference core, in emulated time.
+pub trait CoreExecutor {
+    /// Starts work on an idle core. The ticket identifies it in [`finished`](Self::finished).
+    fn run(&mut self, core: u32, ticket: u64, work: Span);
+    /// Stops the work of a core and returns what is left of it: zero only if it was finished.
+    fn halt(&mut self, core: u32) -> Span;
+    /// What is left of the work of a core.
+    fn left(&self, core: u32) -> Span;
+    /// A core and ticket whose work is finished, and when it was.
+    fn finished(&mut self) -> Option<(u32, u64, Time)>;
+    /// Slows the cores down as `cores` has it, for some time from `now` on. The plan is renewed when that time is
+    /// over, or at once if it has `changed`.
+    fn degrade(&mut self, cores: &Cores, now: Time, changed: bool);
+    /// Ends all work and returns what the cores did, without the copies.
+    fn end(&mut self) -> Worked;
+}
+
+/// The executor of a shard, and what it runs.
+pub(super) struct ExecutorState {
+    executor: Box<dyn CoreExecutor>,
+    runs: Vec<Option<RunningCopy>>,
+    tickets: u64,
+    /// The slowdown plan has changed and must be passed to the executor again.
+    changed: bool,
+    /// Core time of copies that ended by themselves, asked and achieved.
+    measured: RealWork,
+}
+
+struct RunningCopy {
+    copy: CopyId,
+    ticket: u64,
+    /// The work of the copy alone, without that of putting a preempted one away.
+    work: Span,
+    since: Time,
+    /// When it should end.
+    due: Time,
+    state: RunState,
+}
+
+#[derive(Clone, Copy)]
+enum RunState {
+    Running,
+    /// Finished at this time.
+    Finished(Time),
+    /// The node is paused, with so much work left.
+    Paused(Span),
+}
+
+/// Work from which on the rate of a copy that was stopped is measured.
+const LEAST_MEASURED: Span = Span::from_millis(1);
+
+impl ExecutorState {
+    fn new(executor: Box<dyn CoreExecutor>, cores: u32) -> Self {
+        let runs = (0..cores).map(|_| None).collect();
+        Self { executor, runs, tickets: 0, changed: false, measured: RealWork::default() }
+    }
+
+    /// Runs a copy that should end at `due`.
+    pub(super) fn run(&mut self, cores: &Cores, core: u32, now: Time, copy: CopyId, work: Span, due: Time) {
+        self.tickets += 1;
+        let state = RunState::Running;
+        self.runs[core as usize] =
+            Some(RunningCopy { copy, ticket: self.tickets, work, since: now, due, state });
+        let before = cores.clearing(core, now).as_secs_f64() * cores.table().speed(core);
+        self.executor.run(core, self.tickets, work + Span::from_secs_f64(before));
+    }
+
+    /// Changes when the copy on a core should end.
+    pub(super) fn set_due(&mut self, core: u32, due: Time) {
+        if let Some(running) = &mut self.runs[core as usize] {
+            running.due = due;
+        }
+    }
+
+    /// The slowdown plan has changed.
+    pub(super) const fn slowdowns_changed(&mut self) {
+        self.changed = true;
+    }
+
+    /// Stops a copy and returns the work left.
+    pub(super) fn halt(&mut self, core: u32) -> Span {
+        let Some(RunningCopy { work, state, .. }) = self.runs[core as usize].take() else {
+            return Span::ZERO;
+        };
+        match state {
+            RunState::Running => self.executor.halt(core).min(work),
+            RunState::Paused(left) => left.min(work),
+            RunState::Finished(_) => Span::ZERO,
+        }
+    }
+
+    /// Stops a copy that should have `expected` work left at `now`, and returns the work left.
+    pub(super) fn stop(&mut self, core: u32, now: Time, expected: Span) -> Span {
+        let running = self.runs[core as usize].as_ref().map(|run| (run.since, run.work, run.state));
+        let left = self.halt(core);
+        if let Some((since, work, RunState::Running)) = running {
+            let done = |left: Span| work.0.saturating_sub(left.0) as f64;
+            let (achieved, asked) = (done(left), done(expected));
+            if achieved.min(asked) >= LEAST_MEASURED.0 as f64 {
+                // Scaled to the time in which so much work should have been done.
+                let kept = now.since(since).as_secs_f64();
+                self.measured.copy(kept * achieved / asked, kept);
+            }
+        }
+        left
+    }
+
+    pub(super) fn left(&self, core: u32) -> Span {
+        let Some(running) = &self.runs[core as usize] else { return Span::ZERO };
+        match running.state {
+            RunState::Running => self.executor.left(core).min(running.work),
+            RunState::Paused(left) => left.min(running.work),
+            RunState::Finished(_) => Span::ZERO,
+        }
+    }
+
+    /// The copy on a core has ended.
+    pub(super) fn completed(&mut self, core: u32) {
+        if let Some(RunningCopy { since, due, state: RunState::Finished(at), .. }) =
+            self.runs[core as usize].take()
+            && due < Time::MAX
+        {
+            self.measured.copy(due.since(since).as_secs_f64(), at.since(since).as_secs_f64());
+        }
+    }
+
+    fn set_paused(&mut self, core: u32, paused: bool) {
+        let Some(running) = &mut self.runs[core as usize] else { return };
+        match running.state {
+            RunState::Running if paused => {
+                let left = self.executor.halt(core);
+                // If nothing is left, the executor reports the copy as finished.
+                if left > Span::ZERO {
+                    running.state = RunState::Paused(left);
+                }
+            }
+            RunState::Paused(left) if !paused => {
+                running.state = RunState::Running;
+                self.executor.run(core, running.ticket, left);
+            }
+            RunState::Running | RunState::Paused(_) | RunState::Finished(_) => {}
+        }
+    }
+}
+
+impl<O: Observer> Shard<'_, O> {
+    /// Runs copies on real cores from now on. To be called before [`start`](Self::start).
+    pub fn set_executor(&mut self, executor: Box<dyn CoreExecutor>) {
+        self.executor = Some(ExecutorState::new(executor, self.parts.layout.workers()));
+        for node in 0..self.parts.layout.nodes() {
+            let node = self.parts.layout.node(node);
+            if self.parts.placement.owns(node.index()) {
+                let pauses = self.parts.fabric.faults().pauses(Endpoint(node.0)).to_vec();
+                for (from, until) in pauses {
+                    self.schedule(from, node, EventKind::Pause);
+                    self.schedule(until, node, EventKind::Resume);
+                }
+            }
+        }
+    }
+
+    /// Takes in what the executor has finished and keeps its slowdown plan up to date. To be called repeatedly;
+    /// does nothing without an executor.
+    pub fn poll_executor(&mut self, now: Time) {
+        let Some(state) = &mut self.executor else { return };
+        state.executor.degrade(&self.parts.cores, now, std::mem::take(&mut state.changed));
+        while let Some(state) = &mut self.executor
+            && let Some((core, ticket, at)) = state.executor.finished()
+        {
+            // A copy that was halted meanwhile has another ticket or none.
+            let Some(running) = state.runs[core as usize].as_mut().filter(|r| r.ticket == ticket) else {
+                continue;
+            };
+            running.state = RunState::Finished(at);
+            let (me, copy) = (self.parts.layout.worker_of_core(core), running.copy);
+            let kind = EventKind::Input(Input::Done { copy });
+            self.push(at, me, Event { to: me, stamp: self.epoch(me), kind });
+        }
+    }
+
+    /// Detaches the executor and returns what its cores did; `None` without one.
+    pub fn take_executor(&mut self) -> Option<Worked> {
+        let mut state = self.executor.take()?;
+        let mut worked = state.executor.end();
+        let RealWork { copies, asked_s, achieved_s, .. } = state.measured;
+        worked.work = RealWork { copies, asked_s, achieved_s, ..worked.work };
+        Some(worked)
+    }
+
+    /// Pauses or resumes the real cores of a node.
+    pub(super) fn set_executor_paused(&mut self, actor: ActorId, paused: bool) {
+        let Some(state) = &mut self.executor else { return };
+        let Role::Node(node) = self.parts.layout.role(actor) else { return };
+        for core in 0..self.parts.layout.cores(node) {
+            let worker = self.parts.layout.worker(node, core);
+            state.set_paused(self.parts.layout.core_index(worker), paused);
+        }
+    }
+}
