@@ -1,44 +1,44 @@
-//! What one shard hands to another: a message on its way, or an observation.
+//! Messages between shards, and observations of a shard.
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
 use volary_actors::message::Message;
 
-/// A message that crosses from one shard to another, stamped by its sender: the receiver holds it until `due`
-/// on the common clock, so that the emulated delay replaces the real path's own.
+/// A message from one shard to another, stamped by its sender: the receiver holds it until `due` on the common clock,
+/// so that the emulated delay replaces that of the real path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parcel {
     /// When it was sent.
     pub sent: Time,
-    /// When it is to be delivered: `sent` and the emulated delay.
+    /// When it is due: `sent` plus the emulated delay.
     pub due: Time,
-    /// Who sent it.
+    /// The sender.
     pub from: ActorId,
     /// The sender's count of events: with `due` and `from` it orders deliveries.
     pub count: u32,
-    /// To whom.
+    /// The receiver.
     pub to: ActorId,
-    /// What it says.
+    /// The message.
     pub msg: Message,
-    /// Whether it comes back to `from`, because `to` crashed before it arrived.
+    /// Whether it is returned to `from`, because `to` crashed before it arrived.
     pub returned: bool,
 }
 
-/// One entry of the note stream, as shards report it to whoever keeps the books.
+/// One entry of the note stream, as a shard reports it to the recorder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Observation {
     /// When it was made.
     pub at: Time,
-    /// What was seen.
+    /// The observation.
     pub what: Seen,
 }
 
 /// What a shard observes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Seen {
-    /// An actor noted something.
+    /// A note of an actor.
     Note(ActorId, Note),
-    /// The node of a core crashed, and what the core ran is lost.
+    /// The node of a core crashed, and the copy on the core is lost.
     Crashed(u32),
 }

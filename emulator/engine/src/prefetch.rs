@@ -1,13 +1,13 @@
-//! A hint to the cache, the one thing here that safe Rust cannot say yet.
+//! Cache prefetch: the only unsafe code of the crate.
 
-/// Bytes of a cache line, on every machine that a cluster of millions of nodes would be run on.
+/// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Lines of one value that are fetched at most; what lies further back waits for its use.
+/// Lines of one value that are fetched at most.
 const LINES: usize = 3;
 
-/// Has `value` brought into the cache while other work goes on. Only a hint: it changes no result, and does nothing
-/// on machines other than x86-64.
+/// Prefetches `value` into the cache. Only a hint: it changes no result, and does nothing on machines other than
+/// x86-64.
 #[inline]
 pub(crate) fn prefetch<T: ?Sized>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<i8>();

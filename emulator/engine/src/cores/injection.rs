@@ -1,22 +1,23 @@
-//! Interference that somebody injects into a run: while it lasts, another profile rules some of the cores.
+//! Injected interference: for some time, another profile applies to some of the cores.
 //!
-//! What a core did before is kept as it was, so a copy that began earlier is worked out anew from its start, and the
-//! result is as exact as if the injection had been known from the beginning.
+//! The past of a core does not change, so a copy that began earlier is computed again from its start, and the result is
+//! as exact as if the injection had been known from the beginning.
 
 use volary_actors::base::{Span, Time};
 
-use super::course::{Burst, Course};
+use super::Profile;
+use super::integral::{CoreRate, WorkIntegral};
 use super::process::Cursor;
+use super::profile::{Burst, SeededProfile};
 use super::set::CoreSet;
+use super::state::{Cores, IDLE};
 use super::table::CoreTable;
-use super::work::{Leg, Pace};
-use super::{Cores, IDLE, Profile};
 
 /// Another profile for some cores and a time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injection {
-    /// What rules them. Its times are the run's: slot k is the one that it would be if the experiment named the
-    /// profile, whenever the injection begins.
+    /// The profile. Its times are those of the run: slot k is the same as if the experiment named the profile, whenever
+    /// the injection begins.
     pub profile: Profile,
     /// The seed of its draws.
     pub seed: u64,
@@ -28,7 +29,7 @@ pub struct Injection {
     pub until: Time,
 }
 
-/// What an injection did to the cores that it ruled.
+/// The effect of an injection on its cores.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effect {
     /// Share of the time in which they were degraded.
@@ -41,8 +42,8 @@ pub struct Effect {
 const MOST_STRETCHES: f64 = 1e7;
 
 impl Injection {
-    /// What it does to the cores of a table from its begin to its end, if nothing else is injected meanwhile; `None`
-    /// if it has no time, or so many slots that counting them takes too long.
+    /// Its effect on the cores of a table from its beginning to its end, if nothing else is injected meanwhile; `None`
+    /// if it has no length, or so many slots that counting them takes too long.
     #[must_use]
     pub fn effect(&self, table: &CoreTable) -> Option<Effect> {
         let length = self.until.since(self.from).as_secs_f64();
@@ -50,10 +51,10 @@ impl Injection {
         if time <= 0.0 || time / self.profile.stretch_s() > MOST_STRETCHES {
             return None;
         }
-        let course = Course::new(&self.profile, self.seed);
-        let units = self.cores.iter().filter_map(|core| course.unit(table, core));
+        let profile = SeededProfile::new(&self.profile, self.seed);
+        let units = self.cores.iter().filter_map(|core| profile.unit(table, core));
         let (mut degraded, mut lost) = (0.0, 0.0);
-        for burst in units.flat_map(|unit| course.bursts(unit, Cursor::NOWHERE, self.from, self.until)) {
+        for burst in units.flat_map(|unit| profile.bursts(unit, Cursor::NOWHERE, self.from, self.until)) {
             let length = burst.length().as_secs_f64();
             degraded += length;
             lost += length * (1.0 - 1.0 / burst.slowdown);
@@ -65,16 +66,16 @@ impl Injection {
 /// An injection among the cores of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Injected {
-    course: Course,
+    profile: SeededProfile,
     cores: CoreSet,
     from: u64,
     until: u64,
-    /// Where the process of a core stood when its copy started; empty when that is found without.
+    /// The stretch of each core's process in which its copy started; empty if the process finds it without.
     cursors: Vec<Cursor>,
 }
 
 impl Injected {
-    /// Whether it can ever rule a core after `at`.
+    /// Whether it can apply to a core after `at`.
     fn concerns(&self, core: u32, at: u64) -> bool {
         at < self.until && self.from < self.until && self.cores.contains(core)
     }
@@ -83,29 +84,36 @@ impl Injected {
         self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
     }
 
-    /// Works on `leg` until `limit`, which is not after its end.
-    pub(super) fn work(&self, table: &CoreTable, core: u32, pace: Pace, leg: &mut Leg, limit: u64) {
-        match self.course.unit(table, core) {
-            None => leg.work(pace.healthy, limit),
+    /// Advances `integral` until `limit`, which is not after the end of the injection.
+    pub(super) fn work(
+        &self,
+        table: &CoreTable,
+        core: u32,
+        rate: CoreRate,
+        integral: &mut WorkIntegral,
+        limit: u64,
+    ) {
+        match self.profile.unit(table, core) {
+            None => integral.work(rate.healthy, limit),
             Some(unit) => {
-                let mut cursor = self.course.locate(unit, leg.at, self.known(core));
-                self.course.work(unit, &mut cursor, pace, leg, limit);
+                let mut cursor = self.profile.locate(unit, integral.at, self.known(core));
+                self.profile.work(unit, &mut cursor, rate, integral, limit);
             }
         }
     }
 }
 
 impl Cores {
-    /// Has another profile rule some cores. Of several that do, the latest counts. It must not begin before anything
-    /// that has happened; copies that run are to be [timed anew](Self::retime). Returns its number, for
-    /// [`lift`](Self::lift).
+    /// Overrides the interference profile of some cores. If overrides overlap, the most recent one applies. It must not
+    /// begin before anything that has happened; running copies are to be [computed again](Self::retime). Returns its
+    /// number, for [`lift`](Self::lift).
     pub fn inject(&mut self, injection: &Injection) -> usize {
         let Injection { profile, seed, cores, from, until } = injection;
-        let course = Course::new(profile, *seed);
-        let remembered = if course.remembers() { self.table.cores() as usize } else { 0 };
+        let profile = SeededProfile::new(profile, *seed);
+        let remembered = if profile.remembers() { self.table.cores() as usize } else { 0 };
         self.plain = false;
         self.injections.push(Injected {
-            course,
+            profile,
             cores: cores.clone(),
             from: from.0,
             until: until.0,
@@ -114,14 +122,14 @@ impl Cores {
         self.injections.len() - 1
     }
 
-    /// Ends an injection at `at`, unless it is over by then. Copies that run are to be [timed anew](Self::retime).
+    /// Ends an injection at `at`, unless it is over by then. Running copies are to be [computed again](Self::retime).
     pub fn lift(&mut self, number: usize, at: Time) {
         let until = &mut self.injections[number].until;
         *until = at.0.min(*until);
     }
 
-    /// Works out anew when the copy on a core will be finished. Returns it if it is another time than before;
-    /// [`Time::MAX`] as [`start`](Self::start) says it.
+    /// Computes again when the copy on a core will be finished. Returns the time if it has changed; [`Time::MAX`] means
+    /// never, as in [`start`](Self::start).
     pub fn retime(&mut self, core: u32) -> Option<Time> {
         let run = self.runs[core as usize];
         if run.since == IDLE {
@@ -129,7 +137,7 @@ impl Cores {
         }
         let begin = self.begin(core, run.since);
         let cursor = self.remembered(core, Time(begin));
-        let due = self.work(core, cursor, Leg::new(begin, Span(run.work)), u64::MAX).at;
+        let due = self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), u64::MAX).at;
         self.runs[core as usize].due = due;
         (due != run.due).then_some(Time(due))
     }
@@ -137,21 +145,21 @@ impl Cores {
     /// The bursts that degrade `core` in [from, to), cut to it, in order of time. Pauses are not bursts.
     pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
         let mut at = from.0;
-        let reigns = std::iter::from_fn(move || {
-            let (injected, end) = (at < to.0).then(|| self.reign(core, at))?;
+        let stretches = std::iter::from_fn(move || {
+            let (injected, end) = (at < to.0).then(|| self.active_at(core, at))?;
             let start = std::mem::replace(&mut at, end.min(to.0));
-            let (course, known) = self.ruled(core, injected);
-            Some((course, known, Time(start), Time(at)))
+            let (profile, known) = self.profile_of(core, injected);
+            Some((profile, known, Time(start), Time(at)))
         });
-        let bursts = reigns.filter_map(move |(course, known, from, to)| {
-            let course = course?;
-            Some(course.bursts(course.unit(&self.table, core)?, known, from, to))
+        let bursts = stretches.filter_map(move |(profile, known, from, to)| {
+            let profile = profile?;
+            Some(profile.bursts(profile.unit(&self.table, core)?, known, from, to))
         });
         joined(bursts.flatten())
     }
 
-    /// Who rules a core at `at`, if not the experiment's own profile, and until when that stays so.
-    pub(super) fn reign(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
+    /// The injection that applies to a core at `at`, `None` for the experiment's own profile, and until when it does.
+    pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
         let mut end = u64::MAX;
         for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
             if injected.from <= at {
@@ -162,30 +170,34 @@ impl Cores {
         (None, end)
     }
 
-    /// Notes where the processes of injections stand for `core` at `now`, for queries to come.
+    /// Stores the stretches of the processes of injections for `core` at `now`, for later queries.
     pub(super) fn remember_injected(&mut self, core: u32, now: Time) {
         for injected in self.injections.iter_mut().filter(|injected| injected.concerns(core, now.0)) {
-            if let Some(unit) = injected.course.unit(&self.table, core)
+            if let Some(unit) = injected.profile.unit(&self.table, core)
                 && let Some(noted) = injected.cursors.get_mut(core as usize)
             {
-                *noted = injected.course.locate(unit, now.0.max(injected.from), *noted);
+                *noted = injected.profile.locate(unit, now.0.max(injected.from), *noted);
             }
         }
     }
 
     /// The slowdown of a core at `at`: σ ≥ 1, or 1.
     pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
-        let (course, known) = self.ruled(core, self.reign(core, at).0);
-        course.map_or(1.0, |course| {
-            course.unit(&self.table, core).map_or(1.0, |unit| course.slowdown(unit, at, known))
+        let (profile, known) = self.profile_of(core, self.active_at(core, at).0);
+        profile.map_or(1.0, |profile| {
+            profile.unit(&self.table, core).map_or(1.0, |unit| profile.slowdown(unit, at, known))
         })
     }
 
-    /// What a core goes through while an injection rules, or none does, and where that was last seen to stand.
-    fn ruled<'a>(&'a self, core: u32, injected: Option<&'a Injected>) -> (Option<&'a Course>, Cursor) {
+    /// The profile of a core while an injection applies, or none does, and the stored stretch of its process.
+    fn profile_of<'a>(
+        &'a self,
+        core: u32,
+        injected: Option<&'a Injected>,
+    ) -> (Option<&'a SeededProfile>, Cursor) {
         match injected {
-            Some(injected) => (Some(&injected.course), injected.known(core)),
-            None => (self.course.as_ref(), self.known(core)),
+            Some(injected) => (Some(&injected.profile), injected.known(core)),
+            None => (self.profile.as_ref(), self.known(core)),
         }
     }
 }

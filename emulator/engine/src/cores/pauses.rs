@@ -1,8 +1,8 @@
-//! Times in which a node stands still.
+//! Times in which a node is paused.
 
 use volary_actors::base::Time;
 
-/// A node whose cores do no work in [from, until): stopped by a fault, resumed where it was.
+/// A pause of a node: its cores do no work in [from, until), and then continue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Pause {
     /// Which node.
@@ -45,7 +45,7 @@ impl Pauses {
         self.0[first..].iter().copied().take_while(move |pause| pause.node == node)
     }
 
-    /// Whether a node stands still at `at`.
+    /// Whether a node is paused at `at`.
     #[must_use]
     pub fn stopped(&self, node: u32, at: Time) -> bool {
         self.after(node, at).next().is_some_and(|pause| pause.from <= at)

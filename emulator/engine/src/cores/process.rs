@@ -1,14 +1,14 @@
-//! The processes x_i(t): who is degraded when, stretch by stretch.
+//! The processes x_i(t): degraded and healthy stretches of each unit.
 //!
-//! A process is a pure function of (seed, unit, k), k counting slots or bursts. What is remembered between
-//! queries, a [`Cursor`], only saves counting again from the start.
+//! A process is a pure function of (seed, unit, k), k counting slots or bursts. A [`Cursor`], stored between queries,
+//! only saves counting again from the start.
 
 use volary_actors::base::{Address, Law, Span};
 
 use super::config::{Bernoulli, MOST_SLOWDOWN, Markov, Renewal, Scripted, TraceRow};
-use super::work::{Leg, Pace};
+use super::integral::{CoreRate, WorkIntegral};
 
-/// Whose process it is: a core, a node or a rack.
+/// The unit of a process: a core, a node or a rack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unit {
     pub(super) id: u32,
@@ -49,9 +49,9 @@ pub(super) trait Process {
         self.locate(unit, cursor.end, *cursor)
     }
 
-    /// A chance to work through many stretches at once: `leg` stands at the end of `cursor`, and may be moved
-    /// with it to the end of a later stretch that neither the work nor `limit` ends before.
-    fn stride(&self, _: Unit, _: &mut Cursor, _: Pace, _: &mut Leg, _limit: u64) {}
+    /// Advances through many stretches at once: `integral` is at the end of `cursor`, and may be moved with it to the end
+    /// of a later stretch, if neither the work nor `limit` ends before that.
+    fn stride(&self, _: Unit, _: &mut Cursor, _: CoreRate, _: &mut WorkIntegral, _limit: u64) {}
 }
 
 /// σ of slot, run or burst k. Its address differs from that of other draws for k.
@@ -96,16 +96,23 @@ impl Process for Bernoulli {
 
     /// With equal slowdowns only the number of degraded slots counts, and counting has no branch to predict:
     /// a slot costs its hash.
-    fn stride(&self, unit: Unit, cursor: &mut Cursor, pace: Pace, leg: &mut Leg, limit: u64) {
+    fn stride(
+        &self,
+        unit: Unit,
+        cursor: &mut Cursor,
+        rate: CoreRate,
+        integral: &mut WorkIntegral,
+        limit: u64,
+    ) {
         let (Law::Constant(slowdown), length) = (&self.slowdown, self.slot.0) else { return };
         loop {
-            let count = leg.fit(length, pace.healthy).min((limit - leg.at) / length);
+            let count = integral.fit(length, rate.healthy).min((limit - integral.at) / length);
             if count < STRIDE {
                 return;
             }
             let first = cursor.index + 1;
             let slow = (first..first + count).map(|k| u64::from(self.is_degraded(unit, k))).sum();
-            leg.stride(length, (count, pace.healthy), (slow, pace.slowed(*slowdown)));
+            integral.stride(length, (count, rate.healthy), (slow, rate.slowed(*slowdown)));
             *cursor = slot(first + count - 1, self.slot, 1.0);
         }
     }

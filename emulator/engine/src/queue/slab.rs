@@ -2,7 +2,7 @@
 
 use volary_actors::base::{ActorId, Time};
 
-use super::Key;
+use super::radix_heap::Key;
 use crate::prefetch::prefetch;
 
 /// Source and count of an event in one word, ordered as the pair is.
@@ -85,7 +85,7 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Has a slot brought into the cache.
+    /// Prefetches a slot.
     pub(super) fn fetch(&self, slot: u32) {
         prefetch(&self.slots[slot as usize]);
     }

@@ -1,88 +1,12 @@
-//! Trace readers: plain or compressed, streamed line by line, errors that name file, line and field.
+//! Parsers of traces: plain or compressed, streamed line by line, with errors that name file, line and field.
 
 mod csv;
 mod lines;
+mod parse;
 mod swf;
 mod tr;
 
-use std::collections::BTreeMap;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use self::lines::Lines;
-use super::error::WorkloadError;
-use super::trace::{Format, Trace};
-
-impl Trace {
-    /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file
-    /// (`.tr`, `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`), the compression from the first bytes.
-    ///
-    /// # Errors
-    /// When the input cannot be read, is damaged, malformed or empty.
-    pub fn parse(name: &Path, input: impl Read + 'static, jobs: Option<u32>) -> Result<Self, WorkloadError> {
-        let mut lines = Lines::new(name, input)?;
-        let format = match Format::of(name) {
-            Some(format) => format,
-            None => lines.guess()?,
-        };
-        let mut trace = Self::new(name, format);
-        let limit = jobs.map_or(usize::MAX, |jobs| jobs as usize);
-        let skipped = match format {
-            Format::Tr => tr::read(&mut lines, &mut trace, limit)?,
-            Format::Swf => swf::read(&mut lines, &mut trace, limit)?,
-            Format::Csv => csv::read(&mut lines, &mut trace, limit)?,
-        };
-        let why = skipped.text();
-        if trace.jobs().is_empty() {
-            let why = if why.is_empty() { why } else { format!(" ({why})") };
-            return Err(WorkloadError::Empty { file: name.to_owned(), why });
-        }
-        if !why.is_empty() {
-            trace.note(why);
-        }
-        Ok(trace.finish())
-    }
-}
-
-impl Format {
-    /// The format that a file name stands for, whatever its compression.
-    #[must_use]
-    pub fn of(file: &Path) -> Option<Self> {
-        let mut name = PathBuf::from(file.file_name()?);
-        if matches!(suffix(&name), "xz" | "zst" | "gz") {
-            name.set_extension("");
-        }
-        match suffix(&name) {
-            "tr" => Some(Self::Tr),
-            "swf" => Some(Self::Swf),
-            "csv" => Some(Self::Csv),
-            _ => None,
-        }
-    }
-}
-
-fn suffix(name: &Path) -> &str {
-    name.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default()
-}
-
-/// Rows that are well-formed but hold no job, by reason.
-#[derive(Debug, Default)]
-struct Skipped(BTreeMap<&'static str, u64>);
-
-impl Skipped {
-    fn count(&mut self, reason: &'static str) {
-        *self.0.entry(reason).or_default() += 1;
-    }
-
-    fn text(&self) -> String {
-        if self.0.is_empty() {
-            return String::new();
-        }
-        let all: u64 = self.0.values().sum();
-        let reasons: Vec<String> = self.0.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
-        format!("{all} rows skipped: {}", reasons.join(", "))
-    }
-}
+use parse::Skipped;
 
 #[cfg(test)]
 mod tests;

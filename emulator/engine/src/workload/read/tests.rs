@@ -1,11 +1,12 @@
 //! Readers on small inline data: what is right, and every way to be wrong.
 
 use std::io::{Cursor, Write};
+use std::path::Path;
 
 use proptest::prelude::*;
 use volary_actors::base::{JobId, Span, Time};
 
-use super::*;
+use super::super::{Format, Trace, WorkloadError};
 
 fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {
     Trace::parse(Path::new(name), Cursor::new(data.into()), None)

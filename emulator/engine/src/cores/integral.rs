@@ -12,17 +12,17 @@ const FRACTION: u32 = 48;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Rate(u64);
 
-/// What a core does with its time: its speed when healthy, as a number and as a rate.
+/// The rates of a core: its speed when healthy, as a number and as a rate.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct CoreRate {
     speed: f64,
     pub(super) healthy: Rate,
 }
 
-/// How far a copy is.
+/// The progress of a copy: an integral of its rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Leg {
-    /// Up to when its work is counted.
+pub(super) struct WorkIntegral {
+    /// Time up to which work is counted.
     pub(super) at: u64,
     /// Work left then, in units of 2⁻⁴⁸ ns.
     left: u128,
@@ -39,7 +39,7 @@ impl Rate {
     }
 }
 
-impl Pace {
+impl CoreRate {
     pub(super) fn of(speed: f64) -> Self {
         Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
     }
@@ -50,7 +50,7 @@ impl Pace {
     }
 }
 
-impl Leg {
+impl WorkIntegral {
     /// All of `work` is left at `at`.
     pub(super) const fn new(at: u64, work: Span) -> Self {
         Self { at, left: (work.0 as u128) << FRACTION }
@@ -66,7 +66,7 @@ impl Leg {
         Span(self.left.div_ceil(1 << FRACTION) as u64)
     }
 
-    /// Works at `rate` until `end` or, rounded up to the nanosecond, until nothing is left.
+    /// Works at `rate` until `end` or, rounded up to the nanosecond, until no work is left.
     pub(super) fn work(&mut self, rate: Rate, end: u64) {
         let rate = u128::from(rate.0);
         let possible = u128::from(end - self.at) * rate;
@@ -80,8 +80,7 @@ impl Leg {
         }
     }
 
-    /// How many stretches of `length` ns certainly end before the work does, even all at `rate`; maybe a few
-    /// too few.
+    /// A lower bound of the number of stretches of `length` ns that end before the work does, all at `rate`.
     pub(super) fn fit(&self, length: u64, rate: Rate) -> u64 {
         let most = (u128::from(length) * u128::from(rate.0)) >> FRACTION;
         ((self.left >> FRACTION) as u64) / u64::try_from(most + 1).unwrap_or(u64::MAX)
@@ -108,21 +107,21 @@ mod tests {
     #[test]
     fn whole_nanoseconds_stay_whole() {
         for sigma in [1.0, 2.0, 3.0, 4.0, 7.0, 10.0, 1.5, 100.0] {
-            let mut leg = Leg::new(5, Span::from_secs(1));
-            leg.work(Rate::of(1.0 / sigma), u64::MAX);
-            assert_eq!((leg.at, leg.done()), (5 + (1e9 * sigma) as u64, true), "slowdown {sigma}");
+            let mut integral = WorkIntegral::new(5, Span::from_secs(1));
+            integral.work(Rate::of(1.0 / sigma), u64::MAX);
+            assert_eq!((integral.at, integral.done()), (5 + (1e9 * sigma) as u64, true), "slowdown {sigma}");
         }
     }
 
     #[test]
     fn what_cannot_be_done_in_time_is_left() {
-        let mut leg = Leg::new(0, Span(10));
-        leg.work(Rate::of(0.5), 9);
-        assert_eq!((leg.at, leg.left(), leg.done()), (9, Span(6), false), "5.5 ns are left");
-        leg.rest(20);
-        leg.work(Rate::ONE, u64::MAX);
-        assert_eq!((leg.at, leg.left(), leg.done()), (26, Span(0), true));
-        let mut endless = Leg::new(1, Span::MAX);
+        let mut integral = WorkIntegral::new(0, Span(10));
+        integral.work(Rate::of(0.5), 9);
+        assert_eq!((integral.at, integral.left(), integral.done()), (9, Span(6), false), "5.5 ns are left");
+        integral.rest(20);
+        integral.work(Rate::ONE, u64::MAX);
+        assert_eq!((integral.at, integral.left(), integral.done()), (26, Span(0), true));
+        let mut endless = WorkIntegral::new(1, Span::MAX);
         endless.work(Rate::of(1e-9), u64::MAX);
         assert_eq!((endless.at, endless.done()), (u64::MAX, false), "longer than time itself");
     }

@@ -3,17 +3,17 @@
 use volary_actors::base::{Address, Purpose, Span, Time};
 
 use super::config::{Bernoulli, Renewal, Scope, Scripted};
+use super::integral::{CoreRate, WorkIntegral};
 use super::load::{self, Profile};
 use super::process::{Bursts, Cursor, Process, Runs, Unit};
 use super::table::CoreTable;
-use super::work::{Leg, Pace};
 
-/// Slots and bursts are numbered from zero; what concerns a unit as a whole is drawn here.
+/// Address of the draw that concerns a unit as a whole; slots and bursts are numbered from zero.
 const WHOLE_UNIT: u64 = u64::MAX;
 
-/// The interference of a run.
+/// A profile under a seed: the interference of a run.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Course {
+pub(super) struct SeededProfile {
     kind: Kind,
     base: Address,
     scope: Scope,
@@ -31,8 +31,8 @@ enum Kind {
     Trace(Bursts),
 }
 
-/// Does the same with whichever process it is; each arm is compiled for its own process, so that the loop
-/// over slots inside has no branch on the kind.
+/// Evaluates an expression with the process of any kind. Each arm is compiled for its own process, so that a loop over
+/// slots inside has no branch on the kind.
 macro_rules! with {
     ($kind:expr, $process:ident => $body:expr) => {
         match $kind {
@@ -45,7 +45,7 @@ macro_rules! with {
     };
 }
 
-impl Course {
+impl SeededProfile {
     pub(super) fn new(profile: &Profile, seed: u64) -> Self {
         let kind = match profile.process.clone() {
             load::Process::Bernoulli(p) => Kind::Bernoulli(p),
@@ -90,28 +90,35 @@ impl Course {
         with!(&self.kind, process => process.locate(unit, at.clamp(self.from, self.until), known))
     }
 
-    /// Works on `leg` at the pace of a core until `limit` or until nothing is left. `cursor` is the process
-    /// where the leg begins or before, and comes back as it stands when the leg ends.
-    pub(super) fn work(&self, unit: Unit, cursor: &mut Cursor, pace: Pace, leg: &mut Leg, limit: u64) {
+    /// Advances `integral` at the rate of a core until `limit` or until no work is left. `cursor` is the stretch in which
+    /// the integral begins, or an earlier one, and is moved along.
+    pub(super) fn work(
+        &self,
+        unit: Unit,
+        cursor: &mut Cursor,
+        rate: CoreRate,
+        integral: &mut WorkIntegral,
+        limit: u64,
+    ) {
         let opens = self.from.min(limit);
-        if leg.at < opens {
-            leg.work(pace.healthy, opens);
+        if integral.at < opens {
+            integral.work(rate.healthy, opens);
         }
         let closes = self.until.min(limit);
         with!(&self.kind, process => {
-            if cursor.end <= leg.at {
-                *cursor = process.locate(unit, leg.at, *cursor); // a pause lies between
+            if cursor.end <= integral.at {
+                *cursor = process.locate(unit, integral.at, *cursor); // a pause lies between
             }
-            while !leg.done() && leg.at < closes {
-                if cursor.end <= leg.at {
-                    process.stride(unit, cursor, pace, leg, closes);
+            while !integral.done() && integral.at < closes {
+                if cursor.end <= integral.at {
+                    process.stride(unit, cursor, rate, integral, closes);
                     *cursor = process.follow(unit, cursor);
                 }
-                leg.work(pace.slowed(cursor.slowdown), cursor.end.clamp(leg.at, closes));
+                integral.work(rate.slowed(cursor.slowdown), cursor.end.clamp(integral.at, closes));
             }
         });
-        if !leg.done() && leg.at < limit {
-            leg.work(pace.healthy, limit);
+        if !integral.done() && integral.at < limit {
+            integral.work(rate.healthy, limit);
         }
     }
 
@@ -124,7 +131,7 @@ impl Course {
     pub(super) fn bursts(&self, unit: Unit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
         let (at, to) = (from.0.max(self.from), to.0.min(self.until));
         let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
-        BurstIter { course: self, unit, at, to, cursor }
+        BurstIter { profile: self, unit, at, to, cursor }
     }
 }
 
@@ -150,7 +157,7 @@ impl Burst {
 /// Bursts in order of time, neighbours of equal slowdown joined.
 #[derive(Clone, Debug)]
 pub(super) struct BurstIter<'a> {
-    course: &'a Course,
+    profile: &'a SeededProfile,
     unit: Unit,
     at: u64,
     to: u64,
@@ -176,7 +183,7 @@ impl Iterator for BurstIter<'_> {
             self.at = end.max(self.at);
             let ended = cursor.end >= self.to || cursor.end == u64::MAX;
             self.cursor =
-                (!ended).then(|| with!(&self.course.kind, process => process.follow(self.unit, &cursor)));
+                (!ended).then(|| with!(&self.profile.kind, process => process.follow(self.unit, &cursor)));
         }
         found
     }

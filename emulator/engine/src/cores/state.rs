@@ -1,0 +1,311 @@
+//! The cores of a run: what each runs, and when it will be finished.
+
+use volary_actors::base::{Span, Time};
+
+use super::injection::Injected;
+use super::integral::{CoreRate, WorkIntegral};
+use super::pauses::Pauses;
+use super::process::Cursor;
+use super::profile::SeededProfile;
+use super::{CoreTable, Profile};
+use crate::prefetch::prefetch;
+
+/// The cores of a run. Each runs at most one copy.
+#[derive(Clone, Debug)]
+pub struct Cores {
+    pub(super) table: CoreTable,
+    pub(super) profile: Option<SeededProfile>,
+    /// Injections in the order in which they were made.
+    pub(super) injections: Vec<Injected>,
+    pub(super) pauses: Pauses,
+    /// The rate is always 1: a copy takes as long as its work.
+    pub(super) plain: bool,
+    pub(super) runs: Vec<Run>,
+    /// The stretch of each core's process in which its copy started; empty if the process finds it without.
+    pub(super) cursors: Vec<Cursor>,
+    /// Time that a core needs to put a preempted copy away.
+    pub(super) preemption: Span,
+    /// Time until which each core does that, ns; empty if it takes no time.
+    pub(super) cleared: Vec<u64>,
+    pub(super) totals: Totals,
+}
+
+/// The copy of a core, in 32 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    /// Start of the running copy, [`IDLE`] when there is none.
+    pub(super) since: u64,
+    /// Its work, ns.
+    pub(super) work: u64,
+    /// When it will be finished.
+    pub(super) due: u64,
+    /// Core time of earlier copies, ns.
+    pub(super) busy: u64,
+}
+
+pub(super) const IDLE: u64 = u64::MAX;
+/// The due time of a copy that never finishes.
+const NEVER: u64 = Time::MAX.0;
+
+const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    /// Core time of copies that ended, ns.
+    busy: u128,
+    /// Work those copies got done, ns of the reference core.
+    work: u128,
+    /// Copies running now, and the sum of their starts.
+    running: u64,
+    starts: u128,
+}
+
+impl Cores {
+    /// Idle cores. Interference is that of `profile` under `seed`; none without one.
+    #[must_use]
+    pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Pauses, seed: u64) -> Self {
+        let profile = profile.map(|profile| SeededProfile::new(profile, seed));
+        let cores = table.cores() as usize;
+        let remembered = if profile.as_ref().is_some_and(SeededProfile::remembers) { cores } else { 0 };
+        Self {
+            plain: profile.is_none() && pauses.is_empty() && table.is_uniform(),
+            runs: vec![Run { since: IDLE, work: 0, due: 0, busy: 0 }; cores],
+            cursors: vec![Cursor::NOWHERE; remembered],
+            table,
+            profile,
+            injections: Vec::new(),
+            pauses,
+            preemption: Span::ZERO,
+            cleared: Vec::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// The same cores with a time to put a preempted copy away before the next can begin. Pauses and interference do
+    /// not prolong it.
+    #[must_use]
+    pub fn with_preemption(mut self, takes: Span) -> Self {
+        self.preemption = takes;
+        self.cleared = vec![0; if takes == Span::ZERO { 0 } else { self.runs.len() }];
+        self
+    }
+
+    /// Node, rack and speed of every core.
+    #[must_use]
+    pub const fn table(&self) -> &CoreTable {
+        &self.table
+    }
+
+    /// Runs a copy with `work` on `core` from `now` on and returns when it will be finished, exactly, rounded up to the
+    /// nanosecond; [`Time::MAX`] if never.
+    ///
+    /// # Panics
+    /// When the core is busy.
+    pub fn start(&mut self, core: u32, now: Time, work: Span) -> Time {
+        assert!(!self.is_busy(core), "core {core} runs a copy already");
+        let begin = self.begin(core, now.0);
+        let due = if self.plain {
+            Time(begin) + work
+        } else {
+            let cursor = self.remember(core, Time(begin));
+            Time(self.work(core, cursor, WorkIntegral::new(begin, work), u64::MAX).at)
+        };
+        let run = &mut self.runs[core as usize];
+        *run = Run { since: now.0, work: work.0, due: due.0, busy: run.busy };
+        self.totals.running += 1;
+        self.totals.starts += u128::from(now.0);
+        due
+    }
+
+    /// Stops the copy on `core` and returns the work left, in time of a healthy reference core, rounded up to the
+    /// nanosecond: zero only if it was finished.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    pub fn stop(&mut self, core: u32, now: Time) -> Span {
+        let left = self.left(core, now);
+        self.end(core, now, left);
+        left
+    }
+
+    /// [Stops](Self::stop) the copy on `core`, which then needs [time](Self::with_preemption) to put it away.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    pub fn preempt(&mut self, core: u32, now: Time) -> Span {
+        let left = self.stop(core, now);
+        if let Some(cleared) = self.cleared.get_mut(core as usize) {
+            *cleared = (now + self.preemption).0;
+        }
+        left
+    }
+
+    /// The copy on `core` is finished.
+    ///
+    /// # Panics
+    /// When the core is idle, or the copy not yet due or never.
+    pub fn finished(&mut self, core: u32, now: Time) {
+        let due = self.runs[core as usize].due;
+        assert!(due != NEVER, "core {core} never finishes what it runs");
+        assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
+        self.end(core, now, Span::ZERO);
+    }
+
+    /// Prefetches the state of a core.
+    pub(crate) fn fetch(&self, core: u32) {
+        prefetch(&self.runs[core as usize]);
+    }
+
+    /// Work that the copy on `core` has left at `now`, as [`stop`](Self::stop) would return it.
+    ///
+    /// # Panics
+    /// When the core is idle.
+    #[must_use]
+    pub fn left(&self, core: u32, now: Time) -> Span {
+        assert!(self.is_busy(core), "core {core} runs no copy");
+        let run = self.runs[core as usize];
+        if now.0 >= run.due {
+            return Span::ZERO;
+        }
+        let begin = self.begin(core, run.since);
+        let at = now.0.max(begin);
+        if self.plain {
+            return Span(run.due - at);
+        }
+        let cursor = self.remembered(core, Time(begin));
+        self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), at).left()
+    }
+
+    /// When a copy that was started at `since` begins: the core may have to put another one away before.
+    pub(super) fn begin(&self, core: u32, since: u64) -> u64 {
+        self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
+    }
+
+    /// Time that a copy started on `core` now waits until another one is [put away](Self::with_preemption).
+    #[must_use]
+    pub fn clearing(&self, core: u32, now: Time) -> Span {
+        Span(self.begin(core, now.0) - now.0)
+    }
+
+    /// Whether a copy runs on `core`.
+    #[must_use]
+    pub fn is_busy(&self, core: u32) -> bool {
+        self.runs[core as usize].since != IDLE
+    }
+
+    /// How long `core` has been busy up to `now`.
+    #[must_use]
+    pub fn busy(&self, core: u32, now: Time) -> Span {
+        let run = self.runs[core as usize];
+        Span(run.busy) + if run.since == IDLE { Span::ZERO } else { now - Time(run.since) }
+    }
+
+    /// How long all cores have been busy up to `now`, which must not be before the last start: core-seconds.
+    #[must_use]
+    pub fn total_busy(&self, now: Time) -> f64 {
+        let Totals { busy, running, starts, .. } = self.totals;
+        (busy + u128::from(now.0) * u128::from(running)).saturating_sub(starts) as f64 * 1e-9
+    }
+
+    /// Work that finished and stopped copies got done, in seconds of the reference core. What preempted
+    /// copies did counts as well.
+    #[must_use]
+    pub fn total_work(&self) -> f64 {
+        self.totals.work as f64 * 1e-9
+    }
+
+    /// Number of copies running.
+    #[must_use]
+    pub const fn running(&self) -> u64 {
+        self.totals.running
+    }
+
+    /// Work `core` does per second at `at`, in units of the healthy reference core.
+    #[must_use]
+    pub fn rate(&self, core: u32, at: Time) -> f64 {
+        if self.pauses.stopped(self.table.node(core), at) {
+            return 0.0;
+        }
+        self.table.speed(core) / self.slowdown(core, at.0)
+    }
+
+    /// Frees a core whose copy has `left` work left.
+    pub(super) fn end(&mut self, core: u32, now: Time, left: Span) {
+        let run = &mut self.runs[core as usize];
+        assert!(run.since != IDLE, "core {core} runs no copy");
+        let busy = now.0.saturating_sub(run.since);
+        run.busy += busy;
+        self.totals.busy += u128::from(busy);
+        self.totals.work += u128::from(run.work - left.0);
+        self.totals.running -= 1;
+        self.totals.starts -= u128::from(run.since);
+        run.since = IDLE;
+    }
+
+    /// The stretch of the process of `core` at `now`, stored for later queries.
+    fn remember(&mut self, core: u32, now: Time) -> Cursor {
+        let cursor = self.remembered(core, now);
+        if let Some(noted) = self.cursors.get_mut(core as usize) {
+            *noted = cursor;
+        }
+        self.remember_injected(core, now);
+        cursor
+    }
+
+    /// The stored stretch of the process of `core`.
+    pub(super) fn known(&self, core: u32) -> Cursor {
+        self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
+    }
+
+    /// The stretch of the process of `core` at `at`.
+    pub(super) fn remembered(&self, core: u32, at: Time) -> Cursor {
+        let known = self.known(core);
+        match &self.profile {
+            None => known,
+            Some(profile) => {
+                profile.unit(&self.table, core).map_or(known, |unit| profile.locate(unit, at.0, known))
+            }
+        }
+    }
+
+    /// Advances `integral` until `limit`, or until no work is left. `cursor` is the stretch of the process of `core` in
+    /// which it begins.
+    pub(super) fn work(
+        &self,
+        core: u32,
+        mut cursor: Cursor,
+        mut integral: WorkIntegral,
+        limit: u64,
+    ) -> WorkIntegral {
+        let rate = CoreRate::of(self.table.speed(core));
+        let profile =
+            self.profile.as_ref().and_then(|profile| Some((profile, profile.unit(&self.table, core)?)));
+        let mut until = |integral: &mut WorkIntegral, limit: u64| {
+            while !integral.done() && integral.at < limit {
+                let (injected, end) = self.active_at(core, integral.at);
+                let end = end.min(limit);
+                match (injected, profile) {
+                    (Some(injected), _) => injected.work(&self.table, core, rate, integral, end),
+                    (None, Some((profile, unit))) => profile.work(unit, &mut cursor, rate, integral, end),
+                    (None, None) => integral.work(rate.healthy, end),
+                }
+            }
+        };
+        if !self.pauses.is_empty() {
+            for pause in self.pauses.after(self.table.node(core), Time(integral.at)) {
+                if pause.from.0 >= limit || integral.done() {
+                    break;
+                }
+                let paused = pause.from.0.max(integral.at);
+                until(&mut integral, paused);
+                if !integral.done() {
+                    integral.rest(pause.until.0.min(limit));
+                }
+            }
+        }
+        if !integral.done() && integral.at < limit {
+            until(&mut integral, limit);
+        }
+        integral
+    }
+}

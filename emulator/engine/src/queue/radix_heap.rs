@@ -1,0 +1,236 @@
+//! The event queue: a monotone radix heap on the due time.
+//!
+//! Due times only move forward while a run is stepped, so entries can be kept in one bucket per highest bit in
+//! which their due time differs from the last one popped. A pop takes from the lowest bucket; when that
+//! empties, the next one is dealt out into the buckets below it. An entry moves at most 64 times, in practice
+//! a few, always from one contiguous vector to the end of another, which is what the cache likes: measured
+//! against binary and 4-ary heaps it wins from a thousand to a million pending events
+//! (`cargo bench --bench queue`).
+//!
+//! Entries are 16 bytes, due time and slot; payload and tie-break live in a slab. Events of the instant
+//! being popped are sorted by (source, count) once, when the instant is reached; those pushed for that very
+//! instant while it is being popped wait in a small binary heap beside. So a gang of 10⁵ events at one
+//! instant costs O(log n) each, wherever they come from.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::mem;
+
+use volary_actors::base::{ActorId, Time};
+
+use super::slab::{Rank, Slab};
+
+/// The order of events: due time, then source, then the source's own count. It does not depend on the order of pushes,
+/// so it is the same whatever the sharding.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    /// When the event is due.
+    pub due: Time,
+    /// The actor that caused it.
+    pub source: ActorId,
+    /// How many events that actor had caused before.
+    pub count: u32,
+}
+
+/// A queued event: its due time, and its slot in the slab.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    due: u64,
+    slot: u32,
+}
+
+/// Entries whose due time differs from the last popped one first in one certain bit.
+#[derive(Debug, Default)]
+struct Bucket {
+    entries: Vec<Entry>,
+    /// Index of the first entry in key order; meaningless when empty. Entries leave a bucket only all at once,
+    /// so this is kept up to date by pushes alone, and finding the minimum never scans.
+    first: usize,
+}
+
+/// Events in the order of their [`Key`]s.
+///
+/// The queue is monotone: an event pushed with a due time before that of the last event popped is treated as
+/// due at that time, and comes back with it in its key. Only [`pop`](Self::pop) moves that bound;
+/// [`peek`](Self::peek) does not, so what arrives from elsewhere may still come before what was peeked at.
+/// Keys should be distinct; the order of events with equal keys is deterministic but unspecified.
+#[derive(Debug)]
+pub struct Queue<T> {
+    /// Due time of the last event popped.
+    last: u64,
+    /// Events due at `last` when it was reached, the next one at the end.
+    ready: Vec<(Rank, u32)>,
+    /// Events pushed since then that are due at `last`.
+    fresh: BinaryHeap<Reverse<(Rank, u32)>>,
+    /// Bucket b holds entries whose highest bit that differs from `last` is bit b.
+    buckets: Box<[Bucket; 64]>,
+    /// Bit b is set when bucket b is not empty.
+    occupied: u64,
+    /// Slots of upcoming events that `foresee` has not visited yet.
+    soon: Vec<u32>,
+    /// Events due until then have been in `soon`, unless they were pushed later; the end of time without lookahead.
+    known: u64,
+    pub(super) slab: Slab<T>,
+}
+
+/// A bucket of at most this many events is known to come next as a whole: few enough for what they need to stay in
+/// the cache until it is used, enough for their misses to overlap.
+const SOON: usize = 128;
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Queue<T> {
+    /// An empty queue at time zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            last: 0,
+            ready: Vec::new(),
+            fresh: BinaryHeap::new(),
+            buckets: Box::new(std::array::from_fn(|_| Bucket::default())),
+            occupied: 0,
+            soon: Vec::new(),
+            known: u64::MAX,
+            slab: Slab::new(),
+        }
+    }
+
+    /// Enables [`foresee`](Self::foresee), at a small cost.
+    pub const fn look_ahead(&mut self) {
+        self.known = 0;
+    }
+
+    /// Number of pending events.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.slab.len()
+    }
+
+    /// Whether nothing is pending.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an event. A due time before that of the last event popped is raised to it.
+    ///
+    /// # Panics
+    /// When 2³² events are pending.
+    pub fn push(&mut self, key: Key, value: T) {
+        let rank = Rank::new(key.source, key.count);
+        let slot = self.slab.insert(rank, value);
+        self.place(Entry { due: key.due.0.max(self.last), slot }, rank);
+    }
+
+    /// The key of the next event, which stays where it is.
+    #[must_use]
+    pub fn peek(&self) -> Option<Key> {
+        let ready = self.ready.last().map(|&(rank, _)| rank);
+        let fresh = self.fresh.peek().map(|&Reverse((rank, _))| rank);
+        if let Some(rank) = ready.into_iter().chain(fresh).min() {
+            return Some(rank.key(self.last));
+        }
+        let bucket = &self.buckets[self.lowest()?];
+        let entry = bucket.entries[bucket.first];
+        Some(self.slab.rank(entry.slot).key(entry.due))
+    }
+
+    /// Removes the next event.
+    pub fn pop(&mut self) -> Option<(Key, T)> {
+        // One of these events may be the one that is removed now.
+        self.soon.clear();
+        let slot = match (self.ready.last(), self.fresh.peek()) {
+            (None, None) => self.advance()?,
+            (Some(ready), Some(Reverse(fresh))) if ready > fresh => self.fresh.pop()?.0.1,
+            (None, Some(_)) => self.fresh.pop()?.0.1,
+            (Some(_), _) => self.ready.pop()?.1,
+        };
+        let (rank, value) = self.slab.remove(slot);
+        Some((rank.key(self.last), value))
+    }
+
+    /// Calls `look` with upcoming events, each once and in no order, often none and at most `SOON`, so that what they
+    /// touch can be prefetched.
+    #[inline]
+    pub fn foresee(&mut self, mut look: impl FnMut(&T)) {
+        for &slot in &self.soon {
+            self.slab.fetch(slot);
+        }
+        for slot in self.soon.drain(..) {
+            look(self.slab.get(slot));
+        }
+    }
+
+    /// The lowest bucket that has entries.
+    const fn lowest(&self) -> Option<usize> {
+        if self.occupied == 0 { None } else { Some(self.occupied.trailing_zeros() as usize) }
+    }
+
+    /// Puts an entry where it belongs relative to `last`.
+    fn place(&mut self, entry: Entry, rank: Rank) {
+        if entry.due == self.last {
+            self.fresh.push(Reverse((rank, entry.slot)));
+        } else {
+            let b = highest_bit(entry.due ^ self.last);
+            self.occupied |= 1 << b;
+            self.buckets[b].push(entry, &self.slab, || rank);
+        }
+    }
+
+    /// Moves `last` to the next due time, deals the lowest bucket out into those below it, and returns the
+    /// slot of the first event. Only called when nothing is due at `last`.
+    fn advance(&mut self) -> Option<u32> {
+        let b = self.lowest()?;
+        self.occupied &= !(1 << b);
+        let first = self.buckets[b].first;
+        let mut entries = mem::take(&mut self.buckets[b].entries);
+        let next = entries.swap_remove(first);
+        self.last = next.due;
+        // They differ from each other below bit b only, and nothing else is due before them.
+        let until = next.due | ((1 << b) - 1);
+        if entries.len() <= SOON && until > self.known {
+            self.known = until;
+            self.soon.extend(entries.iter().map(|entry| entry.slot));
+        }
+        for &entry in &entries {
+            let differs = entry.due ^ self.last;
+            if differs == 0 {
+                self.ready.push((self.slab.rank(entry.slot), entry.slot));
+            } else {
+                let below = highest_bit(differs);
+                debug_assert!(below < b, "dealing out a bucket fills only those below it");
+                self.occupied |= 1 << below;
+                self.buckets[below].push(entry, &self.slab, || self.slab.rank(entry.slot));
+            }
+        }
+        self.ready.sort_unstable_by(|a, b| b.cmp(a));
+        entries.clear();
+        self.buckets[b].entries = entries; // keeps its capacity
+        Some(next.slot)
+    }
+}
+
+impl Bucket {
+    /// Adds an entry; `rank` is only asked for on a tie of due times.
+    fn push<T>(&mut self, entry: Entry, slab: &Slab<T>, rank: impl FnOnce() -> Rank) {
+        match self.entries.get(self.first) {
+            None => self.first = 0,
+            Some(first) if entry.due > first.due => {}
+            Some(first) => {
+                if entry.due < first.due || rank() < slab.rank(first.slot) {
+                    self.first = self.entries.len();
+                }
+            }
+        }
+        self.entries.push(entry);
+    }
+}
+
+/// Index of the highest bit that is set; `bits` is not zero.
+const fn highest_bit(bits: u64) -> usize {
+    63 - bits.leading_zeros() as usize
+}
