@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use volary::cluster::inject::words::{Reply, Request};
+use volary::cluster::protocol::{InjectReply, InjectorMessage};
 use volary::codec::{self, Batch};
 use volary::config::claims::Check;
 use volary::config::{Bundle, Experiment, Overrides};
@@ -47,9 +47,9 @@ pub(crate) fn claim(data: &[u8]) {
 pub(crate) fn wire(data: &[u8]) {
     let _ = data.first_chunk().map(|prefix| codec::length(*prefix, codec::PARCEL_FRAME));
     let _ = codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(data).map_err(|e| e.to_string());
-    let _ = codec::decode::<Request>(data).map_err(|e| e.to_string());
-    if let Ok(Reply::Aimed(aimed)) = codec::decode(data) {
-        let _ = CoreTable::of_outline(&aimed.nodes).map(|table| table.outline());
+    let _ = codec::decode::<InjectorMessage>(data).map_err(|e| e.to_string());
+    if let Ok(InjectReply::Planned(plan)) = codec::decode(data) {
+        let _ = CoreTable::of_outline(&plan.outline).map(|table| table.outline());
     }
     let mut parcels: Vec<Parcel> = Vec::new();
     let Ok(batch) = Batch::open(data) else { return };

@@ -1,4 +1,4 @@
-//! One side is real and the test plays the others: agents against controllers and hosts that fail, stall or lie.
+//! A real agent, and a controller, hosts and injectors that the test plays.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -9,20 +9,23 @@ use std::thread;
 
 use common::net::{Net, within};
 use common::worlds;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use volary::cluster::agent::RunLog;
 use volary::cluster::agent::{Agent, Settings};
-use volary::cluster::inject::words::{Dose, Reply, Request, Scene};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Link, Options, Transport};
 use volary::cluster::protocol::{
-    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectionNotice, LinkPurpose, Member,
+    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectRequest,
+    InjectorMessage, LinkPurpose, Member, Opening, Refusal,
 };
-use volary::codec::{LARGEST_FRAME, PARCEL_FRAME};
+use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
+use volary::cores::CoreSet;
 use volary::parcel::Parcel;
 use volary::runtime::live::clock::MonotonicClock;
-use volary_actors::base::{Class, JobId, Span, Time};
+use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 
 /// One scheduler, which lives on the second of two hosts.
@@ -59,19 +62,22 @@ impl Stage {
         Self { net, experiment, agent: address }
     }
 
-    /// Somebody with the controller's identity, who has said hello.
-    async fn caller(&self) -> Controller {
+    /// A peer with a controller's certificate that has sent its first message.
+    async fn open<S: Serialize, R: DeserializeOwned>(
+        &self,
+        opening: Opening,
+    ) -> (Transport, Connection, Control<S, R>) {
         let transport = self.net.connector("controller");
         let peer = within(transport.connect("h1", self.agent)).await.unwrap();
-        let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        Controller { transport, connection: peer.connection, control, clock: 0 }
+        let mut control = Control::<Opening, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        control.send(&opening).await.unwrap();
+        (transport, peer.connection, control.retype(LARGEST_FRAME))
     }
 
-    /// Somebody with the controller's identity, who has come to inject.
-    async fn injector(&self) -> Injector {
-        let mut caller = self.caller().await;
-        caller.say(ControllerMessage::Inject).await;
-        Injector { transport: caller.transport, control: caller.control.retype(PARCEL_FRAME) }
+    /// A controller that has asked the agent to serve it.
+    async fn claim(&self) -> Controller {
+        let (transport, connection, control) = self.open(Opening::Claim).await;
+        Controller { transport, connection, control, clock: 0 }
     }
 
     /// The order to load the experiment.
@@ -82,8 +88,7 @@ impl Stage {
 
     /// A controller that the agent serves.
     async fn controller(&self) -> Controller {
-        let mut controller = self.caller().await;
-        controller.say(ControllerMessage::Claim).await;
+        let mut controller = self.claim().await;
         controller.say(self.load()).await;
         assert!(matches!(controller.hear().await, AgentMessage::Loaded));
         controller
@@ -140,25 +145,6 @@ impl Stage {
             returned: false,
         };
         (0..count).map(parcel).collect()
-    }
-}
-
-/// Somebody who came to inject.
-struct Injector {
-    transport: Transport,
-    control: Control<Request, Reply>,
-}
-
-impl Injector {
-    async fn asks(&mut self, request: Request) -> Reply {
-        within(self.control.send(&request)).await.unwrap();
-        within(self.control.receive()).await.unwrap()
-    }
-
-    /// Is refused; says whether the question is to blame, and why.
-    async fn refused(&mut self, request: Request) -> (bool, String) {
-        let Reply::Refused { wrong, why } = self.asks(request).await else { panic!("not refused") };
-        (wrong, why)
     }
 }
 
@@ -251,12 +237,11 @@ async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
 #[tokio::test]
 async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     let stage = Stage::new();
-    let mut controller = stage.caller().await;
+    let mut controller = stage.claim().await;
     let mut load = stage.load();
     if let ControllerMessage::Load(bundle) = &mut load {
         bundle.files.files.clear();
     }
-    controller.say(ControllerMessage::Claim).await;
     controller.say(load).await;
     let AgentMessage::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("e.toml"), "{why}");
@@ -264,24 +249,24 @@ async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
     stage.controller().await.run(&stage, 1).await;
 }
 
-/// Nobody makes an agent take in an experiment that it does not serve.
+/// A peer that has not claimed the agent cannot make it read an experiment.
 #[tokio::test]
-async fn only_who_has_claimed_an_agent_says_more_than_a_word() {
+async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
     let stage = Stage::new();
-    let mut rash = stage.caller().await;
-    rash.say(stage.load()).await;
-    let end = within(rash.connection.ended()).await.to_string();
+    let transport = stage.net.connector("controller");
+    let peer = within(transport.connect("h1", stage.agent)).await.unwrap();
+    let mut rash = Control::<_, ()>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+    within(rash.send(&stage.load())).await.unwrap();
+    let end = within(peer.connection.ended()).await.to_string();
     assert!(end.contains("where 64 are the most"), "{end}");
     let mut first = stage.controller().await;
-    let mut second = stage.caller().await;
-    second.say(ControllerMessage::Claim).await;
+    let mut second = stage.claim().await;
     let AgentMessage::Refused { run: 0, why } = second.hear().await else { panic!("not refused") };
     assert!(why.contains("busy with a run of the controller"), "{why}");
     first.run(&stage, 1).await;
     first.leave().await;
-    // One that claims it and then brings something else is sent away, and the next is served.
-    let mut vague = stage.caller().await;
-    vague.say(ControllerMessage::Claim).await;
+    // A controller that sends something else than an experiment is disconnected, and the next is served.
+    let mut vague = stage.claim().await;
     vague.say(ControllerMessage::Stop).await;
     let end = within(vague.connection.ended()).await.to_string();
     assert!(end.contains("brings no experiment"), "{end}");
@@ -327,32 +312,17 @@ async fn links_that_nobody_wants_any_more_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_host_that_says_hello_and_no_more_is_sent_away() {
-    let stage = Stage::new();
-    let controller = stage.controller().await;
-    let h2 = stage.net.connector("h2");
-    let silent = within(h2.connect("h1", stage.agent)).await.unwrap();
-    let end = within(silent.connection.ended()).await;
-    assert!(end.to_string().contains("no word within 5 s"), "{end}");
-    controller.leave().await;
-}
-
-#[tokio::test]
-async fn a_parcel_from_the_far_future_ends_its_link() {
+async fn a_parcel_for_an_actor_out_of_bounds_ends_its_link() {
     let stage = Stage::new();
     let mut controller = stage.controller().await;
     let (_h2, connection) = stage.two(&mut controller).await;
     let (link, mut arrivals) = link(&connection);
-    // A message may take long, but clocks are not years apart.
-    let late = |_| Time(u64::MAX / 2);
-    link.send(&stage.parcels(late, 10), Class::Stream).unwrap();
-    let sent = |parcel| Parcel { sent: late(0), ..parcel };
-    let wrong: Vec<_> = stage.parcels(late, 1).into_iter().map(sent).collect();
+    let mut wrong = stage.parcels(|_| Time(1_000_000), 1);
+    wrong[0].to = ActorId(u32::MAX);
     link.send(&wrong, Class::Stream).unwrap();
-    let end = end(&mut arrivals).await;
-    assert!(end.to_string().contains("a parcel that cannot be"), "{end}");
-    let AgentMessage::Lost { peer, why } = controller.hear().await else { panic!("nobody is told") };
-    assert!(peer == "h2" && why.contains("a parcel that cannot be"), "{peer}: {why}");
+    end(&mut arrivals).await;
+    let AgentMessage::Lost { peer, .. } = controller.hear().await else { panic!("not reported") };
+    assert_eq!(peer, "h2");
 }
 
 #[tokio::test]
@@ -368,75 +338,78 @@ async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
     controller.run(&stage, 2).await;
 }
 
-/// Slows every core down, all the time.
-fn dose(run: u64, cores: &str) -> Request {
-    let notice = InjectionNotice {
-        id: 7,
-        profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
-        seed: 3,
-        targets: Vec::new(),
-        cores: cores.parse().unwrap(),
-        from: Time::ZERO,
-        until: Time::MAX,
-    };
-    Request::Begin(Box::new(Dose { run, notice }))
+const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
+
+/// Slows cores down, all the time.
+fn order(id: u64, cores: &str, until: Time) -> ControllerMessage {
+    let (profile, cores) = (PROFILE.to_owned(), cores.parse().unwrap());
+    ControllerMessage::Inject(Box::new(InjectOrder { id, profile, seed: 3, cores, from: Time::ZERO, until }))
 }
 
 #[tokio::test]
-async fn an_injector_is_answered_and_nothing_outlives_it() {
+async fn injections_begin_and_end_as_ordered() {
     let stage = Stage::new();
-    let mut injector = stage.injector().await;
-    assert_eq!(injector.asks(Request::Scene).await, Reply::Scene(Scene::Idle));
     let mut controller = stage.controller().await;
-    assert_eq!(injector.asks(Request::Scene).await, Reply::Scene(Scene::Between));
-    assert_eq!(
-        injector.refused(dose(1, "0")).await,
-        (false, "the cell was over before this came".to_owned())
-    );
     controller.prepare(stage.unit(1, &[("h1", stage.agent)])).await;
     assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 1 }));
     controller.start().await;
-    let running = loop {
-        let Reply::Scene(scene) = injector.asks(Request::Scene).await else { panic!("no scene") };
-        match scene {
-            Scene::Runs(running) => break running,
-            Scene::Between => {}
-            Scene::Idle => panic!("it serves a controller"),
-        }
-    };
-    assert_eq!((running.run, running.policy.as_str()), (1, "sparrow"));
-    let aim = |targets: &[&str]| Request::Aim {
-        run: 1,
-        targets: targets.iter().map(|t| (*t).to_owned()).collect(),
-    };
-    let Reply::Aimed(aimed) = injector.asks(aim(&["node:1"])).await else { panic!("not aimed") };
-    assert_eq!((aimed.cores.to_string(), aimed.held.contains(1)), ("1".to_owned(), true));
-    let (wrong, why) = injector.refused(aim(&["scheduler:0"])).await;
-    assert!(wrong && why.contains("names no node"), "{why}");
-    // What is not its own it does not touch, however many there are said to be.
-    let (wrong, why) = injector.refused(dose(1, "0-4294967295")).await;
-    assert!(wrong && why.contains("this host holds cores"), "{why}");
-    assert!(matches!(injector.asks(dose(1, "0-1")).await, Reply::Begun { .. }));
-    let AgentMessage::Injected(notice) = controller.hear().await else {
-        panic!("the controller is not told")
-    };
-    assert_eq!((notice.id, notice.cores.to_string().as_str()), (7, "0-1"));
-    // Another may as well, and each takes only its own along.
-    let mut second = stage.injector().await;
-    let (wrong, why) = second.refused(dose(1, "0")).await;
-    assert!(wrong && why.contains("injected already"), "{why}");
-    injector.transport.close("the test is done").await;
-    let AgentMessage::Lifted { id: 7, until, why } = controller.hear().await else {
-        panic!("it is not lifted")
-    };
-    assert!(until >= notice.from && why.contains("whoever injected it is gone"), "{until}: {why}");
-    assert!(matches!(second.asks(dose(1, "0")).await, Reply::Begun { .. }));
-    assert!(matches!(controller.hear().await, AgentMessage::Injected(_)));
-    // The end of the unit is the end of it, and comes before the last word.
+    // Cores of other hosts are refused, however many they are.
+    controller.say(order(6, "0-4294967295", Time::MAX)).await;
+    let AgentMessage::Lifted { id: 6, why, .. } = controller.hear().await else { panic!("not refused") };
+    assert!(why.contains("this host holds cores"), "{why}");
+    controller.say(order(7, "0-1", Time::MAX)).await;
+    let AgentMessage::Injected { id: 7, from } = controller.hear().await else { panic!("not begun") };
+    controller.say(ControllerMessage::Lift { id: 7, why: "it was enough".to_owned() }).await;
+    let AgentMessage::Lifted { id: 7, until, why } = controller.hear().await else { panic!("not lifted") };
+    assert!(until >= from && why == "it was enough", "{from} to {until}: {why}");
+    let soon = until + Span::from_millis(100);
+    controller.say(order(8, "0", soon)).await;
+    assert!(matches!(controller.hear().await, AgentMessage::Injected { id: 8, .. }));
+    let AgentMessage::Lifted { id: 8, until, why } = controller.hear().await else { panic!("not lifted") };
+    assert_eq!((until, why.as_str()), (soon, "its time was over"));
+    // The end of the cell is reported as the end of the injection, before the final report.
+    controller.say(order(9, "0", Time::MAX)).await;
+    assert!(matches!(controller.hear().await, AgentMessage::Injected { id: 9, .. }));
     controller.say(ControllerMessage::Stop).await;
-    assert!(matches!(controller.hear().await, AgentMessage::Lifted { id: 7, .. }));
+    assert!(matches!(controller.hear().await, AgentMessage::Lifted { id: 9, .. }));
     assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
-    let over = within(second.control.receive()).await.unwrap();
-    assert!(matches!(&over, Reply::Over { why, .. } if why == "the cell was over"), "{over:?}");
     controller.run(&stage, 2).await;
+}
+
+#[tokio::test]
+async fn messages_of_an_injector_are_relayed() {
+    let stage = Stage::new();
+    type Injector = Control<InjectorMessage, InjectReply>;
+    let (_transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    let reply = within(injector.receive()).await.unwrap();
+    assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
+    let mut controller = stage.controller().await;
+    let (transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    let request = InjectorMessage::Request(Box::new(InjectRequest {
+        profile: PROFILE.to_owned(),
+        seed: None,
+        targets: vec!["node:0".to_owned()],
+        cores: CoreSet::default(),
+        hosts: Vec::new(),
+        lasting: None,
+        dry_run: true,
+    }));
+    within(injector.send(&request)).await.unwrap();
+    let AgentMessage::Injector { injector: number, message } = controller.hear().await else {
+        panic!("no relay")
+    };
+    assert_eq!(message, request);
+    let reply = InjectReply::Refused(Refusal::Invalid, "no such node".to_owned());
+    controller.say(ControllerMessage::InjectReply { injector: number, reply: reply.clone() }).await;
+    assert_eq!(within(injector.receive()).await.unwrap(), reply);
+    transport.close("the test is done").await;
+    let gone = controller.hear().await;
+    assert!(matches!(gone, AgentMessage::InjectorGone { injector, .. } if injector == number), "{gone:?}");
+    // The end of the session ends the relay.
+    let (_transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    within(injector.send(&request)).await.unwrap();
+    assert!(matches!(controller.hear().await, AgentMessage::Injector { .. }));
+    controller.leave().await;
+    let reply = within(injector.receive()).await.unwrap();
+    assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
 }

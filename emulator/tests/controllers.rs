@@ -8,7 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::binary::lines;
 use common::net::{Net, relay, within};
@@ -17,9 +17,13 @@ use serde_json::Value;
 use volary::cluster::net::Close;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::{Connection, Control, Options, Transport};
-use volary::cluster::protocol::{AgentMessage, ControllerMessage, FinalReport, InjectionNotice};
+use volary::cluster::protocol::{
+    AgentMessage, ControllerMessage, FIRST_FRAME, FinalReport, InjectReply, InjectRequest, InjectorMessage,
+    Opening,
+};
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides};
+use volary::cores::CoreSet;
 use volary::fidelity::gauge::Reading;
 use volary::parcel::{Observation, Seen};
 use volary::results::HostVitals;
@@ -54,7 +58,7 @@ impl Stage {
 
     /// `volary run` in the background.
     fn run(&self) -> Child {
-        cluster::run(&self.net.folder(""), "e.toml", "lab.toml", "r")
+        cluster::run(&self.net.folder(""), "e.toml", "lab.toml", "r", &[])
     }
 
     fn out(&self) -> PathBuf {
@@ -75,10 +79,9 @@ struct Agent {
 impl Agent {
     async fn taken(accepted: &mut Accepted) -> Self {
         let peer = within(accepted.next()).await.unwrap();
-        let control = Control::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let mut agent = Self { connection: peer.connection, control };
-        assert!(matches!(agent.hear().await, ControllerMessage::Claim));
-        agent
+        let mut control = Control::<(), Opening>::new(&peer.connection, peer.streams, FIRST_FRAME);
+        assert_eq!(within(control.receive()).await.unwrap(), Opening::Claim);
+        Self { connection: peer.connection, control: control.retype(LARGEST_FRAME) }
     }
 
     async fn say(&mut self, word: AgentMessage) {
@@ -307,44 +310,55 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     );
 }
 
-/// What a host tells of an injection into these cores.
-fn notice(cores: &str) -> AgentMessage {
-    AgentMessage::Injected(Box::new(InjectionNotice {
-        id: 1,
-        profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
-        seed: 3,
-        targets: vec!["node:0".to_owned()],
-        cores: cores.parse().unwrap(),
-        from: Time(100_000_000),
-        until: Time::MAX,
-    }))
-}
-
+/// The lease of an injection runs out without renewals: it is lifted, and on record.
 #[tokio::test]
-async fn what_hosts_tell_of_injections_is_on_record_and_lies_are_not() {
+async fn a_relayed_injection_is_ordered_leased_and_recorded() {
     let mut stage = Stage::new(&["h1"]);
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     host.begun().await;
-    host.say(notice("0")).await;
-    host.report().await;
-    host.stopped().await;
-    host.say(AgentMessage::Lifted { id: 1, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
-    host.end().await;
-    // In the next there is no such core.
-    host.begun().await;
-    host.say(notice("0-4000000000")).await;
-    host.stopped().await;
-    host.end().await;
+    let request = |targets: &[&str]| AgentMessage::Injector {
+        injector: 1,
+        message: InjectorMessage::Request(Box::new(InjectRequest {
+            profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
+            seed: Some(3),
+            targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+            cores: CoreSet::default(),
+            hosts: Vec::new(),
+            lasting: None,
+            dry_run: false,
+        })),
+    };
+    host.say(request(&["node:999"])).await;
+    let ControllerMessage::InjectReply { reply, .. } = host.hear().await else { panic!("no reply") };
+    assert!(matches!(&reply, InjectReply::Refused(_, why) if why.contains("node:999")), "{reply:?}");
+    host.say(request(&["node:0"])).await;
+    let ControllerMessage::Inject(order) = host.hear().await else { panic!("not ordered") };
+    assert_eq!((order.cores.to_string().as_str(), order.seed, order.until), ("0", 3, Time::MAX));
+    host.say(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;
+    let begun = Instant::now();
+    let ControllerMessage::InjectReply { injector: 1, reply } = host.hear().await else { panic!("no reply") };
+    assert!(matches!(reply, InjectReply::Begun(_, shares) if shares.len() == 1));
+    let ControllerMessage::Lift { id, why } = host.hear().await else { panic!("not lifted") };
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(id == order.id && why.contains("whoever injected it is gone"), "{why}");
+    host.say(AgentMessage::Lifted { id, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
+    for last in [false, true] {
+        host.report().await;
+        host.stopped().await;
+        host.end().await;
+        if !last {
+            host.begun().await;
+        }
+    }
     let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
-    assert!(said.contains("it tells of an injection that cannot be"), "{said}");
+    assert_eq!(status, Some(0), "{said}");
     let manifest = stage.manifest();
     let injections = manifest["injections"].as_object().unwrap();
     assert_eq!(injections.len(), 1, "{manifest}");
-    let told = &injections[manifest["cells"][0].as_str().unwrap()][0];
+    let record = &injections[manifest["cells"][0].as_str().unwrap()][0];
     let expected = serde_json::json!([{
         "host": "h1", "cores": "0", "from_s": 0.1, "until_s": 0.4, "ended": "it was enough", "degraded": 1.0
     }]);
-    assert_eq!((&told["hosts"], &told["targets"][0]), (&expected, &"node:0".into()));
+    assert_eq!((&record["hosts"], &record["targets"][0]), (&expected, &"node:0".into()));
 }

@@ -1,4 +1,4 @@
-//! Agents on loopback, a controller, and what can happen to them.
+//! Runs on agents on loopback: their results against virtual time, clocks, lost hosts and controllers, leases.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -12,6 +12,21 @@ use std::time::{Duration, Instant};
 use common::binary::{expect, lines};
 use common::cluster::{Cluster, EXPERIMENT, LONG, finish};
 use serde_json::Value;
+
+/// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.
+const MACHINE_BUDGET_S: f64 = 1.0;
+/// The largest bound of a clock error on loopback: a round trip that a loaded machine delays.
+const CLOCK_BUDGET_S: f64 = 0.1;
+
+/// Checks a time on hosts against the same one in virtual time. Both meet the same jobs; their schedulers draw other
+/// nodes when messages come in another order.
+fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
+    let (there, here) = (what(there), what(here));
+    assert!(
+        there > 0.5 * here && there < 1.5 * here + MACHINE_BUDGET_S,
+        "{there} s on hosts, {here} s in virtual time"
+    );
+}
 
 #[test]
 fn the_same_experiment_on_hosts_and_in_virtual_time() {
@@ -30,9 +45,7 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
         }
         assert!(there["messages"]["total"].as_u64().unwrap() > 0);
         assert!(!there["fidelity"].is_null());
-        // No job can be faster than its work and its messages; a slow machine may make it later.
-        let fastest = |run: &Value| run["response_s"]["p50"].as_f64().unwrap();
-        assert!(fastest(there) > 0.5 * fastest(here), "{there}\n{here}");
+        assert_near(there, here, |run| run["response_s"]["p50"].as_f64().unwrap());
     }
     assert!(cluster.states().iter().all(|state| state == "idle"), "{:?}", cluster.states());
     assert_hosts_are_recorded(&cluster, "there", 2);
@@ -85,7 +98,7 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
         assert_eq!(held["cells"], manifest["cells"]);
     }
     let error = manifest["clock_error_s"].as_f64().unwrap();
-    assert!(error > 0.0 && error < 1.0, "{error}");
+    assert!(error > 0.0 && error < CLOCK_BUDGET_S, "{error}");
 }
 
 #[test]
@@ -93,10 +106,12 @@ fn a_wrong_clock_is_seen_through() {
     // Without correction every message to and from h2 would be a quarter of an hour early or late.
     let cluster = Cluster::start(&["--clock-ahead", "15min", "--clock-drift", "200"]);
     let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--policy", "sparrow"];
-    let (out, _) = expect(cluster.path(), &[&args[..], &["--json", "--quiet", "--out", "r"]].concat(), 0);
-    let run = &lines(&out)[0];
-    assert_eq!(run["jobs"]["finished"], 80);
-    assert!(run["makespan_s"].as_f64().unwrap() < 300.0, "{run}");
+    let (there, _) = expect(cluster.path(), &[&args[..], &["--json", "--quiet", "--out", "r"]].concat(), 0);
+    let args = ["run", "e.toml", "--policy", "sparrow", "--json", "--quiet", "--out", "v"];
+    let (here, _) = expect(cluster.path(), &args, 0);
+    let (there, here) = (&lines(&there)[0], &lines(&here)[0]);
+    assert_eq!(there["jobs"]["finished"], 80);
+    assert_near(there, here, |run| run["makespan_s"].as_f64().unwrap());
 }
 
 #[test]
@@ -128,21 +143,22 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     assert_eq!(status, Some(0), "{said}");
 }
 
-/// The lease of an agent that says nothing of it.
+/// The lease of an agent without `--lease`.
 const DEFAULT_LEASE: Duration = Duration::from_secs(10);
 
-/// The controller has no limit of its own: a host that was not heard for longer than the default lease is not lost.
+/// The controller has no limit of its own: a host that is silent for longer than the default lease is not lost.
 #[test]
+#[ignore = "nightly: it waits for 12 s of silence"]
 fn a_lease_is_as_long_as_its_agent_says() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
-    let longer = EXPERIMENT.replace("jobs = 80", "jobs = 300") + "[run.record]\ninputs = true\n";
-    fs::write(path.join("e.toml"), longer).unwrap();
+    fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
     expect(&path, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
     let address = cluster.agent("h1", "127.0.0.1:0", &["--lease", "60s"]);
     fs::write(path.join("ids/hosts.toml"), format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n"))
         .unwrap();
-    let mut run = cluster.run("e.toml", "r");
+    let longer = ["--set", "workload.synthetic.jobs=300", "--set", "run.record.inputs=true"];
+    let mut run = cluster.run_with("e.toml", "r", &longer);
     cluster.reached("r", &[0], 1);
     let agent = cluster.agents[0].id().to_string();
     let signal = |name: &str| assert!(Command::new("kill").args([name, &agent]).status().unwrap().success());
@@ -155,24 +171,16 @@ fn a_lease_is_as_long_as_its_agent_says() {
     signal("-CONT");
     let (status, said) = finish(run);
     assert_eq!(status, Some(0), "{said}");
-    for lease in ["100ms", "11min"] {
-        let (_, err) =
-            expect(&path, &["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--lease", lease], 2);
-        assert!(err.contains("--lease") && err.contains("1s to 10min"), "{err}");
-    }
 }
 
 #[test]
 fn a_host_that_was_to_die_may() {
     // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
-    let faulty = LONG.replace("jobs = 20_000", "jobs = 200").replace(
-        "[[policy]]",
-        "[[network.fault]]\ncrash = { who = [\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at = \"500ms\" }\n\
-         [[policy]]",
-    );
+    let crash = "crash = { who = [\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at = \"500ms\" }";
+    let faulty = format!("{LONG}[[network.fault]]\n{crash}\n");
     let mut cluster = Cluster::start(&[]);
     fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
-    let run = cluster.run("faulty.toml", "r");
+    let run = cluster.run_with("faulty.toml", "r", &["--set", "workload.synthetic.jobs=200"]);
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
     // The others have gone beyond the crash, which they cannot without it.
     cluster.reached("r", &[0, 1], 2);
@@ -243,4 +251,9 @@ fn bad_input_is_named() {
     assert!(err.contains("ids/h9") && err.contains("volary certs"), "{err}");
     let (_, err) = expect(path, &["agent", "--listen", "192.0.2.1:4433", "--identity", "ids/h1"], 2);
     assert!(err.contains("192.0.2.1:4433"), "{err}");
+    for lease in ["100ms", "11min"] {
+        let agent = ["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--lease", lease];
+        let (_, err) = expect(path, &agent, 2);
+        assert!(err.contains("--lease") && err.contains("1s to 10min"), "{err}");
+    }
 }

@@ -11,7 +11,7 @@ use common::binary::{expect, lines};
 use common::cluster::{Cluster, finish, inject};
 use serde_json::Value;
 
-/// Copies of 50 ms, far more nodes than they need.
+/// Copies of 50 ms on more nodes than they need.
 const EXPERIMENT: &str = r#"title = "inject"
 seed = 5
 [cluster]
@@ -31,7 +31,7 @@ random = {}
 inputs = true
 "#;
 
-/// Every core takes four times as long.
+/// Slows cores down by four, all the time.
 const FOURFOLD: &str = r#"bernoulli = { slot = "100ms", probability = 1.0, slowdown = 4.0 }"#;
 
 const HOSTS: [&str; 2] = ["--hosts", "ids/hosts.toml"];
@@ -98,7 +98,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     assert!(said.contains("kept 1 of 1 run (1 of them injected into), running 0"), "{said}");
 }
 
-/// Copies that ran while their core was ruled took four times as long as others, and the record shows why.
+/// Checks that copies on injected cores took four times as long as others, and that the timeline shows the slots.
 fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value]) {
     let file = format!("r/cells/{}.json", manifest["cells"][0].as_str().unwrap());
     let record: Value = serde_json::from_slice(&fs::read(cluster.path().join(file)).unwrap()).unwrap();
@@ -128,7 +128,7 @@ fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value])
     }
 }
 
-/// One core that has work all the time, which burns a CPU.
+/// One core that always has work, which burns a CPU.
 const BURNT: &str = r#"title = "inject"
 seed = 5
 [cluster]
@@ -146,7 +146,7 @@ random = {}
 [run.real]
 "#;
 
-/// Somebody takes the CPU away from real copies for as long as it was asked, and what came of it is certified.
+/// Copies that burn a CPU are slowed down for the requested time, and the certificate has the measured slowdown.
 #[test]
 fn real_cores_are_slowed_down_by_an_injection() {
     let cluster = Cluster::start(&[]);
@@ -169,16 +169,14 @@ fn real_cores_are_slowed_down_by_an_injection() {
     let longest = slots.iter().map(|slots| seconds(&slots["length_s"])).fold(0.0, f64::max);
     assert!(longest < length + 0.01 && length < 0.71, "{cores} {there}");
     let slowest = slots.iter().map(|slots| seconds(&slots["achieved"])).fold(0.0, f64::max);
-    assert!(slowest > 2.0, "who is in the way makes it more: {cores}");
+    assert!(slowest > 2.0, "other load can only add to it: {cores}");
 }
 
 #[test]
 fn an_injector_that_is_killed_takes_what_it_injected_along() {
     let cluster = cluster();
-    let until = "[run]\nuntil = \"14s\"\n[run.record]";
-    let long = EXPERIMENT.replace("jobs = 450", "jobs = 20_000").replace("[run.record]", until);
-    fs::write(cluster.path().join("e.toml"), long).unwrap();
-    let run = cluster.run("e.toml", "r");
+    let long = ["--set", "workload.synthetic.jobs=20000", "--set", "run.until=14s"];
+    let run = cluster.run_with("e.toml", "r", &long);
     cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
     let mut injector = inject(cluster.path(), &[]);
     injector.kill().unwrap();

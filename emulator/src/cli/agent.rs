@@ -13,7 +13,7 @@ use volary_actors::base::Span;
 use super::{address, print};
 use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
-use crate::cluster::{LONGEST_LEASE, SHORTEST_LEASE};
+use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::cores::CoreSet;
 use crate::runtime::executor::{CpuId, free_cpus};
 use crate::runtime::live::clock::MonotonicClock;
@@ -115,7 +115,7 @@ impl Pidfile {
 
 impl Drop for Pidfile {
     fn drop(&mut self) {
-        // It is gone already if somebody tidied up.
+        // Fails if the file was removed meanwhile.
         let _ = fs::remove_file(&self.0);
     }
 }

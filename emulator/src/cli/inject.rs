@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 
 use super::{print, print_json};
-use crate::cluster::inject::injector::{Aim, Done, InjectError, Injector, Plan};
+use crate::cluster::error::InjectError;
+use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
+use crate::cluster::protocol::{InjectionPlan, InjectionShare};
 use crate::config;
 use crate::cores::{CoreSet, CoreTable, Injection, Profile};
 use crate::number;
@@ -69,20 +71,19 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         ));
     }
     let Some(hosts) = options.hosts.clone() else { return unseen(options, profile) };
-    let plan = options.plan(hosts, profile.clone());
-    let injector = match Injector::open(plan) {
-        Err(InjectError::Nobody(why)) if options.dry_run => {
-            tracing::warn!("{why}; from 0 it would be");
-            return unseen(options, profile);
-        }
-        opened => opened?,
-    };
+    let request = options.request(hosts, profile.clone());
     if options.dry_run {
-        let Aim { injection, table, .. } = injector.aim();
-        return options.show(injection, table);
+        return match dry_run(&request) {
+            Ok((injection, table)) => options.show(&injection, &table),
+            Err(InjectError::NotRunning(why)) => {
+                tracing::warn!("{why}; from 0 it would be");
+                unseen(options, profile)
+            }
+            Err(error) => Err(error.into()),
+        };
     }
-    let done = injector.inject(|aim, begun| options.begun(aim, begun))?;
-    let lost = done.iter().any(|done| done.until.is_none());
+    let done = inject(&request, |plan, begun| options.begun(plan, begun))?;
+    let lost = done.iter().any(|done| done.share.until.is_none());
     if options.json {
         print_json(&done.iter().map(json).collect::<Value>())?;
     } else {
@@ -91,7 +92,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if lost { ExitCode::from(3) } else { ExitCode::SUCCESS })
 }
 
-/// A dry run where nothing runs: which cores are where nobody knows.
+/// A dry run without a running cell, whose cluster is unknown: core i is assumed to be node i.
 fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
     let Options { node, rack, host, core, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
@@ -113,14 +114,14 @@ fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
 }
 
 impl Options {
-    fn plan(&self, hosts: PathBuf, profile: Profile) -> Plan {
+    fn request(&self, hosts: PathBuf, profile: Profile) -> InjectOptions {
         let named = |kind: &str, text: &String| match text.contains(':') {
             true => text.clone(),
             false => format!("{kind}:{text}"),
         };
         let nodes = self.node.iter().map(|node| named("node", node));
         let racks = self.rack.iter().map(|rack| named("rack", rack));
-        Plan {
+        InjectOptions {
             hosts,
             profile,
             seed: self.seed,
@@ -147,29 +148,25 @@ impl Options {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Tells that it has begun: on stderr where results are for machines.
-    fn begun(&self, aim: &Aim, begun: &[Done]) {
-        let Aim { running, injection, .. } = aim;
+    /// Prints that it has begun: to stderr with `--json`.
+    fn begun(&self, plan: &InjectionPlan, begun: &[InjectionShare]) {
+        let InjectionPlan { cell, policy, cell_seed, seed, .. } = plan;
         let profile = self.profile.display();
         let mut text = format!(
-            "{profile} with seed {} rules cores of {} (cell {}, seed {}); {}",
-            injection.seed,
-            running.policy,
-            running.cell,
-            running.seed,
+            "{profile} with seed {seed} rules cores of {policy} (cell {cell}, seed {cell_seed}); {}",
             if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
         );
-        for Done { host, cores, from, .. } in begun {
+        for InjectionShare { host, cores, from, .. } in begun {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
-        // Nothing is lost if nobody reads it.
+        // A closed stdout does not end the injection.
         let _ = if self.json { super::aside(&text) } else { print(&text).map_err(Into::into) };
     }
 }
 
-/// What was in effect on a host.
-fn text(done: &Done) -> String {
-    let Done { host, cores, from, until, why, effect } = done;
+/// One line on what an injection did on a host.
+fn text(done: &Injected) -> String {
+    let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     let from = number::seconds(from.as_secs_f64());
     let Some(until) = until else {
         return format!("{host}: cores {cores} from {from}, nobody knows until when: {why}");
@@ -182,8 +179,8 @@ fn text(done: &Done) -> String {
     format!("{host}: cores {cores} from {from} to {until}: {why}{effect}")
 }
 
-fn json(done: &Done) -> Value {
-    let Done { host, cores, from, until, why, effect } = done;
+fn json(done: &Injected) -> Value {
+    let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     json!({
         "host": host,
         "cores": cores,

@@ -36,7 +36,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::cluster::Fleet;
 use crate::cluster::agent::RunLog;
-use crate::cluster::inject::injector::InjectError;
+use crate::cluster::error::InjectError;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
 use crate::report::table::Style;
 use crate::runtime::{RunError, Watch};

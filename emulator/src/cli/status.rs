@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::{print, print_json};
-use crate::cluster;
+use crate::cluster::status::status;
 
 /// Ask the agents of a hosts file how they are.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    let states = cluster::status(&options.hosts)?;
+    let states = status(&options.hosts)?;
     if options.json {
         print_json(&states)?;
     } else {

@@ -1,60 +1,76 @@
-//! Errors of runs on hosts.
+//! Errors of runs on hosts and of injections.
 
 use std::io;
 
-use crate::cluster::net;
-use crate::cluster::net::endpoint::{BindError, ConnectError};
-use crate::cluster::net::identity::IdentityError;
+use super::net::endpoint::{BindError, ConnectError};
+use super::net::hosts_file::HostsFileError;
+use super::net::identity::IdentityError;
 use crate::config::ConfigError;
 
 /// Why hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
-    /// The hosts file.
     #[error(transparent)]
-    File(#[from] net::hosts_file::HostsFileError),
-    /// An identity.
+    File(#[from] HostsFileError),
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// A socket.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// A connection.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The experiment cannot be packed.
     #[error(transparent)]
     Spec(#[from] ConfigError),
-    /// The experiment is larger than what hosts take.
     #[error(
         "the experiment and its files have {mib} MiB, and hosts take {limit} at most; use a part of the trace"
     )]
     Large {
-        /// What it takes, MiB.
+        /// Size of the experiment, MiB.
         mib: usize,
-        /// The most, MiB.
+        /// The limit, MiB.
         limit: usize,
     },
-    /// The system refuses something.
+    /// An operation of the operating system failed.
     #[error("{0}")]
     System(io::Error),
-    /// Somebody wants it to stop before it has begun.
     #[error("interrupted before the hosts were ready, so nothing was run")]
     Interrupted,
-    /// A host does not do what it should.
     #[error("host {host}: {why}")]
-    Host {
-        /// Its name.
-        host: String,
-        /// What is wrong, and what to do.
-        why: String,
-    },
+    Host { host: String, why: String },
 }
 
 impl HostsError {
-    /// Whether the files that the user gave are to blame, and not the hosts.
+    /// Whether files of the user are the cause, and not the hosts.
     #[must_use]
     pub const fn is_input(&self) -> bool {
         matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_) | Self::Large { .. })
+    }
+}
+
+/// Why nothing was injected, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    /// The request names something that does not exist or has no meaning.
+    #[error("{0}")]
+    Invalid(String),
+    /// No cell is running.
+    #[error("{0}")]
+    NotRunning(String),
+    /// Something failed at the hosts, or a limit was reached.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl InjectError {
+    /// Whether the user's input is the cause, and not the hosts.
+    #[must_use]
+    pub const fn is_input(&self) -> bool {
+        match self {
+            Self::Invalid(_) => true,
+            Self::Hosts(error) => error.is_input(),
+            Self::NotRunning(_) | Self::Failed(_) => false,
+        }
     }
 }

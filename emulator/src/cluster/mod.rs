@@ -1,17 +1,34 @@
-//! Runs in real time on many machines: a controller, an agent on each host, QUIC between them.
+//! The runtime on many machines: a controller, an agent on each host, and QUIC between them.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`controller`] | the host pool, the cells run on it, their logs and results |
-//! | [`agent`] | the daemon on each host, and its half of a cell |
-//! | [`protocol`] | the messages between controller and agents |
-//! | [`inject`] | interference injected into a run by a third party |
-//! | [`net`] | QUIC endpoints, identities, links between hosts |
-//! | `placement` | the assignment of actors to hosts |
-//! | `check` | checks of what other hosts send |
+//! | [`controller`] | the connected hosts, the cells run on them, their injections, logs and results |
+//! | [`agent`] | the daemon on each host, and its part of a cell |
+//! | [`inject`](mod@inject) | the injector |
 //! | [`status`](mod@status) | the state of agents |
-//! | [`error`] | errors of runs on hosts |
-//! | [`timing`] | limits of silence and timeouts |
+//! | [`protocol`] | the messages between them |
+//! | [`net`] | QUIC endpoints, identities, links between hosts |
+//! | `placement` | the placement of actors on hosts |
+//! | `check` | bounds checks of what arrives |
+//! | [`error`], [`timing`] | errors; limits of silence and timeouts |
+//!
+//! # Queues
+//!
+//! A parcel on its way from one shard to another waits in these queues, a report to the controller in the last three.
+//!
+//! | queue | constant | bound | when it is full |
+//! |---|---|--:|---|
+//! | bytes to one host | `LINK_QUEUE`, agent/io.rs | 8 MiB | stream parcels stay with the shard, which waits from half of it; datagrams are dropped and counted |
+//! | batches from all hosts | `ARRIVAL_QUEUE`, agent/cell.rs | 64 | the links do not read, and flow control stops the senders |
+//! | inbox of the shard | `ROOM`, runtime/live/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
+//! | events of the shard | `--events` | 16 million | the cell ends with an error |
+//! | messages to the controller | `SEND_QUEUE`, agent/session.rs | 64 | observations stay with the shard, which waits |
+//! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
+//! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
+//! | messages to one agent | `SEND_QUEUE`, controller/host_connection.rs | 64 | progress and pongs are dropped; for other messages the controller waits |
+
+// The crate's inside needs no sentence on every field.
+#![allow(missing_docs, reason = "fields whose names say what they hold")]
 
 pub mod agent;
 mod check;
@@ -27,6 +44,3 @@ pub mod timing;
 pub use controller::Fleet;
 pub use error::HostsError;
 pub(crate) use placement::nothing_held;
-pub use status::{State, status};
-pub use timing::{LONGEST_LEASE, SHORTEST_LEASE};
-pub(crate) use timing::{allowing, socket_options};

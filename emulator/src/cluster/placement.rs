@@ -1,4 +1,4 @@
-//! Which host holds what.
+//! The placement of actors on hosts, and what follows from it.
 
 use volary_actors::base::{Endpoint as Place, Time};
 
@@ -7,7 +7,7 @@ use crate::runtime::live::placement::place;
 use crate::storage::hosts::{Held, HostRecord, ranges};
 use volary_engine::world::World;
 
-/// Which host each endpoint lives on. Controller and agents come to the same.
+/// The host of each endpoint. Controller and agents compute the same.
 pub(crate) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
     place(world.layout(), &world.machines().links, &weights)
@@ -25,7 +25,7 @@ pub(crate) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
     members.iter().map(record).collect()
 }
 
-/// What each host holds in a cell.
+/// The actors that each host holds in a cell.
 pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
     let (homes, layout) = (homes(world, members), world.layout());
     let mut records = nothing_held(members);
@@ -39,30 +39,29 @@ pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRec
 }
 
 /// The cores of a host.
-pub(crate) fn cores(world: &World, members: &[Member], host: u16) -> impl Iterator<Item = u32> {
-    let (homes, layout) = (homes(world, members), world.layout());
+pub(crate) fn cores_of(world: &World, homes: &[u16], host: u16) -> impl Iterator<Item = u32> {
+    let layout = world.layout();
     let home = move |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
     (0..layout.workers()).filter(move |&core| home(core) == host)
 }
 
-/// From when on every actor of a host is down for good, by the experiment's own faults.
-pub(crate) fn doomed(world: &World, members: &[Member]) -> Vec<Option<Time>> {
-    let homes = homes(world, members);
-    let mut doomed: Vec<Option<Time>> = vec![Some(Time::ZERO); members.len()];
-    for (endpoint, home) in homes.into_iter().enumerate() {
+/// For each host, the time at which the experiment's own faults have crashed all of its actors for good, if they do.
+pub(crate) fn dead_from(world: &World, homes: &[u16], hosts: usize) -> Vec<Option<Time>> {
+    let mut dead: Vec<Option<Time>> = vec![Some(Time::ZERO); hosts];
+    for (endpoint, home) in homes.iter().enumerate() {
         let gone =
             world.faults().crashes().iter().find(|c| c.who == Place(endpoint as u32) && c.restart.is_none());
-        let host = &mut doomed[home as usize];
+        let host = &mut dead[*home as usize];
         *host = host.zip(gone).map(|(sofar, crash)| sofar.max(crash.at));
     }
-    doomed
+    dead
 }
 
-/// How far the slowest of the hosts that still have something to do has come. One whose actors are all down for good
-/// holds nobody up: if it died as well, its silence would otherwise stop all others until it is given up.
-pub(crate) fn slowest(progress: &[Time], doomed: &[Option<Time>]) -> Time {
+/// The progress of the slowest host that has live actors. A host whose actors are all down for good is left out:
+/// if it is lost as well, the others would otherwise wait until its connection times out.
+pub(crate) fn slowest(progress: &[Time], dead: &[Option<Time>]) -> Time {
     let busy = |(at, gone): &(&Time, &Option<Time>)| gone.is_none_or(|gone| **at < gone);
-    progress.iter().zip(doomed).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)
+    progress.iter().zip(dead).filter(busy).map(|(at, _)| *at).min().unwrap_or(Time::MAX)
 }
 
 #[cfg(test)]
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_without_life_holds_nobody_up() {
+    fn a_host_without_live_actors_is_not_waited_for() {
         let progress = [Time(50), Time(20), Time(70)];
         assert_eq!(slowest(&progress, &[None, Some(Time(30)), None]), Time(20), "it has work until 30");
         assert_eq!(slowest(&progress, &[None, Some(Time(20)), None]), Time(50));

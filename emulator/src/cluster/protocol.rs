@@ -1,13 +1,14 @@
-//! What controller and agents say to each other on the control stream.
+//! Messages between controller, agents and injectors, on the control stream of a connection.
 //!
-//! An agent is idle until a controller claims it and loads an experiment; then it runs one unit after the other, as
-//! the controller says, and forgets everything when the controller is gone. Parcels between agents do not come
-//! this way: they have links of their own.
+//! An agent is idle until a controller claims it and loads an experiment. It then runs one cell after the other, as
+//! ordered, and drops everything that belongs to the session when the connection to the controller ends. Parcels
+//! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
+//! messages to the controller.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::Time;
+use volary_actors::base::{Span, Time};
 
 use crate::config::Bundle;
 use crate::cores::CoreSet;
@@ -17,19 +18,46 @@ use crate::parcel::Observation;
 use crate::results::HostVitals;
 use volary_engine::finalize::Counters;
 
-/// The most bytes of a [`AgentMessage`]: an [`FinalReport`] is the largest, its histograms some megabytes at worst, the stretches
-/// of real cores two. Of orders only [`ControllerMessage::Load`] may be larger.
+/// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
+/// take some megabytes at worst, the stretches of real cores two.
 pub const MESSAGE_FRAME: usize = 8 << 20;
-/// The most bytes of an agent's answer to [`ControllerMessage::Status`].
+/// Bytes of an answer to [`Opening::Status`] at most.
 pub const STATUS_FRAME: usize = 4096;
-/// The most bytes of what is said first on a connection: a [`LinkPurpose`], [`ControllerMessage::Status`], [`ControllerMessage::Claim`]
-/// or [`ControllerMessage::Inject`].
+/// Bytes of the first message on a connection at most: an [`Opening`] or a [`LinkPurpose`].
 pub const FIRST_FRAME: usize = 64;
 
-/// One host of a run, as all of them know it.
+/// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
+pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// The first message of a peer with a controller's certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Opening {
+    /// Answer with an [`AgentStatus`].
+    Status,
+    /// Serve this controller, and no other until it is gone: [`ControllerMessage`]s follow.
+    Claim,
+    /// Relay [`InjectorMessage`]s to the controller that is served, and its [`InjectReply`]s back.
+    Inject,
+}
+
+/// The first message of a peer with a host's certificate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LinkPurpose {
+    /// [`Assignment::run`] that the link is for.
+    pub run: u64,
+}
+
+/// The state of an agent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AgentStatus {
+    /// What it does, as text.
+    pub doing: String,
+}
+
+/// One host of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Member {
-    /// Its name, which its certificate proves.
+    /// The name in its certificate.
     pub name: String,
     /// Where its agent listens.
     pub address: SocketAddr,
@@ -37,174 +65,208 @@ pub struct Member {
     pub weight: f64,
 }
 
-/// One unit to be run.
+/// One cell to be run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Tells links of this run from those of another.
+    /// Distinguishes the links of this cell from those of any other.
     pub run: u64,
-    /// Which point of the experiment.
+    /// Index of the experiment's point.
     pub point: u32,
-    /// Its seed.
     pub seed: u64,
-    /// The hash that the controller has for it: both sides must mean the same.
+    /// The cell's id as the controller computes it; the agent compares it with its own.
     pub id: String,
     /// The hosts, in order of shards.
     pub members: Vec<Member>,
-    /// Which of them the agent is.
+    /// Index of the receiving agent.
     pub me: u16,
 }
 
-/// What a host says when it calls another: which run the link is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LinkPurpose {
-    /// [`Assignment::run`].
-    pub run: u64,
-}
-
-/// What a controller says.
+/// Messages of a controller to an agent that it has claimed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ControllerMessage {
-    /// Say how you are, and no more.
-    Status,
-    /// Serve me, and nobody else until I go.
-    Claim,
-    /// I come to inject interference into the run of another: from here on we speak in
-    /// [other words](super::inject::words).
-    Inject,
-    /// Plan this experiment: the first order of the controller that has claimed the host.
+    /// Plan this experiment: the first message.
     Load(Box<Bundle>),
-    /// Build your part of a unit, and links to the others.
+    /// Build this host's shard of a cell, and links to the others.
     Prepare(Box<Assignment>),
-    /// Begin when my clock reads `at`, in nanoseconds.
-    Start {
-        /// The common start.
-        at: i64,
-    },
-    /// Answers [`AgentMessage::Ping`].
-    Pong {
-        /// Its `sent`.
-        sent: i64,
-        /// My clock in between, ns.
-        here: i64,
-    },
+    /// Begin when the controller's clock reads `at`, ns.
+    Start { at: i64 },
+    /// Answers [`AgentMessage::Ping`] with its `sent` and the controller's clock, ns.
+    Pong { sent: i64, here: i64 },
     /// How far the slowest host has come.
-    Progress {
-        /// In emulated time.
-        slowest: Time,
-    },
-    /// The unit is over: report and be ready for another.
+    Progress { slowest: Time },
+    /// Begin an injection into cores of this host.
+    Inject(Box<InjectOrder>),
+    /// End it.
+    Lift { id: u64, why: String },
+    /// Pass this to the injector of that number.
+    InjectReply { injector: u64, reply: InjectReply },
+    /// The cell is over: send the final report.
     Stop,
 }
 
-/// What an agent says.
+/// Messages of an agent to its controller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum AgentMessage {
-    /// Answers [`ControllerMessage::Status`].
-    State(Box<AgentStatus>),
     /// The experiment is planned.
     Loaded,
-    /// The unit is built, all links stand, the clock is known.
-    Ready {
-        /// [`Assignment::run`].
-        run: u64,
-    },
-    /// What was asked cannot be done.
-    Refused {
-        /// [`Assignment::run`]; zero if it is about more than one unit.
-        run: u64,
-        /// Why, and the remedy.
-        why: String,
-    },
-    /// What time is it with you?
-    Ping {
-        /// My clock, ns.
-        sent: i64,
-    },
-    /// Observations, in order of time.
+    /// The shard is built, all links are up, the clock offset is known.
+    Ready { run: u64 },
+    /// What was ordered cannot be done. `run` is zero if it concerns more than one cell.
+    Refused { run: u64, why: String },
+    /// Asks for the controller's clock; `sent` is the agent's, ns.
+    Ping { sent: i64 },
+    /// Observations in order of time.
     Notes {
-        /// What was seen.
         notes: Vec<Observation>,
-        /// Nothing earlier will come.
+        /// Nothing earlier follows.
         mark: Time,
         /// How far this shard has come.
         progress: Time,
     },
     /// Lines of the agent's log.
     Log(String),
-    /// A part of what the shard logged of its inputs, in order.
+    /// The next frame of the shard's input log.
     Inputs(Vec<u8>),
-    /// The link to another host broke in mid-run.
-    Lost {
-        /// Its name.
-        peer: String,
-        /// What is known of why.
-        why: String,
-    },
-    /// Somebody has another profile rule some of my cores.
-    Injected(Box<InjectionNotice>),
-    /// That is over.
-    Lifted {
-        /// [`InjectionNotice::id`].
+    /// The link to another host broke during the cell.
+    Lost { peer: String, why: String },
+    /// An injection has begun.
+    Injected {
         id: u64,
-        /// Until when it ruled.
-        until: Time,
-        /// Why it is over.
-        why: String,
+        /// When; later than ordered if the order came late.
+        from: Time,
     },
-    /// The last word on a unit.
+    /// An injection has ended, or could not begin.
+    Lifted { id: u64, until: Time, why: String },
+    /// A message of the injector with this number, unchanged.
+    Injector { injector: u64, message: InjectorMessage },
+    /// The injector with this number has disconnected.
+    InjectorGone { injector: u64, why: String },
+    /// The measurements of a cell: its last message.
     FinalReport(Box<FinalReport>),
 }
 
-/// An injection, as a host tells its controller of it.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct InjectionNotice {
-    /// Tells it from any other, and is the same on all hosts.
-    pub id: u64,
-    /// The profile as TOML, with no file left in it.
-    pub profile: String,
-    /// The seed of its slots.
-    pub seed: u64,
-    /// Whom it is aimed at, in the user's words.
-    pub targets: Vec<String>,
-    /// The cores.
-    pub cores: CoreSet,
-    /// From when it rules.
-    pub from: Time,
-    /// Until when at the latest; [`Time::MAX`] if nobody knows.
-    pub until: Time,
-}
-
-/// What an agent measured of a unit.
+/// What an agent measured in a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FinalReport {
-    /// What its shard counted.
+    /// Counters of its shard.
     pub tally: Counters,
-    /// How late it was.
+    /// Histograms of lateness.
     pub reading: Reading,
-    /// The host and its clock during the run; what became of its datagrams takes the others' accounts as well.
+    /// The host and its clock; the losses of its datagrams are completed from the reports of the others.
     pub vitals: HostVitals,
     /// Real datagrams to and from every host, by shard.
     pub datagrams: Vec<Datagrams>,
-    /// What its real cores did, if copies burnt some.
+    /// Measurements of real cores, if copies burnt some.
     pub cores: Option<Worked>,
 }
 
-/// What a host counted of the real datagrams between it and another, in messages.
+/// Real datagrams between two hosts as one of them counted them, in messages.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Datagrams {
     /// Meant for the other.
     pub sent: u64,
     /// Of these, dropped before they left, because the network did not take them fast enough.
     pub dropped: u64,
-    /// Of what the other sent, not come, though later ones did.
+    /// Sent by the other and not received, although later ones were.
     pub missing: u64,
 }
 
-/// How an agent is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct AgentStatus {
-    /// What it does, in words.
-    pub doing: String,
+/// One host's part of an injection, as the controller orders it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InjectOrder {
+    /// The same on all hosts, and of no other injection.
+    pub id: u64,
+    /// The profile as TOML, without references to files.
+    pub profile: String,
+    /// Seed of its slots.
+    pub seed: u64,
+    /// Cores of the receiving host.
+    pub cores: CoreSet,
+    pub from: Time,
+    /// [`Time::MAX`] if the injector's life is the only limit.
+    pub until: Time,
+}
+
+/// Messages of an injector.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum InjectorMessage {
+    /// The first message, and the only request of a connection.
+    Request(Box<InjectRequest>),
+    /// The injector lives: sent every third of [`INJECTOR_LEASE`].
+    Renew,
+    /// End the injection.
+    End,
+}
+
+/// What is to be injected, and where. Targets, cores and hosts add up; without any of them all cores are meant.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InjectRequest {
+    /// The profile as TOML, without references to files.
+    pub profile: String,
+    /// Seed of its slots; the run's own if absent.
+    pub seed: Option<u64>,
+    /// Nodes in the notation of faults: all their cores.
+    pub targets: Vec<String>,
+    /// Cores by number.
+    pub cores: CoreSet,
+    /// Hosts: all cores that they hold.
+    pub hosts: Vec<String>,
+    /// Emulated time after which it ends; the injector's life if absent.
+    pub lasting: Option<Span>,
+    /// Only answer with the plan.
+    pub dry_run: bool,
+}
+
+/// Answers to an injector: one [`Planned`](Self::Planned) for a dry run, otherwise [`Begun`](Self::Begun) and then
+/// [`Over`](Self::Over); or [`Refused`](Self::Refused).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum InjectReply {
+    Planned(Box<InjectionPlan>),
+    Begun(Box<InjectionPlan>, Vec<InjectionShare>),
+    Over(Vec<InjectionShare>),
+    Refused(Refusal, String),
+}
+
+/// Why an injection is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Refusal {
+    /// The request names something that does not exist or has no meaning.
+    Invalid,
+    /// No cell is running.
+    NotRunning,
+    /// Something failed, or a limit was reached.
+    Failed,
+}
+
+/// An injection as a whole, and the cell that it concerns.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InjectionPlan {
+    /// Id of the running cell.
+    pub cell: String,
+    /// Label of its policy.
+    pub policy: String,
+    /// Seed of the cell.
+    pub cell_seed: u64,
+    /// Seed of the injected slots.
+    pub seed: u64,
+    pub cores: CoreSet,
+    pub from: Time,
+    pub until: Time,
+    /// The cluster's cores, as [`CoreTable::outline`](crate::cores::CoreTable::outline) gives them.
+    pub outline: Vec<(u32, u32, u32)>,
+}
+
+/// What an injection did on one host.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InjectionShare {
+    pub host: String,
+    /// The cores of this host that are meant.
+    pub cores: CoreSet,
+    pub from: Time,
+    /// `None` while it lasts, and if the host was lost.
+    pub until: Option<Time>,
+    /// Why it ended.
+    pub ended: String,
 }
 
 #[cfg(test)]
@@ -214,9 +276,9 @@ mod tests {
     use crate::results::CoreRow;
     use crate::results::MOST_STRETCHES;
 
-    /// All that a host may say of its cores, with room for the rest of its account.
+    /// The largest report of real cores leaves room for the rest of a final report.
     #[test]
-    fn an_account_of_many_stretches_can_be_said() {
+    fn a_final_report_with_many_stretches_fits_into_a_frame() {
         let stretch = CoreRow { core: u32::MAX, start: 1.0, end: 2.0, asked: 4.0, had: 0.1, done: 0.2 };
         let stretches = vec![stretch; MOST_STRETCHES];
         let mut bytes = Vec::new();

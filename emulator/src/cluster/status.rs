@@ -1,4 +1,4 @@
-//! How agents are.
+//! The state of the agents of a hosts file.
 
 use std::fmt;
 use std::io;
@@ -11,29 +11,29 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-use super::protocol::{AgentMessage, AgentStatus, ControllerMessage, STATUS_FRAME};
-use super::{HostsError, socket_options};
-use crate::cluster::net::{Control, Host, Hosts, Identity, Transport};
+use super::error::HostsError;
+use super::net::{Control, Host, Hosts, Identity, Transport};
+use super::protocol::{AgentStatus, FIRST_FRAME, Opening, STATUS_FRAME};
+use super::timing::socket_options;
 
 /// How long an agent may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How one agent is.
+/// The state of one host: its agent's answer, or why there is none.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct State {
-    /// The host.
+pub struct HostStatus {
     pub name: String,
     /// Where its agent should listen.
     pub address: SocketAddr,
-    /// What it says of itself.
+    /// What its agent does.
     pub state: Option<String>,
-    /// How long it took to answer, s, with the handshake.
+    /// How long the answer took, s, with the handshake.
     pub answer_s: Option<f64>,
-    /// Why it does not answer.
+    /// Why there is no answer.
     pub error: Option<String>,
 }
 
-impl fmt::Display for State {
+impl fmt::Display for HostStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = self.state.as_deref().or(self.error.as_deref()).unwrap_or("silent");
         write!(f, "{:<16} {:<22} {text}", self.name, self.address.to_string())?;
@@ -41,49 +41,46 @@ impl fmt::Display for State {
     }
 }
 
-/// Asks every agent of a hosts file how it is.
+/// Asks every agent of a hosts file for its state.
 ///
 /// # Errors
-/// When the hosts file or the controller's identity cannot be used; what is wrong with a host is in its state.
-pub fn status(hosts: &Path) -> Result<Vec<State>, HostsError> {
+/// The hosts file or the controller's identity cannot be used. Errors of a host are in its [`HostStatus`].
+pub fn status(hosts: &Path) -> Result<Vec<HostStatus>, HostsError> {
     let file = Hosts::load(hosts)?;
     let identity = Identity::load(&file.controller(), SystemTime::now())?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
     runtime.block_on(async {
-        let transport =
-            Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &socket_options(PATIENCE))?;
+        let local = (Ipv4Addr::UNSPECIFIED, 0).into();
+        let transport = Transport::connector(&identity, local, &socket_options(ANSWER_TIMEOUT))?;
         let transport = Arc::new(transport);
-        // All at once: those that are silent are waited for together.
-        let ask = |host| tokio::spawn(state(Arc::clone(&transport), host));
+        // All at once, so that several silent hosts take one timeout.
+        let ask = |host| tokio::spawn(host_status(Arc::clone(&transport), host));
         let asked: Vec<_> = file.hosts.into_iter().map(ask).collect();
         let mut states = Vec::new();
         for state in asked {
-            states.push(state.await.map_err(|bug| HostsError::System(io::Error::other(bug)))?);
+            states.push(state.await.map_err(|panic| HostsError::System(io::Error::other(panic)))?);
         }
         Ok(states)
     })
 }
 
-async fn state(transport: Arc<Transport>, host: Host) -> State {
+async fn host_status(transport: Arc<Transport>, host: Host) -> HostStatus {
     let began = Instant::now();
-    let asked = timeout(PATIENCE, ask(&transport, &host)).await;
-    let asked = asked.unwrap_or_else(|_| Err(format!("no answer within {} s", PATIENCE.as_secs())));
-    let answer_s = asked.is_ok().then(|| began.elapsed().as_secs_f64());
+    let answer = timeout(ANSWER_TIMEOUT, ask(&transport, &host)).await;
+    let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER_TIMEOUT.as_secs())));
+    let answer_s = answer.is_ok().then(|| began.elapsed().as_secs_f64());
     let Host { name, address, .. } = host;
-    match asked {
-        Ok(AgentStatus { doing }) => State { name, address, state: Some(doing), answer_s, error: None },
-        Err(error) => State { name, address, state: None, answer_s, error: Some(error) },
-    }
+    let (state, error) = match answer {
+        Ok(AgentStatus { doing }) => (Some(doing), None),
+        Err(error) => (None, Some(error)),
+    };
+    HostStatus { name, address, state, answer_s, error }
 }
 
 async fn ask(transport: &Transport, host: &Host) -> Result<AgentStatus, String> {
     let peer = transport.connect(&host.name, host.address).await.map_err(|error| error.why)?;
-    let mut control =
-        Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, STATUS_FRAME);
-    control.send(&ControllerMessage::Status).await.map_err(|error| error.to_string())?;
-    match control.receive().await {
-        Ok(AgentMessage::State(state)) => Ok(*state),
-        Ok(_) => Err("it answers something else".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
+    let mut control = Control::<Opening, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+    control.send(&Opening::Status).await.map_err(|error| error.to_string())?;
+    let mut control = control.retype::<(), AgentStatus>(STATUS_FRAME);
+    control.receive().await.map_err(|error| error.to_string())
 }

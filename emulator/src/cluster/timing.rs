@@ -1,20 +1,20 @@
-//! Limits of silence and timeouts that grow with the path.
+//! Limits of silence on connections, and timeouts that grow with the round trip.
 
 use std::time::Duration;
 
-use crate::cluster::net::Options;
+use super::net::Options;
 
-/// The shortest time of silence after which an agent may give a peer up.
+/// Bounds of `--lease`: the silence after which an agent gives a peer up. The controller waits as long as the agent's
+/// own lease says.
 pub const SHORTEST_LEASE: Duration = Duration::from_secs(1);
-/// The longest. The controller waits as long as the agent's own lease says, and never longer than this.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(600);
 
-/// Limits of a socket whose peers may be silent for so long.
+/// Options of a socket whose peers may be silent for this long.
 pub(crate) fn socket_options(silence: Duration) -> Options {
     Options { idle_timeout: silence, keep_alive: silence / 5, ..Options::default() }
 }
 
-/// A time that depends on the path: at least so long, or so many round trips.
-pub(crate) fn allowing((least, trips): (Duration, u32), round_trip: Duration) -> Duration {
+/// A timeout of at least the given length, and of the given number of round trips.
+pub(crate) fn at_least((least, trips): (Duration, u32), round_trip: Duration) -> Duration {
     least.max(round_trip * trips)
 }

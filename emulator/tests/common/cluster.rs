@@ -15,7 +15,7 @@ use volary_actors::base::{Span, Time};
 
 use super::binary::{self, expect, text};
 
-/// A run of some emulated seconds, small enough for any machine.
+/// A run of a few emulated seconds that any machine can follow.
 pub const EXPERIMENT: &str = r#"title = "hosts"
 seed = 5
 [cluster]
@@ -37,7 +37,7 @@ sparrow = {}
 peacock = {}
 "#;
 
-/// One that goes on until somebody ends it.
+/// A run that does not end by itself.
 pub const LONG: &str = r#"title = "long"
 seed = 5
 [cluster]
@@ -56,17 +56,17 @@ random = {}
 inputs = true
 "#;
 
-/// Guards against a test that hangs; nothing is measured by it.
+/// Deadline of every wait; nothing is measured by it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Hosts on loopback, with a folder for everything.
+/// Agents on loopback, and a folder for all files.
 pub struct Cluster {
     pub folder: TempDir,
     pub agents: Vec<Child>,
 }
 
 impl Cluster {
-    /// Three agents; `extra` are further arguments of the second.
+    /// Starts three agents; `extra` are further arguments of the second.
     pub fn start(extra: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -109,16 +109,21 @@ impl Cluster {
 
     /// `volary run` in the background.
     pub fn run(&self, file: &str, out: &str) -> Child {
-        run(self.path(), file, "ids/hosts.toml", out)
+        self.run_with(file, out, &[])
     }
 
-    /// How each host is, as `volary status` says it.
+    /// `volary run` in the background, with further arguments.
+    pub fn run_with(&self, file: &str, out: &str, extra: &[&str]) -> Child {
+        run(self.path(), file, "ids/hosts.toml", out, extra)
+    }
+
+    /// The state of each host, as `volary status` prints it.
     pub fn hosts(&self) -> Vec<Value> {
         let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
         serde_json::from_slice(&out.stdout).unwrap()
     }
 
-    /// What each host says of itself.
+    /// What each host does.
     pub fn states(&self) -> Vec<String> {
         self.hosts()
             .iter()
@@ -126,7 +131,7 @@ impl Cluster {
             .collect()
     }
 
-    /// Waits until hosts say so.
+    /// Waits until the states of the hosts satisfy a condition.
     pub fn until(&self, done: impl Fn(&[String]) -> bool) {
         let late = Instant::now() + PATIENCE;
         while !done(&self.states()) {
@@ -135,8 +140,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until a run has come so far, in emulated seconds, on the shards of these numbers: what they were told
-    /// until then is in its log of inputs.
+    /// Waits until the input logs of these shards reach an emulated time.
     pub fn reached(&self, out: &str, shards: &[u16], at_s: u64) {
         let late = Instant::now() + PATIENCE;
         while !shards
@@ -148,7 +152,7 @@ impl Cluster {
         }
     }
 
-    /// How far the log of a shard's inputs goes.
+    /// The time of the last entry in a shard's input log.
     fn logged_until(&self, out: &str, shard: u16) -> Option<Time> {
         let mut log = Log::new(fs::File::open(self.path().join(out).join(input_log::FILE)).ok()?).ok()?;
         let mut cursor = log.found().iter().find(|found| found.header.shard == shard)?.cursor();
@@ -159,7 +163,7 @@ impl Cluster {
         last
     }
 
-    /// What a host logged during a run, as the run directory has it.
+    /// A host's log in the run directory.
     pub fn log(&self, out: &str, host: &str) -> String {
         fs::read_to_string(self.path().join(out).join("logs").join(format!("{host}.log"))).unwrap()
     }
@@ -179,16 +183,17 @@ impl Drop for Cluster {
 }
 
 /// `volary run` in the background, in a folder with an experiment and a hosts file.
-pub fn run(folder: &Path, file: &str, hosts: &str, out: &str) -> Child {
+pub fn run(folder: &Path, file: &str, hosts: &str, out: &str, extra: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_volary"))
         .args(["run", file, "--runtime", "hosts", "--hosts", hosts, "--quiet", "--out", out])
+        .args(extra)
         .current_dir(folder)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-/// `volary inject p.toml` in the background, in a folder with a run on h1 and others, once it has begun.
+/// `volary inject p.toml` in the background, once the injection has begun.
 pub fn inject(folder: &Path, args: &[&str]) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
         .args(["inject", "p.toml", "--hosts", "ids/hosts.toml"])

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cores::config::MOST_SLOWDOWN;
-
 /// A stretch of time on a real core on which there was a copy, a row of `cores.parquet`: a degraded slot, or a part of
 /// the healthy time between two.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -33,19 +31,5 @@ impl CoreRow {
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.asked == 1.0
-    }
-
-    /// Whether somebody can have measured it in a run of so many seconds: no core does a thousand times what it can,
-    /// and no clock is a minute off.
-    #[must_use]
-    pub fn is_possible(&self, length_s: f64) -> bool {
-        let Self { core: _, start, end, asked, had, done } = *self;
-        let finite = [start, end, asked, had, done].iter().all(|number| number.is_finite() && *number >= 0.0);
-        finite
-            && start <= end
-            && end <= length_s + 60.0
-            && had <= end - start + 60.0
-            && done <= 1e3 * had
-            && (1.0..=MOST_SLOWDOWN).contains(&asked)
     }
 }

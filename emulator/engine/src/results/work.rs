@@ -4,7 +4,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CoreRow;
-use crate::cores::CoreSet;
 
 /// The real cores of a run, and what they did.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
@@ -95,19 +94,6 @@ impl Worked {
         // Those of a core come in order.
         self.stretches.sort_by_key(|stretch| stretch.core);
         self.cut |= other.cut;
-    }
-
-    /// Whether a host with these cores can have measured this in a run of so many seconds.
-    #[must_use]
-    pub fn is_possible(&self, cores: &CoreSet, length_s: f64) -> bool {
-        let (work, stretches) = (&self.work, &self.stretches);
-        let in_order = |a: &CoreRow, b: &CoreRow| a.core < b.core || a.core == b.core && a.start <= b.start;
-        work.is_finite()
-            && work.cores.len() as u64 <= cores.count()
-            && work.cores.iter().all(|core| cores.contains(core.core))
-            && stretches.len() <= MOST_STRETCHES
-            && stretches.is_sorted_by(in_order)
-            && stretches.iter().all(|stretch| cores.contains(stretch.core) && stretch.is_possible(length_s))
     }
 }
 

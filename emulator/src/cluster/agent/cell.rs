@@ -1,32 +1,33 @@
-//! A host's part in a unit: its shard, and links to the other hosts.
+//! One host's part of a cell: its shard, and the links to the other hosts.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use volary_actors::base::{ActorId, Time};
+use volary_actors::base::ActorId;
 
-use super::context::{CellContext, QUEUE, QuicIo};
+use super::context::CellContext;
 use super::injectable::InjectableCell;
+use super::io::{LINK_QUEUE, QuicIo};
 use super::state::AgentState;
 use super::tasks::TaskGroup;
-use crate::cluster::check::{sensible, timely};
+use crate::cluster::check::is_valid_parcel;
 use crate::cluster::net::link::LinkEvent;
-use crate::cluster::net::{Arrival, Connection, Link};
-use crate::cluster::placement::homes;
-use crate::cluster::protocol::{AgentMessage, Assignment, FinalReport};
+use crate::cluster::net::{Arrival, Connection, Control, Link, Transport};
+use crate::cluster::placement::{cores_of, homes};
+use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, Member};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::parcel::Parcel;
 use crate::results::HostVitals;
 use crate::runtime::executor::{Burners, RealExecutor, assign_cpus};
-use crate::runtime::live::clock::{Clock, MonotonicClock};
+use crate::runtime::live::clock::Clock;
+use crate::runtime::live::clock::MonotonicClock;
 use crate::runtime::live::event_loop::run_shard;
 use crate::runtime::live::host_stats::HostStats;
 use crate::runtime::live::observer::LiveObserver;
@@ -36,27 +37,27 @@ use crate::workload::Traces;
 use volary_engine::finalize::Counters;
 use volary_engine::world::World;
 
-/// Time for the links of a run to stand and for clocks to be read.
+/// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(20);
 const SETUP_PER_HOST: Duration = Duration::from_millis(250);
-/// Pings before a run, and the time between two of them.
+/// Pings before a cell, and the interval between them.
 const PINGS: u32 = 40;
-const PING_FAST: Duration = Duration::from_millis(3);
-/// Between two pings in mid-run.
-const PING_SLOW: Duration = Duration::from_millis(200);
-/// Batches of parcels that came and were not looked at yet, at most.
-const ARRIVALS: usize = 64;
+const FAST_PING_INTERVAL: Duration = Duration::from_millis(3);
+/// Interval of pings during a cell.
+const PING_INTERVAL: Duration = Duration::from_millis(200);
+/// Batches of parcels that may wait between the links and the inbox of the shard.
+const ARRIVAL_QUEUE: usize = 64;
 
-/// What a host does for one unit.
-pub(crate) struct AgentCell<'a> {
-    pub(crate) state: &'a Rc<AgentState>,
-    pub(crate) context: Rc<CellContext>,
-    pub(crate) words: mpsc::Sender<AgentMessage>,
+/// One host's part of a cell.
+pub(super) struct AgentCell<'a> {
+    pub(super) state: &'a Rc<AgentState>,
+    pub(super) context: Rc<CellContext>,
+    pub(super) messages: mpsc::Sender<AgentMessage>,
 }
 
 impl AgentCell<'_> {
-    /// Builds the host's shard, runs it to the end of the unit and says what was measured.
-    pub(crate) async fn run(
+    /// Builds the shard, runs it until the cell is over, and returns the measurements.
+    pub(super) async fn run(
         &self,
         experiment: Arc<Experiment>,
         traces: Arc<Traces>,
@@ -66,7 +67,7 @@ impl AgentCell<'_> {
         let real = experiment.run.burning();
         let world = tokio::select! {
             world = build(experiment, traces, &task) => world?,
-            () = self.context.halted() => return Err(self.context.reason()),
+            () = self.context.until_stopped() => return Err(self.context.stop_reason()),
         };
         let mut tasks = TaskGroup::default();
         let (connections, bound) = self.prepare(&mut tasks, &task).await?;
@@ -78,61 +79,44 @@ impl AgentCell<'_> {
         let mut shard = Shard::new(parts, LiveObserver { inputs, ..LiveObserver::default() });
         shard.expect_injections();
         tracing::info!("{}", described(&world, &task, &homes, bound));
-        let burners = self.burners(real, &world, placement).await?;
+        let burners = self.burners(real, &world, &task, &homes).await?;
         self.wait_to_begin(task.run).await?;
         let stats = HostStats::begin(&task.members[task.me as usize].name);
         let clock = Rc::new(Clock::new(self.state.ticks, 0, speed));
         self.context.adjust(&clock);
         if let (Some((burners, cores)), Some(real)) = (burners, real) {
             let context = Rc::clone(&self.context);
-            tasks.assist(&self.context, burners.wake_fd().relay(move || context.inbox.wake()));
+            tasks.spawn_in(&self.context, burners.wake_fd().relay(move || context.inbox.wake()));
             let host = &task.members[task.me as usize].name;
             let table = shard.cores().table();
             let executor = RealExecutor::new(real, host, burners, &cores, Rc::clone(&clock), table);
             shard.set_executor(Box::new(executor));
         }
-        tasks.assist(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
-        let (context, words) = (Rc::clone(&self.context), self.words.clone());
-        let mut io = QuicIo::new(context, links, words, carried, self.state.events);
-        let shown = self.state.show(self.injectable(&task, &world, &homes, &clock));
-        let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
-        self.finish(driven, shard, io, stats, &shown.injectable).await
-    }
-
-    /// The unit as injectors meet it.
-    fn injectable(
-        &self,
-        task: &Assignment,
-        world: &Arc<World>,
-        homes: &[u16],
-        clock: &Rc<Clock>,
-    ) -> InjectableCell {
-        let layout = world.layout();
-        let home = |core: u32| homes[layout.endpoint(layout.worker_of_core(core)).index()];
-        InjectableCell {
-            run: task.run,
-            cell: task.id.clone(),
-            world: Arc::clone(world),
-            held: (0..layout.workers()).filter(|&core| home(core) == task.me).collect(),
-            clock: Rc::clone(clock),
+        tasks.spawn_in(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
+        let (context, messages) = (Rc::clone(&self.context), self.messages.clone());
+        let mut io = QuicIo::new(context, links, messages, carried, self.state.events);
+        let injectable = Rc::new(InjectableCell {
+            held: cores_of(&world, &homes, task.me).collect(),
+            clock: Rc::clone(&clock),
             context: Rc::clone(&self.context),
-            words: self.words.clone(),
+            messages: self.messages.clone(),
             active: RefCell::default(),
-            count: Cell::default(),
-        }
+        });
+        tasks.spawn_in(&self.context, Rc::clone(&injectable).serve());
+        let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
+        self.finish(driven, shard, io, stats, &injectable).await
     }
 
-    /// Calibrated burners for this host's cores, and the cores; none if copies are timed.
+    /// Calibrated burners for this host's cores, and the cores; `None` if copies are timed.
     async fn burners(
         &self,
         real: Option<RealSection>,
         world: &World,
-        placement: Placement<'_>,
+        task: &Assignment,
+        homes: &[u16],
     ) -> Result<Option<(Burners, Vec<u32>)>, String> {
         let Some(real) = real else { return Ok(None) };
-        let layout = world.layout();
-        let mine = |core: &u32| placement.owns(layout.node(layout.node_of_core(*core)).index());
-        let cores: Vec<u32> = (0..layout.workers()).filter(mine).collect();
+        let cores: Vec<u32> = cores_of(world, homes, task.me).collect();
         let cpus = assign_cpus(&real, cores.len(), &self.state.cpus)?;
         // Calibration takes seconds, during which the network must answer.
         let start = spawn_blocking(move || Burners::start(real.kernel, &cpus));
@@ -141,32 +125,34 @@ impl AgentCell<'_> {
                 let burners = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
                 Ok(Some((burners, cores)))
             }
-            () = self.context.halted() => Err(self.context.reason()),
+            () = self.context.until_stopped() => Err(self.context.stop_reason()),
         }
     }
 
-    /// Connects to the other hosts and learns the controller's time; returns how wrong that can be, ns.
+    /// Connects to the other hosts and estimates the clock offset; returns the connections, and the bound of its error
+    /// in ns.
     async fn prepare(
         &self,
         tasks: &mut TaskGroup,
         task: &Assignment,
     ) -> Result<(Vec<Option<Connection>>, i64), String> {
-        tasks.assist(&self.context, deaf(Rc::clone(&self.context), self.words.clone()));
-        tasks.assist(&self.context, ping(Rc::clone(&self.context), self.words.clone(), self.state.ticks));
+        tasks.spawn_in(&self.context, stop_when_closed(Rc::clone(&self.context), self.messages.clone()));
+        tasks
+            .spawn_in(&self.context, ping(Rc::clone(&self.context), self.messages.clone(), self.state.ticks));
         let ready = async {
             let connections = self.connections(task).await?;
-            let bound = self.context.known(PINGS).await;
+            let bound = self.context.clock_known(PINGS).await;
             Ok((connections, bound))
         };
         tokio::select! {
             ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
                 ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())?
             }
-            () = self.context.halted() => Err(self.context.reason()),
+            () = self.context.until_stopped() => Err(self.context.stop_reason()),
         }
     }
 
-    /// Begins to exchange parcels with the other hosts; what comes is looked at first.
+    /// Begins to exchange parcels with the other hosts. An invalid parcel ends its link.
     fn link(
         &self,
         tasks: &mut TaskGroup,
@@ -175,21 +161,21 @@ impl AgentCell<'_> {
         homes: &Arc<[u16]>,
         task: &Assignment,
     ) -> Vec<Option<Link>> {
-        let (came, arrivals) = mpsc::channel(ARRIVALS);
+        let (came, arrivals) = mpsc::channel(ARRIVAL_QUEUE);
         let names = task.members.iter().map(|member| member.name.clone()).collect();
-        tasks.assist(&self.context, receive(arrivals, names, Rc::clone(&self.context), self.words.clone()));
+        tasks.spawn_in(
+            &self.context,
+            receive(arrivals, names, Rc::clone(&self.context), self.messages.clone()),
+        );
         let start = |(from, connection): (usize, Option<Connection>)| {
             let (world, homes, me, host) = (Arc::clone(world), Arc::clone(homes), task.me, from as u16);
-            let now = Arc::clone(&self.context.now);
-            let check = move |parcel: &Parcel| {
-                timely(Time(now.load(Relaxed)), parcel) && sensible(&world, &homes, me, host, parcel)
-            };
-            Some(Link::start(&connection?, QUEUE, from, check, came.clone()))
+            let check = move |parcel: &Parcel| is_valid_parcel(&world, &homes, me, host, parcel);
+            Some(Link::start(&connection?, LINK_QUEUE, from, check, came.clone()))
         };
         connections.into_iter().enumerate().map(start).collect()
     }
 
-    /// Sends what is still to be said of the unit, and tells how it went.
+    /// Sends what has not been sent of the cell, and returns its measurements.
     async fn finish(
         &self,
         driven: io::Result<()>,
@@ -198,17 +184,17 @@ impl AgentCell<'_> {
         stats: HostStats,
         injectable: &InjectableCell,
     ) -> Result<Box<FinalReport>, String> {
-        self.context.settle();
-        let datagrams = io.links();
+        self.context.refuse_changes();
+        let datagrams = io.datagrams();
         io.close();
-        // Whatever became of it, what was logged is worth having; the log ends when nobody can add to it.
+        // The input log ends when its writer is dropped. It is sent even if the cell failed.
         shard.observer.inputs = None;
-        let rest = std::iter::from_fn(|| io.rest()).chain(injectable.close(injectable.clock.now()));
+        let rest = std::iter::from_fn(|| io.next_waiting()).chain(injectable.close(injectable.clock.now()));
         for word in rest {
-            self.words.send(word).await.map_err(|_| "the controller is gone".to_owned())?;
+            self.messages.send(word).await.map_err(|_| "the controller is gone".to_owned())?;
         }
         driven.map_err(|error| error.to_string())?;
-        self.context.sound()?;
+        self.context.check_panic()?;
         tracing::info!("over after {:.3} s: {} events", stats.elapsed_s(), shard.events());
         Ok(Box::new(FinalReport {
             tally: Counters::of(&shard),
@@ -223,20 +209,20 @@ impl AgentCell<'_> {
         }))
     }
 
-    /// Says that this host is ready, and returns when all are.
+    /// Reports that this host is ready, and waits until the start is known.
     async fn wait_to_begin(&self, run: u64) -> Result<(), String> {
-        self.words
+        self.messages
             .send(AgentMessage::Ready { run })
             .await
             .map_err(|_| "the controller is gone".to_owned())?;
         tokio::select! {
             biased;
-            () = self.context.begun() => Ok(()),
-            () = self.context.halted() => Err(self.context.reason()),
+            () = self.context.start_known() => Ok(()),
+            () = self.context.until_stopped() => Err(self.context.stop_reason()),
         }
     }
 
-    /// A connection to every other host, all at once: those after us in the list we call, those before us call us.
+    /// Connections to all other hosts: this host opens those to later members, and earlier members open theirs to it.
     async fn connections(&self, task: &Assignment) -> Result<Vec<Option<Connection>>, String> {
         let mut making: JoinSet<Result<_, String>> = JoinSet::new();
         for (i, member) in task.members.iter().enumerate() {
@@ -246,9 +232,8 @@ impl AgentCell<'_> {
                 Ordering::Less => {
                     making.spawn_local(async move { Ok((i, state.link_from(run, &member.name).await)) })
                 }
-                Ordering::Greater => {
-                    making.spawn_local(async move { Ok((i, state.link_to(run, &member).await?)) })
-                }
+                Ordering::Greater => making
+                    .spawn_local(async move { Ok((i, open_link(&state.transport, run, &member).await?)) }),
             };
         }
         let mut connections: Vec<_> = task.members.iter().map(|_| None).collect();
@@ -260,7 +245,16 @@ impl AgentCell<'_> {
     }
 }
 
-/// What this host takes part in, for its log.
+/// Opens a link to another host for a cell.
+async fn open_link(transport: &Transport, run: u64, member: &Member) -> Result<Connection, String> {
+    let peer = transport.connect(&member.name, member.address).await;
+    let peer = peer.map_err(|error| error.to_string())?;
+    let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);
+    control.send(&LinkPurpose { run }).await.map_err(|error| error.to_string())?;
+    Ok(peer.connection)
+}
+
+/// A description of the cell for the agent's log.
 fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> String {
     let layout = world.layout();
     let here = |actor: ActorId| homes[layout.endpoint(actor).index()] == task.me;
@@ -277,7 +271,7 @@ fn described(world: &World, task: &Assignment, homes: &[u16], bound: i64) -> Str
     )
 }
 
-/// Builds this host's part of the world, the same as the controller's.
+/// Builds the world, and checks that it is the controller's.
 async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignment) -> Result<World, String> {
     let (point, seed) = (task.point as usize, task.seed);
     if point >= experiment.points.len() || task.me as usize >= task.members.len() {
@@ -295,53 +289,55 @@ async fn build(experiment: Arc<Experiment>, traces: Arc<Traces>, task: &Assignme
     built.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
-/// Ends the unit when nobody takes its words to the controller any more.
-async fn deaf(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>) {
-    words.closed().await;
-    context.halt();
+/// Ends the cell when the task that sends to the controller has ended.
+async fn stop_when_closed(context: Rc<CellContext>, messages: mpsc::Sender<AgentMessage>) {
+    messages.closed().await;
+    context.stop();
 }
 
-/// Asks the controller for the time: often at first, then now and then.
-async fn ping(context: Rc<CellContext>, words: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
+/// Samples the controller's clock: at short intervals first, then at longer ones.
+async fn ping(context: Rc<CellContext>, messages: mpsc::Sender<AgentMessage>, ticks: MonotonicClock) {
     let mut count = 0;
     loop {
-        // A queue before the controller would make the answer worthless.
-        if let Ok(room) = words.try_reserve() {
-            room.send(AgentMessage::Ping { sent: ticks.now() });
+        // A ping that waited in the queue would make the answer useless.
+        if let Ok(place) = messages.try_reserve() {
+            place.send(AgentMessage::Ping { sent: ticks.now() });
         }
         count += 1;
-        tokio::time::sleep(if count < PINGS { PING_FAST } else { PING_SLOW }).await;
-        if context.stop.get() {
+        tokio::time::sleep(if count < PINGS { FAST_PING_INTERVAL } else { PING_INTERVAL }).await;
+        if context.stopped.get() {
             return;
         }
     }
 }
 
+/// Sets the clock of the cell again as the estimate of the offset improves.
 async fn keep_time(context: Rc<CellContext>, clock: Rc<Clock>) {
     loop {
-        tokio::time::sleep(PING_SLOW).await;
+        tokio::time::sleep(PING_INTERVAL).await;
         context.adjust(&clock);
     }
 }
 
-/// Takes in what other hosts send.
+/// Passes on what other hosts send: parcels to the shard, and the end of a link to the controller.
 async fn receive(
     mut arrivals: mpsc::Receiver<Arrival>,
     names: Vec<String>,
     context: Rc<CellContext>,
-    words: mpsc::Sender<AgentMessage>,
+    messages: mpsc::Sender<AgentMessage>,
 ) {
     while let Some(Arrival { link, event }) = arrivals.recv().await {
         match event {
             LinkEvent::Parcels(parcels) => {
-                // Until there is room nothing more is read, and the senders wait.
+                // Without room nothing more is read from any link, and the senders wait.
                 context.inbox.room().await;
                 context.inbox.put(parcels);
             }
-            LinkEvent::Ended(end) if !context.stop.get() => {
-                // Nobody to tell if the controller is gone too.
-                let _ =
-                    words.send(AgentMessage::Lost { peer: names[link].clone(), why: end.to_string() }).await;
+            LinkEvent::Ended(end) if !context.stopped.get() => {
+                // Fails if the controller is gone as well.
+                let _ = messages
+                    .send(AgentMessage::Lost { peer: names[link].clone(), why: end.to_string() })
+                    .await;
             }
             LinkEvent::Ended(_) => {}
         }

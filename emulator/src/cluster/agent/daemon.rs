@@ -1,7 +1,7 @@
-//! The daemon on each host.
+//! `Agent`: the daemon on each host.
 //!
-//! One thread does it all: the network and the shard take turns, so that a message costs no change of threads.
-//! An agent serves one controller at a time. What a controller started ends with it.
+//! Network and shard share one thread, so that a message needs no switch of threads. An agent serves one controller
+//! at a time, and a cell ends with the connection of its controller.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,36 +14,38 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
 use volary_actors::base::Span;
 
+use super::accept::accept;
 use super::log::RunLog;
 use super::state::AgentState;
+use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Identity, Transport};
-use crate::cluster::{HostsError, socket_options};
+use crate::cluster::timing::socket_options;
 use crate::runtime::executor::CpuId;
 use crate::runtime::live::clock::MonotonicClock;
 
-/// How an agent is to be.
+/// The settings of an agent.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where to listen.
     pub listen: SocketAddr,
     /// The folder of its identity.
     pub identity: PathBuf,
-    /// How long a peer may be silent.
+    /// Silence after which a peer is given up.
     pub lease: Span,
     /// Whether to end after one controller.
     pub once: bool,
-    /// Events of a run that may wait here at most: a run that needs more ends.
+    /// Events of a cell that may wait at most; a cell that exceeds this ends.
     pub events: usize,
     /// CPUs that copies may burn.
     pub cpus: Vec<CpuId>,
     /// Its clock.
     pub ticks: MonotonicClock,
-    /// What it logs of a run.
+    /// Where log lines are kept for the controller.
     pub log: RunLog,
 }
 
-/// An agent that listens.
+/// A listening agent.
 #[derive(Debug)]
 pub struct Agent {
     runtime: Runtime,
@@ -58,7 +60,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins to listen.
+    /// Binds the socket.
     ///
     /// # Errors
     /// An identity that cannot be used, an address that cannot be listened on.
@@ -75,7 +77,7 @@ impl Agent {
         Ok(Self { runtime, transport, accepted, name, once, events, cpus, ticks, log })
     }
 
-    /// The name that its certificate proves.
+    /// The name in its certificate.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -84,15 +86,15 @@ impl Agent {
     /// Where it listens.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// The operating system does not know.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.transport.address()
     }
 
-    /// Serves controllers until SIGTERM or Ctrl-C, or until the first has gone if it is to serve one only.
+    /// Serves controllers until SIGTERM or Ctrl-C, with `once` until the first one is gone.
     ///
     /// # Errors
-    /// When the system does not let it wait for signals.
+    /// Signals cannot be waited for.
     pub fn run(self) -> io::Result<()> {
         let state = Rc::new(AgentState::new(self.transport, self.ticks, self.log, self.events, self.cpus));
         let local = LocalSet::new();
@@ -100,9 +102,9 @@ impl Agent {
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {
-                // One that was served counts before nobody came.
+                // A session that ends at the idle timeout counts as served.
                 biased;
-                () = state.listen(accepted) => {}
+                () = accept(Rc::clone(&state), accepted) => {}
                 _ = term.recv() => tracing::info!("told to end"),
                 _ = tokio::signal::ctrl_c() => tracing::info!("told to end"),
                 () = state.served_one(), if once => {}

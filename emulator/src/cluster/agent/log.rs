@@ -1,4 +1,4 @@
-//! What an agent logs while it serves a controller, which keeps it with the run.
+//! The log lines of an agent on their way to the controller, which stores them with the run.
 
 use std::io;
 use std::mem;
@@ -9,34 +9,35 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::guard::guard;
 
-/// Bytes that may wait to be sent. What does not fit is left out and counted: a log must not fill an agent's memory.
-const WAITING: usize = 64 << 10;
+/// Bytes that may wait to be sent. Lines that do not fit are dropped and counted, so that a log cannot fill the agent's
+/// memory.
+const MAX_WAITING_BYTES: usize = 64 << 10;
 
-/// A writer of log lines that keeps them while a controller is served. Its clones share them.
+/// A writer that keeps log lines during a session. Clones share the lines.
 #[derive(Clone, Default, Debug)]
-pub struct RunLog(Arc<Shared>);
+pub struct RunLog(Arc<SharedLines>);
 
 #[derive(Default, Debug)]
-struct Shared {
+struct SharedLines {
     lines: Mutex<Lines>,
     filled: Notify,
 }
 
 #[derive(Default, Debug)]
 struct Lines {
-    /// Whether somebody is served.
+    /// Whether a session is open.
     open: bool,
     text: Vec<u8>,
     left_out: u64,
 }
 
 impl RunLog {
-    /// A controller comes: lines are kept from now on.
+    /// Keeps lines from now on.
     pub(crate) fn begin(&self) {
         *self.lines() = Lines { open: true, ..Lines::default() };
     }
 
-    /// It is gone, and with it what it did not take.
+    /// Drops the lines that were not taken, and keeps no more.
     pub(crate) fn end(&self) {
         *self.lines() = Lines::default();
     }
@@ -46,7 +47,7 @@ impl RunLog {
         self.0.filled.notified().await;
     }
 
-    /// Takes the lines since the last time, if there are.
+    /// Takes the lines since the last call; `None` if there are none.
     pub(crate) fn take(&self) -> Option<String> {
         let mut lines = self.lines();
         let left_out = mem::take(&mut lines.left_out);
@@ -63,11 +64,11 @@ impl RunLog {
 }
 
 impl io::Write for RunLog {
-    /// Takes a line, as the log's formatter writes it: at once.
+    /// Takes one line: the formatter writes each with one call.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut lines = self.lines();
         if lines.open {
-            if lines.text.len() + line.len() <= WAITING {
+            if lines.text.len() + line.len() <= MAX_WAITING_BYTES {
                 lines.text.extend_from_slice(line);
             } else {
                 lines.left_out += 1;
@@ -110,7 +111,7 @@ mod tests {
         (0..100).for_each(|_| say(&long));
         let text = log.take().unwrap();
         assert!(
-            text.len() < WAITING + 100
+            text.len() < MAX_WAITING_BYTES + 100
                 && text.ends_with("(36 lines were left out: there were too many at once)\n")
         );
         say("three\n");

@@ -3,20 +3,22 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `daemon` | `Agent`: the listening socket and its thread |
-//! | `accept` | the accept loop, and the single controller session |
-//! | `state` | state shared by the tasks of an agent |
+//! | `accept` | the accept loop, and the first message of each connection |
+//! | `state` | state shared by all tasks of an agent, and its single session |
 //! | `session` | the session of one controller: plan, then cell after cell |
-//! | `cell` | this host's half of a cell: its shard and its links |
-//! | `context` | state shared by the tasks of a cell |
+//! | `cell` | one host's part of a cell: its shard, and the links |
+//! | `context`, `io` | state shared by the tasks of a cell; what its shard sends and reports |
 //! | `tasks` | tasks that are aborted with their owner, and caught panics |
-//! | `injectable` | a running cell that takes injections |
-//! | `relay` | the service of injectors |
+//! | `injectable` | the injections that a running cell carries out |
+//! | `relay` | the relay between an injector and the controller |
 //! | `log` | log lines kept for the controller |
 
+mod accept;
 mod cell;
 mod context;
 mod daemon;
-pub(crate) mod injectable;
+mod injectable;
+mod io;
 mod log;
 mod relay;
 mod session;

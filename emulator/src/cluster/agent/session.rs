@@ -1,4 +1,4 @@
-//! What an agent does for a controller: plans its experiment and takes part in its units.
+//! The session of one controller: its experiment planned, then one cell after the other.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,145 +9,160 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::cell::AgentCell;
-use super::context::{CellContext, WORDS};
+use super::context::{CellContext, InjectionOrder};
 use super::log::RunLog;
-use super::state::{AgentState, CLOSE_TIMEOUT};
-use super::tasks::TaskGroup;
-use super::tasks::catch_panic;
+use super::state::AgentState;
+use super::tasks::{TaskGroup, catch_panic};
 use crate::cluster::net::Control;
 use crate::cluster::net::control::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
-use crate::runtime::live::clock::MonotonicClock;
 
+/// Messages to the controller that may wait; a shard with more to report waits.
+pub(super) const SEND_QUEUE: usize = 64;
+/// Cells that may wait for the one before them to end.
+const CELL_QUEUE: usize = 4;
 /// How long a controller may take to send its experiment, which can hold traces.
-const LOADING: Duration = Duration::from_secs(60);
-/// Between two looks at what was logged.
-const LOG_EVERY: Duration = Duration::from_millis(100);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a controller may take to close the connection when its experiment was refused.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which log lines are sent.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Serves a controller, which has claimed this host, until it goes.
-pub(crate) async fn session(
+/// Serves the controller that has claimed this host, until it is gone. `messages` and `queue` are the two ends of the
+/// queue of messages to it.
+pub(super) async fn serve(
     state: &Rc<AgentState>,
     control: Control<AgentMessage, ControllerMessage>,
+    messages: mpsc::Sender<AgentMessage>,
+    queue: mpsc::Receiver<AgentMessage>,
 ) -> Result<(), String> {
     let mut control = control.receive_limit(LARGEST_FRAME);
-    let bundle = match timeout(LOADING, control.receive()).await {
+    let bundle = match timeout(LOAD_TIMEOUT, control.receive()).await {
         Ok(Ok(ControllerMessage::Load(bundle))) => *bundle,
         Ok(Ok(_)) => return Err("it claims this host and brings no experiment".to_owned()),
         Ok(Err(why)) => return Err(why.to_string()),
-        Err(_) => return Err(format!("no experiment within {} s", LOADING.as_secs())),
+        Err(_) => return Err(format!("no experiment within {} s", LOAD_TIMEOUT.as_secs())),
     };
-    let Control { outgoing: sender, incoming: receiver } = control.receive_limit(MESSAGE_FRAME);
-    let (words, outgoing) = mpsc::channel(WORDS);
-    let (order, mut orders) = mpsc::channel(4);
+    let Control { outgoing, incoming } = control.receive_limit(MESSAGE_FRAME);
+    let (cell, mut cells) = mpsc::channel(CELL_QUEUE);
     let mut tasks = TaskGroup::default();
-    tasks.add(write(sender, outgoing));
-    tasks.add(read(receiver, order, state.ticks));
-    tasks.add(tell(state.log.clone(), words.clone()));
+    tasks.spawn(send_all(outgoing, queue));
+    tasks.spawn(receive_all(Rc::clone(state), incoming, cell));
+    tasks.spawn(send_log(state.log.clone(), messages.clone()));
     let planned = tokio::select! {
         planned = plan(bundle) => planned,
-        // The planning ends by itself, for nobody; the seat is free at once.
-        order = orders.recv() => return Err(match order {
+        // The thread that plans ends by itself; the session need not wait for it.
+        cell = cells.recv() => return Err(match cell {
             Some(_) => "it did not wait until the experiment was planned".to_owned(),
             None => "it went before the experiment was planned".to_owned(),
         }),
     };
-    let experiment = match planned {
-        Ok(experiment) => Arc::new(experiment),
+    match planned {
+        Ok(experiment) => run_cells(state, experiment, &mut cells, &messages).await,
         Err(why) => {
-            let _ = words.send(AgentMessage::Refused { run: 0, why: why.clone() }).await;
-            // It hangs up when it has heard.
-            let _ = timeout(CLOSE_TIMEOUT, orders.recv()).await;
-            return Err(why);
+            let _ = messages.send(AgentMessage::Refused { run: 0, why: why.clone() }).await;
+            // The controller closes the connection when it has received this.
+            let _ = timeout(CLOSE_TIMEOUT, cells.recv()).await;
+            Err(why)
         }
-    };
-    // What one unit reads the next need not.
+    }
+}
+
+/// Runs one cell after the other until the controller is gone.
+async fn run_cells(
+    state: &Rc<AgentState>,
+    experiment: Experiment,
+    cells: &mut mpsc::Receiver<(Assignment, Rc<CellContext>)>,
+    messages: &mpsc::Sender<AgentMessage>,
+) -> Result<(), String> {
+    let experiment = Arc::new(experiment);
+    // Traces read for one cell serve the next.
     let traces = Arc::new(experiment.traces());
-    let mut word = AgentMessage::Loaded;
+    let mut message = AgentMessage::Loaded;
     loop {
-        // What led to it comes first.
+        // The log lines that explain the message precede it.
         if let Some(text) = state.log.take() {
-            let _ = words.send(AgentMessage::Log(text)).await;
+            let _ = messages.send(AgentMessage::Log(text)).await;
         }
-        if words.send(word).await.is_err() {
+        if messages.send(message).await.is_err() {
             return Err("the controller does not listen any more".to_owned());
         }
-        let Some((assignment, context)) = orders.recv().await else { return Ok(()) };
-        let (part, run) = (AgentCell { state, context, words: words.clone() }, assignment.run);
-        state.begin(run);
-        let cell = catch_panic(part.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
-        state.begin(run.saturating_add(1));
-        word = match cell {
-            Ok(Ok(account)) => AgentMessage::FinalReport(account),
+        let Some((assignment, context)) = cells.recv().await else { return Ok(()) };
+        let (cell, run) = (AgentCell { state, context, messages: messages.clone() }, assignment.run);
+        state.expect_run(run);
+        let ran = catch_panic(cell.run(Arc::clone(&experiment), Arc::clone(&traces), assignment)).await;
+        state.expect_run(run.saturating_add(1));
+        message = match ran {
+            Ok(Ok(report)) => AgentMessage::FinalReport(report),
             Ok(Err(why)) => {
                 tracing::info!("a run ends early: {why}");
                 AgentMessage::Refused { run, why }
             }
-            Err(bug) => {
-                tracing::error!("{bug}");
-                AgentMessage::Refused { run, why: bug }
+            Err(panic) => {
+                tracing::error!("{panic}");
+                AgentMessage::Refused { run, why: panic }
             }
         };
     }
 }
 
-/// Sends on what is logged.
-async fn tell(log: RunLog, words: mpsc::Sender<AgentMessage>) {
+async fn send_log(log: RunLog, messages: mpsc::Sender<AgentMessage>) {
     loop {
         log.filled().await;
         if let Some(text) = log.take() {
-            let _ = words.send(AgentMessage::Log(text)).await;
+            let _ = messages.send(AgentMessage::Log(text)).await;
         }
-        tokio::time::sleep(LOG_EVERY).await;
+        tokio::time::sleep(LOG_INTERVAL).await;
     }
 }
 
-async fn write(mut sender: ControlSender<AgentMessage>, mut outgoing: mpsc::Receiver<AgentMessage>) {
-    while let Some(word) = outgoing.recv().await {
-        if let Err(error) = sender.send(&word).await {
+async fn send_all(mut outgoing: ControlSender<AgentMessage>, mut queue: mpsc::Receiver<AgentMessage>) {
+    while let Some(message) = queue.recv().await {
+        if let Err(error) = outgoing.send(&message).await {
             tracing::warn!("the controller cannot be reached: {error}");
             return;
         }
     }
 }
 
-/// The context of the latest unit. When another comes, or nobody listens to the controller, it is over.
+/// The context of the latest cell. Its cell ends when the next one is prepared or the controller is gone.
 struct Latest(Rc<CellContext>);
 
 impl Drop for Latest {
     fn drop(&mut self) {
-        self.0.halt();
+        self.0.stop();
     }
 }
 
-/// Hands on what the controller says. When it is gone, so is what it started.
-async fn read(
-    mut receiver: ControlReceiver<ControllerMessage>,
-    units: mpsc::Sender<(Assignment, Rc<CellContext>)>,
-    ticks: MonotonicClock,
+/// Carries out the controller's messages until it is gone, which ends the latest cell.
+async fn receive_all(
+    state: Rc<AgentState>,
+    mut incoming: ControlReceiver<ControllerMessage>,
+    cells: mpsc::Sender<(Assignment, Rc<CellContext>)>,
 ) {
-    let mut latest = Latest(Rc::new(CellContext::new(ticks)));
+    let mut latest = Latest(Rc::new(CellContext::new(state.ticks)));
     loop {
         let context = &latest.0;
-        match receiver.receive().await {
-            Ok(ControllerMessage::Pong { sent, here }) => context.pong(sent, here),
+        match incoming.receive().await {
+            Ok(ControllerMessage::Pong { sent, here }) => context.on_pong(sent, here),
             Ok(ControllerMessage::Progress { slowest }) => context.slowest.set(slowest),
-            Ok(ControllerMessage::Start { at }) => context.begin(at),
-            Ok(ControllerMessage::Stop) => context.halt(),
+            Ok(ControllerMessage::Start { at }) => context.set_start(at),
+            Ok(ControllerMessage::Stop) => context.stop(),
+            Ok(ControllerMessage::Inject(order)) => context.order(InjectionOrder::Begin(order)),
+            Ok(ControllerMessage::Lift { id, why }) => context.order(InjectionOrder::Lift { id, why }),
+            Ok(ControllerMessage::InjectReply { injector, reply }) => {
+                state.reply_to_injector(injector, reply);
+            }
             Ok(ControllerMessage::Prepare(assignment)) => {
-                latest = Latest(Rc::new(CellContext::new(ticks)));
-                if units.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
+                latest = Latest(Rc::new(CellContext::new(state.ticks)));
+                if cells.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
                     return;
                 }
             }
-            // Said once, at the beginning.
-            Ok(
-                ControllerMessage::Claim
-                | ControllerMessage::Inject
-                | ControllerMessage::Load(_)
-                | ControllerMessage::Status,
-            ) => {}
+            // Has a meaning as the first message only.
+            Ok(ControllerMessage::Load(_)) => {}
             Err(error) => return tracing::info!("the controller has gone: {error}"),
         }
     }

@@ -1,53 +1,40 @@
-//! Tasks that end with whoever spawned them.
+//! Local tasks that are aborted with their owner, and the panics of tasks.
 
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
-use std::task::Poll;
 
-use tokio::task::{JoinHandle, spawn_local};
+use futures_util::FutureExt;
+use tokio::task::JoinSet;
 
 use super::context::CellContext;
 use crate::runtime::watch::panic_text;
 
-/// Tasks that end with whoever spawned them. If one panics, what they all work at is over.
+/// Local tasks, aborted when this is dropped.
 #[derive(Default)]
-pub(crate) struct TaskGroup(Vec<JoinHandle<()>>);
+pub(super) struct TaskGroup(JoinSet<()>);
 
 impl TaskGroup {
-    /// A task of a session: who speaks with it notices when it is gone.
-    pub(crate) fn add(&mut self, task: impl Future<Output = ()> + 'static) {
-        self.0.push(spawn_local(async {
-            if let Err(bug) = catch_panic(task).await {
-                tracing::error!("{bug}");
+    /// Spawns a task of a session. Its panic is logged; the peer notices the end of the task.
+    pub(super) fn spawn(&mut self, task: impl Future<Output = ()> + 'static) {
+        self.0.spawn_local(async {
+            if let Err(panic) = catch_panic(task).await {
+                tracing::error!("{panic}");
             }
-        }));
+        });
     }
 
-    /// A task of a unit.
-    pub(crate) fn assist(&mut self, context: &Rc<CellContext>, task: impl Future<Output = ()> + 'static) {
-        let context = Rc::clone(context);
-        self.0.push(spawn_local(async move {
-            if let Err(bug) = catch_panic(task).await {
-                context.fail(bug);
+    /// Spawns a task of a cell. Its panic ends the cell.
+    pub(super) fn spawn_in(&mut self, cell: &Rc<CellContext>, task: impl Future<Output = ()> + 'static) {
+        let cell = Rc::clone(cell);
+        self.0.spawn_local(async move {
+            if let Err(panic) = catch_panic(task).await {
+                cell.fail(panic);
             }
-        }));
+        });
     }
 }
 
-impl Drop for TaskGroup {
-    fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
-    }
-}
-
-/// Runs `work` to its end, or to its first panic, whose message is returned. `work` is dropped either way.
-pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let mut work = pin!(work);
-    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic_text(panic.as_ref()))),
-    })
-    .await
+/// Runs `work` to its end, or to its first panic, whose message is returned.
+pub(super) async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    AssertUnwindSafe(work).catch_unwind().await.map_err(|panic| panic_text(panic.as_ref()))
 }

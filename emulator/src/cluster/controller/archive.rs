@@ -1,7 +1,7 @@
-//! What hosts send that is only to be kept: lines of their logs, and frames of their inputs.
+//! The logs and input logs of the hosts, on disk.
 //!
-//! `HOST.log` is what the host's agent logged while it served the run. A file that is full becomes `HOST.log.1`, in
-//! the place of an earlier one, so that the latest is there whatever a host says, and no more than twice [`FULL`].
+//! `HOST.log` is what the host's agent logged during the run. A full file is renamed to `HOST.log.1`, replacing an
+//! earlier one: the latest lines are always kept, in at most twice [`MAX_LOG_BYTES`].
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -12,27 +12,27 @@ use std::sync::{Arc, Mutex};
 use crate::guard::guard;
 use crate::storage::input_log::{self, Relay};
 
-/// Bytes after which a log begins anew.
-const FULL: u64 = 1 << 20;
-/// Bytes that may wait until there is a folder.
-const WAITING: usize = 64 << 10;
+/// Bytes after which a log file is rotated.
+const MAX_LOG_BYTES: u64 = 1 << 20;
+/// Bytes of a log that are kept in memory until there is a folder.
+const MAX_EARLY_BYTES: usize = 64 << 10;
 
-/// Keeps logs of hosts, and their inputs while a unit that logs them is run. Clones keep in the same place.
+/// The logs of hosts, and their inputs during a cell that logs them. Clones share the files.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Archive {
-    logs: Arc<Mutex<Vec<Log>>>,
-    inputs: Arc<Mutex<Inputs>>,
+    logs: Arc<Mutex<Vec<HostLog>>>,
+    inputs: Arc<Mutex<InputRelays>>,
 }
 
 /// The log of one host.
 #[derive(Debug)]
-struct Log {
+struct HostLog {
     host: String,
-    state: State,
+    state: LogState,
 }
 
 #[derive(Debug)]
-enum State {
+enum LogState {
     /// There is no folder yet.
     Waiting(String),
     Open {
@@ -40,48 +40,48 @@ enum State {
         file: File,
         bytes: u64,
     },
-    /// It could not be written, and the user knows.
+    /// It could not be written; the user was warned.
     Failed,
 }
 
 #[derive(Default, Debug)]
-struct Inputs {
-    /// Where they go while a unit that logs them is run, by shard.
+struct InputRelays {
+    /// The destinations during a cell that logs inputs, by shard.
     relays: Vec<Relay>,
-    /// Hosts of whose frames some were not kept, as the user knows.
-    told: BTreeSet<usize>,
+    /// Hosts that the user was warned about: some of their frames were dropped.
+    warned: BTreeSet<usize>,
 }
 
 impl Archive {
     /// Adds a host.
     pub(crate) fn add(&self, host: &str) {
-        let log = Log { host: host.to_owned(), state: State::Waiting(String::new()) };
+        let log = HostLog { host: host.to_owned(), state: LogState::Waiting(String::new()) };
         guard(&self.logs).push(log);
     }
 
-    /// Keeps logs in a folder from now on, and what they have said so far.
+    /// Writes the logs to a folder, from their beginning.
     pub(crate) fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         guard(&self.logs).iter_mut().try_for_each(|log| log.open(folder))
     }
 
-    /// Lines of a host's log. The disk may take its time, and the network does not wait for it.
+    /// Appends lines to a host's log. Other tasks run on while the disk is slow.
     pub(crate) fn log(&self, host: usize, text: &str) {
         tokio::task::block_in_place(|| guard(&self.logs).get_mut(host).map(|log| log.write(text)));
     }
 
-    /// A unit begins whose inputs are logged, if they are.
+    /// Begins a cell, whose inputs go to `log`.
     pub(crate) fn begin(&self, log: Option<&input_log::Unit>, hosts: usize) {
         let relay = |log: &input_log::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
-    /// It is over: what still comes of it comes too late, and the log can be closed.
+    /// Ends the cell: later frames are dropped, and the log can be closed.
     pub(crate) fn end(&self) {
         guard(&self.inputs).relays.clear();
     }
 
-    /// A frame of a host's inputs. While the disk is behind, the host waits, and no other one does.
+    /// Appends a frame to a host's input log. While the disk is slow, only this host waits.
     pub(crate) fn inputs(&self, host: usize, frame: Vec<u8>) {
         let relay = guard(&self.inputs).relays.get(host).cloned();
         let lost = match relay {
@@ -92,10 +92,10 @@ impl Archive {
         self.warn(host, lost);
     }
 
-    /// Tells of frames that are not kept, once a host: it may go on as fast as it can.
+    /// Warns of dropped frames, once per host.
     fn warn(&self, host: usize, why: &str) {
-        if guard(&self.inputs).told.insert(host) {
-            let name = |logs: &Vec<Log>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
+        if guard(&self.inputs).warned.insert(host) {
+            let name = |logs: &Vec<HostLog>| logs.get(host).map(|log| log.host.clone()).unwrap_or_default();
             let name = tokio::task::block_in_place(|| name(&guard(&self.logs)));
             tracing::warn!(
                 "host {name} sends inputs {why}: they are not kept, and the log of its run has a gap"
@@ -104,13 +104,13 @@ impl Archive {
     }
 }
 
-impl Log {
+impl HostLog {
     fn open(&mut self, folder: &Path) -> io::Result<()> {
         let path = folder.join(format!("{}.log", self.host));
         let file = OpenOptions::new().create(true).append(true).open(&path)?;
         let bytes = file.metadata()?.len();
-        let open = State::Open { path, file, bytes };
-        if let State::Waiting(text) = std::mem::replace(&mut self.state, open) {
+        let open = LogState::Open { path, file, bytes };
+        if let LogState::Waiting(text) = std::mem::replace(&mut self.state, open) {
             self.write(&text);
         }
         Ok(())
@@ -118,30 +118,32 @@ impl Log {
 
     fn write(&mut self, text: &str) {
         match &mut self.state {
-            State::Waiting(waiting) if waiting.len() + text.len() <= WAITING => waiting.push_str(text),
-            State::Open { path, file, bytes } => {
+            LogState::Waiting(waiting) if waiting.len() + text.len() <= MAX_EARLY_BYTES => {
+                waiting.push_str(text)
+            }
+            LogState::Open { path, file, bytes } => {
                 if let Err(error) = append(path, file, bytes, text) {
-                    // The run is worth more than its log.
+                    // The run goes on without the log.
                     tracing::warn!(
                         "cannot keep the log of {} any more: {}: {error}",
                         self.host,
                         path.display()
                     );
-                    self.state = State::Failed;
+                    self.state = LogState::Failed;
                 }
             }
-            State::Waiting(_) | State::Failed => {}
+            LogState::Waiting(_) | LogState::Failed => {}
         }
     }
 }
 
 fn append(path: &Path, file: &mut File, bytes: &mut u64, text: &str) -> io::Result<()> {
-    if *bytes > 0 && *bytes + text.len() as u64 > FULL {
+    if *bytes > 0 && *bytes + text.len() as u64 > MAX_LOG_BYTES {
         fs::rename(path, path.with_extension("log.1"))?;
         (*file, *bytes) = (File::create(path)?, 0);
     }
-    // However much a host says at once.
-    let end = text.len().min(FULL as usize);
+    // A text longer than a file is cut.
+    let end = text.len().min(MAX_LOG_BYTES as usize);
     file.write_all(&text.as_bytes()[..end])?;
     *bytes += end as u64;
     Ok(())
@@ -170,7 +172,7 @@ mod tests {
             archive.log(1, &format!("{i} {line}\n"));
         }
         let (now, before) = (read("h2.log"), read("h2.log.1"));
-        assert!(now.contains("19 x") && now.len() + before.len() <= 2 * FULL as usize);
+        assert!(now.contains("19 x") && now.len() + before.len() <= 2 * MAX_LOG_BYTES as usize);
         assert!(!before.contains("19 x") && before.starts_with(|c: char| c.is_ascii_digit()));
         // A later run in the same folder goes on.
         let again = Archive::default();
@@ -197,7 +199,7 @@ mod tests {
         frames.iter().for_each(|frame| archive.inputs(0, frame.clone()));
         archive.end();
         archive.inputs(0, frames[2].clone());
-        assert_eq!(guard(&archive.inputs).told.len(), 1, "told of once");
+        assert_eq!(guard(&archive.inputs).warned.len(), 1, "one warning");
         drop(unit);
         sink.close().unwrap();
         let mut log = input_log::Log::new(File::open(&path).unwrap()).unwrap();

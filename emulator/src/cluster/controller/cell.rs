@@ -1,321 +1,336 @@
-//! A unit on the hosts, as the controller sees it.
+//! The execution of one cell on the hosts: reports merged, hosts lost, and the end.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::timeout_at;
-use volary_actors::base::{Span, Time};
+use volary_actors::base::Time;
 
 use super::host_connection::HostEvent;
-use super::host_pool::{HostPool, ROUND};
+use super::host_pool::{HostPool, InjectorId, PROGRESS_INTERVAL};
 use super::injections::Injections;
-use crate::cluster::allowing;
-use crate::cluster::check::{FAR, believable, possible};
-use crate::cluster::placement::{cores, doomed, slowest};
-use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport, Member};
+use crate::cluster::check::is_in_bounds;
+use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
+use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
+use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
 use crate::parcel::Observation;
-use crate::runtime::error::UnitError;
 use crate::runtime::live::aggregator::{Aggregator, EndReason};
-use crate::runtime::watch::Watch;
+use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
 use volary_engine::world::World;
 
-/// From the decision to start until the start, at least, and in round trips: half of one takes the order there, the
-/// rest is for one that is lost and sent again.
+/// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
+/// the message there, the rest is for one that is lost and sent again.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// How long hosts may take for their last word, at least, and in round trips: it can be some megabytes on a path that
-/// was quiet.
+/// How long hosts may take for their final report, likewise: it can be some megabytes on a path that was idle.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
-/// Observations that wait at most until every host has come as far; all of them take some hundred megabytes.
-const WAITING: usize = 16_000_000;
+/// Observations that may wait until every host has reported as much; they take some hundred megabytes.
+const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
 
-/// A unit on its way, and when it is over.
-pub(crate) struct ControllerCell<'a> {
+/// A running cell, and its outcome.
+pub(super) struct ControllerCell<'a> {
+    pub(super) pool: &'a mut HostPool,
     world: &'a World,
-    pub(crate) aggregator: Aggregator<'a>,
-    pub(crate) over: EndReason,
-    /// The last words of the hosts, by shard.
-    pub(crate) last: Vec<Option<Last>>,
-    /// Why it could not go on.
-    pub(crate) broken: Option<String>,
-    /// The host that is said to be why, if only others said so.
+    homes: Vec<u16>,
+    pub(super) aggregator: Aggregator<'a>,
+    pub(super) over: EndReason,
+    /// The last message of each host, by shard.
+    last: Vec<Option<LastMessage>>,
+    /// Why the cell could not go on.
+    pub(super) broken: Option<String>,
+    /// The host that `broken` names, if only other hosts reported its loss.
     accused: Option<usize>,
-    /// What was injected.
-    pub(crate) injected: Injections,
-    /// From when on nothing on a host is to live, by shard.
-    doomed: Vec<Option<Time>>,
-    begun: Instant,
+    pub(super) injections: Injections<'a>,
+    /// When the experiment's own faults have crashed everything on a host for good, by shard.
+    dead_from: Vec<Option<Time>>,
+    progress: Vec<Time>,
+    /// Whether the hosts have been ordered to stop.
+    stopping: bool,
+    /// The common start on the controller's clock, ns.
+    start: i64,
     /// Emulated seconds per real second.
     speed: f64,
 }
 
-/// The last word of a host on a unit.
-pub(crate) enum Last {
-    FinalReport(Box<FinalReport>),
-    /// It could not go on, but is ready for the next one.
+/// The last message of a host on a cell.
+enum LastMessage {
+    Report(Box<FinalReport>),
+    /// It could not go on, but is ready for the next cell.
     Refused,
 }
 
-impl Last {
-    pub(crate) fn account(self) -> Option<Box<FinalReport>> {
-        match self {
-            Self::FinalReport(account) => Some(account),
-            Self::Refused => None,
-        }
-    }
-}
+/// A host without which the cell cannot go on, and why.
+type Lost = (usize, String);
 
-impl ControllerCell<'_> {
-    /// The run's time by our clock, or a little later.
-    fn now(&self) -> Time {
-        Time::ZERO + Span::from_secs_f64(self.begun.elapsed().as_secs_f64() * self.speed)
-    }
-
-    /// Takes in a report of a host, if what it says can be. Otherwise says why, and which host is to blame if it
-    /// is not the one that reports.
-    fn report(
-        &mut self,
-        host: usize,
-        notes: Vec<Observation>,
-        mark: Time,
-    ) -> Result<(), (Option<usize>, String)> {
-        let now = self.now();
-        let can_be = |note: &Observation| note.at <= now + FAR && possible(self.world, note);
-        if mark > now + FAR || !notes.iter().all(can_be) {
-            return Err((None, "it reports what cannot be".to_owned()));
-        }
-        self.aggregator.report(host, notes, mark);
-        if self.aggregator.waiting() > WAITING {
-            let why = format!(
-                "it has reported nothing since {:.3} s of the run, and more than {WAITING} observations of the \
-                 others wait for it",
-                self.aggregator.complete().as_secs_f64()
-            );
-            return Err((Some(self.aggregator.slowest()), why));
-        }
-        Ok(())
-    }
-
-    /// A host tells of an injection, or of what is of no interest here. Fails if that cannot be.
-    fn inject(&mut self, host: usize, word: AgentMessage, members: &[Member]) -> Result<(), String> {
-        match word {
-            AgentMessage::Injected(notice) => {
-                let held = cores(self.world, members, host as u16).collect();
-                self.injected.begin(host, *notice, &held)
-            }
-            AgentMessage::Lifted { id, until, why } => {
-                self.injected.end(host, id, until, why);
-                Ok(())
-            }
-            AgentMessage::State(_)
-            | AgentMessage::Loaded
-            | AgentMessage::Ready { .. }
-            | AgentMessage::Refused { .. }
-            | AgentMessage::Ping { .. }
-            | AgentMessage::Notes { .. }
-            | AgentMessage::Log(_)
-            | AgentMessage::Inputs(_)
-            | AgentMessage::Lost { .. }
-            | AgentMessage::FinalReport(_) => Ok(()),
-        }
-    }
-
-    /// A host said why it cannot go on: that is worth more than what others say of it.
-    fn refused(&mut self, host: usize, name: &str, why: &str) {
-        self.last[host] = Some(Last::Refused);
-        if self.broken.is_none() || self.accused == Some(host) {
-            (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);
-        }
-    }
-
-    /// Whether nothing lives on a host any more: then it may go as well.
-    fn is_dead(&self, host: usize) -> bool {
-        self.doomed[host].is_some_and(|at| self.aggregator.complete() >= at)
-    }
-}
-
-impl HostPool {
-    /// Runs a unit.
-    pub(crate) async fn unit<'a>(
-        &mut self,
+impl<'a> ControllerCell<'a> {
+    /// Has the hosts build a cell and runs it to its end.
+    pub(super) async fn run(
+        pool: &'a mut HostPool,
         world: &'a World,
         point: usize,
         run: &RunSection,
         log: Option<&input_log::Unit>,
         watch: &Watch,
-    ) -> Result<ControllerCell<'a>, UnitError> {
-        if let Some(i) = self.hosts.iter().position(|host| host.lost.is_some()) {
-            let why = self.hosts[i].lost.as_ref().map_or("", |lost| &lost.why);
-            let name = &self.members[i].name;
-            return Err(UnitError::Refused(format!("host {name} is gone since an earlier run: {why}")));
-        }
-        let heals_at = world.faults().heals_at();
-        let doomed = doomed(world, &self.members);
-        self.run += 1;
-        self.cell = id_under(world.point(), world.seed(), run);
-        for (me, host) in self.hosts.iter().enumerate() {
-            let assignment = Assignment {
-                run: self.run,
-                point: point as u32,
-                seed: world.seed(),
-                id: self.cell.clone(),
-                members: self.members.clone(),
-                me: me as u16,
-            };
-            host.tell(ControllerMessage::Prepare(Box::new(assignment))).await;
-        }
-        let this = self.run;
-        let ready = |word: &AgentMessage| matches!(word, AgentMessage::Ready { run, .. } if *run == this);
-        if let Err(unsaid) = self.all(self.run, "prepare a run", ready, watch).await {
-            self.order(&ControllerMessage::Stop).await;
-            return Err(unsaid.into());
-        }
+    ) -> Result<Self, UnitError> {
+        prepare(pool, world, point, run, watch).await?;
         // Hosts send inputs as soon as they start.
-        self.archive.begin(log, self.hosts.len());
-        let mut cell = ControllerCell {
+        pool.archive.begin(log, pool.hosts.len());
+        let (hosts, homes) = (pool.hosts.len(), homes(world, &pool.members));
+        let lead = at_least(LEAD, pool.round_trip());
+        let start = pool.ticks.now() + lead.as_nanos() as i64;
+        let mut cell = Self {
             world,
             aggregator: Aggregator::new(
                 world.recorder(run.recording()),
-                self.hosts.len(),
+                hosts,
                 run.until,
-                heals_at,
+                world.faults().heals_at(),
             ),
             over: EndReason::Interrupted,
-            last: self.hosts.iter().map(|_| None).collect(),
+            last: (0..hosts).map(|_| None).collect(),
             broken: None,
             accused: None,
-            injected: Injections::default(),
-            doomed,
-            begun: Instant::now(),
+            injections: Injections::new(world, &homes, hosts),
+            dead_from: dead_from(world, &homes, hosts),
+            progress: vec![Time::ZERO; hosts],
+            stopping: false,
+            start,
             speed: run.speed,
+            homes,
+            pool,
         };
-        let lead = allowing(LEAD, self.round_trip());
-        self.order(&ControllerMessage::Start { at: self.ticks.now() + lead.as_nanos() as i64 }).await;
-        cell.over = self.attend(&mut cell, watch).await;
-        self.order(&ControllerMessage::Stop).await;
-        self.collect(&mut cell).await;
-        self.archive.end();
+        cell.pool.broadcast(&ControllerMessage::Start { at: start }).await;
+        let (now, speed) = (cell.now(), cell.speed);
+        cell.injections.begin_waiting(cell.pool, now, speed).await;
+        cell.over = cell.until_over(watch).await;
+        cell.stopping = true;
+        cell.pool.broadcast(&ControllerMessage::Stop).await;
+        cell.collect_reports().await;
+        cell.pool.archive.end();
+        cell.injections.finish(cell.pool).await;
         Ok(cell)
     }
 
-    /// Keeps the books until the run is over.
-    async fn attend(&mut self, cell: &mut ControllerCell<'_>, watch: &Watch) -> EndReason {
-        let mut progress = vec![Time::ZERO; self.hosts.len()];
-        let mut round = tokio::time::interval(ROUND);
+    /// The final reports, by shard, of the hosts that sent one.
+    pub(super) fn reports(&mut self) -> Vec<Option<Box<FinalReport>>> {
+        let report = |last: Option<LastMessage>| match last {
+            Some(LastMessage::Report(report)) => Some(report),
+            Some(LastMessage::Refused) | None => None,
+        };
+        self.last.drain(..).map(report).collect()
+    }
+
+    /// Records the copies that unexpectedly lost hosts took with them. What an expected loss took had crashed before.
+    pub(super) fn lose_copies(&mut self) {
+        let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).filter(|(_, lost)| !lost.expected).collect();
+        for (host, _) in lost {
+            self.aggregator.lose(cores_of(self.world, &self.homes, host as u16));
+        }
+    }
+
+    /// The emulated time on the controller's clock.
+    fn now(&self) -> Time {
+        let real = (self.pool.ticks.now() - self.start).max(0);
+        Time((real as f64 * self.speed) as u64)
+    }
+
+    /// Handles events until the cell is over.
+    async fn until_over(&mut self, watch: &Watch) -> EndReason {
+        let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
         loop {
-            let heard = tokio::select! {
-                heard = self.heard.recv() => heard,
-                _ = round.tick() => {
-                    let slowest = slowest(&progress, &cell.doomed);
-                    self.order(&ControllerMessage::Progress { slowest }).await;
-                    if let Some(over) = cell.aggregator.end_reason(watch) {
+            let event = tokio::select! {
+                event = self.pool.events.recv() => event,
+                _ = interval.tick() => {
+                    let slowest = slowest(&self.progress, &self.dead_from);
+                    for host in self.pool.hosts.iter().filter(|host| host.lost.is_none()) {
+                        host.send_if_idle(ControllerMessage::Progress { slowest });
+                    }
+                    self.injections.expire(self.pool).await;
+                    if let Some(over) = self.aggregator.end_reason(watch) {
                         return over;
                     }
                     continue;
                 }
             };
-            let Some((i, heard)) = heard else {
-                cell.broken = Some("no host is left".to_owned());
+            let Some((host, event)) = event else {
+                self.broken = Some("no host is left".to_owned());
                 return EndReason::Broken;
             };
-            let (host, why) = match heard {
-                HostEvent::Message(AgentMessage::Notes { notes, mark, progress: at }) => {
-                    match cell.report(i, notes, mark) {
-                        Ok(()) => {
-                            progress[i] = at;
-                            continue;
-                        }
-                        Err((host, why)) => (host.unwrap_or(i), why),
-                    }
-                }
-                HostEvent::Message(AgentMessage::Refused { run, why }) if run == self.run => {
-                    cell.refused(i, &self.members[i].name, &why);
-                    return EndReason::Broken;
-                }
-                HostEvent::Message(AgentMessage::Lost { peer, why }) => match self.index(&peer) {
-                    // It was to die. Whether it has, our own line to it says.
-                    Some(lost) if cell.is_dead(lost) => continue,
-                    Some(lost) => {
-                        cell.accused = Some(lost);
-                        (lost, format!("{} lost it: {why}", self.members[i].name))
-                    }
-                    None => (i, format!("it says that it lost {peer}, which is no host of this run")),
-                },
-                HostEvent::Message(word) => match cell.inject(i, word, &self.members) {
-                    Ok(()) => continue,
-                    Err(why) => (i, why),
-                },
-                HostEvent::Gone(why) => {
-                    if self.does_without(cell, i, &why) {
-                        progress[i] = Time::MAX;
-                        continue;
-                    }
-                    (i, why)
-                }
-            };
-            let name = &self.members[host].name;
-            cell.broken = Some(format!("host {name} was lost in mid-run: {why}"));
-            return EndReason::Broken;
-        }
-    }
-
-    /// Waits for the last word of every host that is there.
-    async fn collect(&mut self, cell: &mut ControllerCell<'_>) {
-        let late = tokio::time::Instant::now() + allowing(CLOSING, self.round_trip());
-        let missing = |pool: &Self, cell: &ControllerCell<'_>| {
-            pool.hosts.iter().zip(&cell.last).position(|(host, last)| host.lost.is_none() && last.is_none())
-        };
-        while let Some(slowest) = missing(self, cell) {
-            // However much there is to hear: one that talks on and on does not hold up the end.
-            let heard = match tokio::time::Instant::now() < late {
-                true => timeout_at(late, self.heard.recv()).await.ok().flatten(),
-                false => None,
-            };
-            let (host, why) = match heard {
-                Some((i, HostEvent::Message(AgentMessage::FinalReport(account)))) => {
-                    cell.aggregator.end(i);
-                    let held = cores(cell.world, &self.members, i as u16).collect();
-                    match believable(&account, &held, self.members.len(), cell.now().as_secs_f64()) {
-                        true => cell.last[i] = Some(Last::FinalReport(account)),
-                        false => cell.refused(i, &self.members[i].name, "its account is of what cannot be"),
-                    }
-                    continue;
-                }
-                Some((i, HostEvent::Message(AgentMessage::Refused { run, why }))) if run == self.run => {
-                    cell.refused(i, &self.members[i].name, &why);
-                    continue;
-                }
-                Some((i, HostEvent::Message(AgentMessage::Notes { notes, mark, .. }))) => {
-                    match cell.report(i, notes, mark) {
-                        Ok(()) => continue,
-                        Err((host, why)) => (host.unwrap_or(i), why),
-                    }
-                }
-                Some((i, HostEvent::Message(word))) => match cell.inject(i, word, &self.members) {
-                    Ok(()) => continue,
-                    Err(why) => (i, why),
-                },
-                Some((i, HostEvent::Gone(why))) => (i, why),
-                None => (slowest, "no last word".to_owned()),
-            };
-            if !self.does_without(cell, host, &why) {
-                let name = &self.members[host].name;
-                cell.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+            if let Err((host, why)) = self.on_event(host, event).await {
+                let name = &self.pool.members[host].name;
+                self.broken = Some(format!("host {name} was lost in mid-run: {why}"));
+            }
+            if self.broken.is_some() {
+                return EndReason::Broken;
             }
         }
     }
 
-    /// A host is gone. Says whether the run can do without it: nothing on it was to live any more, or it is known.
-    fn does_without(&mut self, cell: &mut ControllerCell<'_>, host: usize, why: &str) -> bool {
-        if self.hosts[host].lost.is_some() {
-            return true; // both halves of its line tell
+    /// Waits for the last message of every host that is not lost.
+    async fn collect_reports(&mut self) {
+        let late = tokio::time::Instant::now() + at_least(CLOSING, self.pool.round_trip());
+        while let Some(slowest) = self.next_missing() {
+            // The deadline holds for a host that keeps sending other messages as well.
+            let event = match tokio::time::Instant::now() < late {
+                true => timeout_at(late, self.pool.events.recv()).await.ok().flatten(),
+                false => None,
+            };
+            let handled = match event {
+                Some((host, event)) => self.on_event(host, event).await,
+                None => self.on_gone(slowest, "no last word").await,
+            };
+            if let Err((host, why)) = handled {
+                if self.pool.hosts[host].lost.is_none() {
+                    self.pool.lose(host, &why, false);
+                    self.injections.on_lost(self.pool, host).await;
+                }
+                let name = &self.pool.members[host].name;
+                self.broken.get_or_insert_with(|| format!("host {name} was lost in the end: {why}"));
+            }
         }
-        let expected = cell.is_dead(host);
-        self.lose(host, why, expected);
-        if expected && let Some(lost) = &self.hosts[host].lost {
-            tracing::warn!("{}; the run goes on", lost.note(&self.members[host].name));
-            cell.aggregator.end(host);
-        }
-        expected
     }
+
+    fn next_missing(&self) -> Option<usize> {
+        let mut hosts = self.pool.hosts.iter().zip(&self.last);
+        hosts.position(|(host, last)| host.lost.is_none() && last.is_none())
+    }
+
+    async fn on_event(&mut self, host: usize, event: HostEvent) -> Result<(), Lost> {
+        let message = match event {
+            HostEvent::Message(message) => message,
+            HostEvent::Gone(why) => return self.on_gone(host, &why).await,
+        };
+        match message {
+            AgentMessage::Notes { notes, mark, progress } => {
+                self.on_report(host, notes, mark)?;
+                self.progress[host] = progress;
+            }
+            AgentMessage::FinalReport(report) => {
+                self.aggregator.end(host);
+                self.last[host] = Some(LastMessage::Report(report));
+            }
+            AgentMessage::Refused { run, why } if run == self.pool.run => self.on_refusal(host, &why),
+            AgentMessage::Lost { peer, why } if !self.stopping => self.on_broken_link(host, &peer, &why)?,
+            AgentMessage::Injector { injector, message } if !self.stopping => {
+                let (now, speed) = (self.now(), self.speed);
+                let injector = InjectorId { host, injector };
+                self.injections.on_injector(self.pool, injector, message, now, speed).await;
+            }
+            AgentMessage::InjectorGone { injector, ref why } => {
+                self.injections.on_disconnect(self.pool, InjectorId { host, injector }, why).await;
+                self.pool.defer(host, message);
+            }
+            AgentMessage::Injected { id, from } => self.injections.on_begun(self.pool, host, id, from).await,
+            AgentMessage::Lifted { id, until, why } => {
+                self.injections.on_lifted(self.pool, host, id, until, why).await;
+            }
+            AgentMessage::Loaded
+            | AgentMessage::Ready { .. }
+            | AgentMessage::Refused { .. }
+            | AgentMessage::Ping { .. }
+            | AgentMessage::Log(_)
+            | AgentMessage::Inputs(_)
+            | AgentMessage::Injector { .. }
+            | AgentMessage::Lost { .. } => self.pool.defer(host, message),
+        }
+        Ok(())
+    }
+
+    /// Merges observations. Fails if an index is out of bounds, or if too many wait for a silent host.
+    fn on_report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), Lost> {
+        if !notes.iter().all(|note| is_in_bounds(self.world, note)) {
+            return Err((host, "it reports what cannot be".to_owned()));
+        }
+        self.aggregator.report(host, notes, mark);
+        if self.aggregator.waiting() > MAX_WAITING_OBSERVATIONS {
+            let why = format!(
+                "it has reported nothing since {:.3} s of the run, and more than {MAX_WAITING_OBSERVATIONS} \
+                 observations of the others wait for it",
+                self.aggregator.complete().as_secs_f64()
+            );
+            return Err((self.aggregator.slowest(), why));
+        }
+        Ok(())
+    }
+
+    /// Records why a host cannot go on. Its own reason replaces what other hosts said of it.
+    fn on_refusal(&mut self, host: usize, why: &str) {
+        self.last[host] = Some(LastMessage::Refused);
+        if self.broken.is_none() || self.accused == Some(host) {
+            let name = &self.pool.members[host].name;
+            (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);
+        }
+    }
+
+    fn on_broken_link(&mut self, host: usize, peer: &str, why: &str) -> Result<(), Lost> {
+        match self.pool.index(peer) {
+            // The controller's own connection shows whether it is lost.
+            Some(peer) if self.is_dead(peer) => Ok(()),
+            Some(peer) => {
+                self.accused = Some(peer);
+                Err((peer, format!("{} lost it: {why}", self.pool.members[host].name)))
+            }
+            None => Err((host, format!("it says that it lost {peer}, which is no host of this run"))),
+        }
+    }
+
+    /// Records the loss of a host. Fails unless the cell can go on: nothing on the host was alive, or its loss is known.
+    async fn on_gone(&mut self, host: usize, why: &str) -> Result<(), Lost> {
+        if self.pool.hosts[host].lost.is_some() {
+            return Ok(()); // both tasks of its connection report
+        }
+        let expected = self.is_dead(host);
+        self.pool.lose(host, why, expected);
+        self.injections.on_lost(self.pool, host).await;
+        if !expected {
+            return Err((host, why.to_owned()));
+        }
+        if let Some(lost) = &self.pool.hosts[host].lost {
+            tracing::warn!("{}; the run goes on", lost.note(&self.pool.members[host].name));
+        }
+        self.aggregator.end(host);
+        self.progress[host] = Time::MAX;
+        Ok(())
+    }
+
+    /// Whether the experiment's own faults have crashed everything on a host for good.
+    fn is_dead(&self, host: usize) -> bool {
+        self.dead_from[host].is_some_and(|at| self.aggregator.complete() >= at)
+    }
+}
+
+/// Has every host build its shard of a cell and connect to the others.
+async fn prepare(
+    pool: &mut HostPool,
+    world: &World,
+    point: usize,
+    run: &RunSection,
+    watch: &Watch,
+) -> Result<(), UnitError> {
+    for (host, member) in pool.hosts.iter().zip(&pool.members) {
+        if let Some(lost) = &host.lost {
+            let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);
+            return Err(UnitError::Refused(why));
+        }
+    }
+    pool.run += 1;
+    pool.cell = id_under(world.point(), world.seed(), run);
+    for (me, host) in pool.hosts.iter().enumerate() {
+        let assignment = Assignment {
+            run: pool.run,
+            point: point as u32,
+            seed: world.seed(),
+            id: pool.cell.clone(),
+            members: pool.members.clone(),
+            me: me as u16,
+        };
+        host.send(ControllerMessage::Prepare(Box::new(assignment))).await;
+    }
+    let this = pool.run;
+    let ready = |message: &AgentMessage| matches!(message, AgentMessage::Ready { run, .. } if *run == this);
+    if let Err(error) = pool.wait_all(this, "prepare a run", ready, watch).await {
+        pool.broadcast(&ControllerMessage::Stop).await;
+        return Err(error.into());
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! The controller: takes hosts, and has them run unit after unit.
+//! `Controller`: the blocking interface through which a runtime runs cells on hosts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::cell::{ControllerCell, Last};
+use super::cell::ControllerCell;
 use super::host_pool::HostPool;
 use super::losses;
 use super::spawn::Spawned;
-use crate::cluster::HostsError;
+use crate::cluster::error::HostsError;
 use crate::cluster::net::Hosts;
-use crate::cluster::placement::{cores, held};
+use crate::cluster::placement::held;
 use crate::cluster::protocol::Member;
 use crate::config::{Experiment, RealSection, RunSection};
 use crate::fidelity::gauge::Gauge;
@@ -28,20 +28,20 @@ use crate::storage::input_log;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::world::World;
 
-/// The machines of a run.
+/// The hosts of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fleet {
-    /// Those of a hosts file, each with an agent that listens.
+    /// The hosts of a file, each with a listening agent.
     Hosts(PathBuf),
-    /// So many agents on this machine, started for the run and ended with it.
+    /// This many agents on this machine, started for the run and ended with it.
     Spawn(u16),
 }
 
-/// PeerInfo has hosts that have planned the experiment and wait for units.
+/// Hosts that have planned an experiment, and the threads that talk to them.
 #[derive(Debug)]
 pub struct Controller {
     pool: HostPool,
-    /// What was injected into the latest unit.
+    /// Injections into the latest cell.
     injected: Vec<Injected>,
     runtime: Runtime,
     _spawned: Option<Spawned>,
@@ -49,17 +49,17 @@ pub struct Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // Hosts are free at once, and need not wait for our silence.
-        self.runtime.block_on(self.pool.leave("the controller is done"));
+        // Without a close the hosts would stay busy until their leases expire.
+        self.runtime.block_on(self.pool.close("the controller is done"));
     }
 }
 
 impl Controller {
-    /// Takes every host of a fleet and has it plan the experiment.
+    /// Claims every host of a fleet and has it plan the experiment.
     ///
     /// # Errors
-    /// Names the host that cannot be reached, is busy, or is of another version; [`HostsError::Interrupted`] when
-    /// told to stop.
+    /// The host that cannot be reached, is busy, or has another version; [`HostsError::Interrupted`] if `watch` is
+    /// stopped.
     pub fn open(fleet: &Fleet, experiment: &Experiment, watch: &Watch) -> Result<Self, HostsError> {
         let (spawned, file) = match fleet {
             Fleet::Hosts(path) => (None, path.clone()),
@@ -72,10 +72,10 @@ impl Controller {
         };
         let file = Hosts::load(&file)?;
         let bundle = experiment.bundle()?;
-        // A thread of its own for the network: it must answer while books are kept and worlds are built.
+        // The network has a thread of its own: pings are answered while reports are merged and worlds are built.
         let runtime =
             Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(HostsError::System)?;
-        let pool = runtime.block_on(HostPool::gather(&file, bundle, watch))?;
+        let pool = runtime.block_on(HostPool::open(&file, bundle, watch))?;
         Ok(Self { pool, injected: Vec::new(), runtime, _spawned: spawned })
     }
 
@@ -85,7 +85,7 @@ impl Controller {
         &self.pool.members
     }
 
-    /// What each host holds in a cell, and which were lost in it.
+    /// The actors that each host holds in a cell, and the hosts lost in it.
     #[must_use]
     pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, cell);
@@ -93,27 +93,27 @@ impl Controller {
         records
     }
 
-    /// What was injected into the latest unit, which is forgotten.
+    /// Takes the injections into the latest cell.
     pub fn injected(&mut self) -> Vec<Injected> {
         std::mem::take(&mut self.injected)
     }
 
-    /// Keeps the hosts' logs in a folder, `HOST.log` each.
+    /// Writes the hosts' logs to a folder from now on, `HOST.log` each.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The folder or a file cannot be written.
     pub fn keep_logs_in(&self, folder: &Path) -> io::Result<()> {
         self.pool.archive.keep_logs_in(folder)
     }
 
-    /// Runs one unit on the hosts, whose inputs go to `log`.
+    /// Runs one cell on the hosts; their inputs go to `log`.
     ///
     /// # Errors
-    /// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] when it cannot begin;
-    /// [`UnitError::Broken`] when a host was lost in mid-run, with what had been measured.
+    /// [`UnitError::Interrupted`] if `watch` is stopped; [`UnitError::Refused`] if the cell cannot begin;
+    /// [`UnitError::Broken`] if a host was lost during the cell, with what had been measured.
     ///
     /// # Panics
-    /// On a bug in a policy: a job that finishes twice, books that do not close.
+    /// On a bug in a policy: a job that finishes twice, counts that do not add up.
     pub fn measure(
         &mut self,
         name: &str,
@@ -124,32 +124,28 @@ impl Controller {
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
-        let cell = self.runtime.block_on(self.pool.unit(world, point, run, log, watch))?;
-        let ControllerCell { mut aggregator, over, last, broken, mut injected, .. } = cell;
-        let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).collect();
-        let accounts: Vec<_> = last.into_iter().map(|last| last.and_then(Last::account)).collect();
-        let hosts = losses::vitals(self.members(), &accounts);
-        let (mut tally, mut gauge) = (Counters::default(), Gauge::default());
-        let mut work = None;
-        for (member, account) in self.members().iter().zip(&accounts) {
-            let Some(account) = account else { continue };
-            tally.add(&account.tally);
-            gauge.merge(&account.reading);
-            if let (Some(real), Some(cores)) = (run.burning(), account.cores.clone()) {
-                work.get_or_insert_with(Worked::default).merge(&of_host(cores, &real, &member.name));
-            }
-        }
-        // What an expected loss took with it had crashed before.
-        for (host, _) in lost.iter().filter(|(_, lost)| !lost.expected) {
-            aggregator.lose(cores(world, self.members(), *host as u16));
-        }
+        let cell = ControllerCell::run(&mut self.pool, world, point, run, log, watch);
+        let mut cell = self.runtime.block_on(cell)?;
+        let reports = cell.reports();
+        cell.lose_copies();
+        let ControllerCell { pool, aggregator, over, broken, injections, .. } = cell;
         let (books, now) = aggregator.close();
-        injected.close(now);
-        let disturbed = injected.disturbed(world, self.members());
+        let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);
-        // What was measured is not kept, but its log may be, and who reads that must know what was injected.
+        // An interrupted run keeps its input log, and its replay needs the injections.
         if over == EndReason::Interrupted {
             return Err(UnitError::Interrupted);
+        }
+        let hosts = losses::vitals(&pool.members, &reports);
+        let (mut tally, mut gauge) = (Counters::default(), Gauge::default());
+        let mut work = None;
+        for (member, report) in pool.members.iter().zip(&reports) {
+            let Some(report) = report else { continue };
+            tally.add(&report.tally);
+            gauge.merge(&report.reading);
+            if let (Some(real), Some(cores)) = (run.burning(), report.cores.clone()) {
+                work.get_or_insert_with(Worked::default).merge(&name_cores(cores, &real, &member.name));
+            }
         }
         let hosts_cpu_s = hosts.iter().map(|host| host.cpu_s).sum::<f64>();
         let peak_rss_bytes =
@@ -168,7 +164,8 @@ impl Controller {
         engine.cpu_s = cost::process_cpu_s() - cpu + hosts_cpu_s;
         engine.wall_s = clock.elapsed().as_secs_f64();
         engine.peak_rss_bytes = peak_rss_bytes;
-        measured.notes.extend(lost.iter().map(|(host, lost)| lost.note(&self.members()[*host].name)));
+        let lost = self.pool.lost_in(&self.pool.cell);
+        measured.notes.extend(lost.map(|(host, lost)| lost.note(&self.members()[host].name)));
         match broken {
             Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),
@@ -176,8 +173,8 @@ impl Controller {
     }
 }
 
-/// What a host says of its cores, under its own name.
-fn of_host(mut worked: Worked, real: &RealSection, host: &str) -> Worked {
+/// The measurements of a host's cores, with the host's name and the run's settings filled in.
+fn name_cores(mut worked: Worked, real: &RealSection, host: &str) -> Worked {
     worked.work.cores.iter_mut().for_each(|core| host.clone_into(&mut core.host));
     let (kernel, degrade) = (real.kernel.to_string(), real.degrade.to_string());
     Worked { work: RealWork { kernel, degrade, ..worked.work }, ..worked }

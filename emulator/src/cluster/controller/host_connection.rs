@@ -1,4 +1,4 @@
-//! The controller's line to one host.
+//! The controller's connection to one host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,28 @@ use crate::codec::LARGEST_FRAME;
 use crate::runtime::live::clock::MonotonicClock;
 use crate::storage::hosts::Lost;
 
-/// The line to a host that was taken.
+/// Messages to one host that may wait.
+const SEND_QUEUE: usize = 64;
+
+/// The connection to a host that this controller has claimed.
 #[derive(Debug)]
-pub(crate) struct HostConnection {
-    orders: mpsc::Sender<ControllerMessage>,
+pub(super) struct HostConnection {
+    messages: mpsc::Sender<ControllerMessage>,
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
-    /// That it is gone, if it is.
-    pub(crate) lost: Option<Lost>,
+    /// The loss of the host, once it has happened.
+    pub(super) lost: Option<Lost>,
 }
 
-/// What came from a host.
+/// An event of one host's connection.
 #[derive(Debug)]
-pub(crate) enum HostEvent {
+pub(super) enum HostEvent {
     Message(AgentMessage),
     Gone(String),
 }
+
+/// The sending end of the events of all hosts, each with the host's index.
+pub(super) type EventSender = mpsc::Sender<(usize, HostEvent)>;
 
 impl Drop for HostConnection {
     fn drop(&mut self) {
@@ -40,71 +46,74 @@ impl Drop for HostConnection {
 }
 
 impl HostConnection {
-    /// Connects to a host, claims it, sends it the order to load an experiment and begins to listen to it.
-    pub(crate) async fn take(
+    /// Connects to the host of index `i`, sends it the encoded `opening`, and begins to receive.
+    pub(super) async fn open(
         i: usize,
         member: Member,
         transport: Arc<Transport>,
         ticks: MonotonicClock,
         archive: Archive,
-        hear: mpsc::Sender<(usize, HostEvent)>,
-        load: Bytes,
+        events: EventSender,
+        opening: Bytes,
     ) -> Result<Self, ConnectError> {
         let peer = transport.connect(&member.name, member.address).await?;
         let control =
             Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-        let Control { outgoing: sender, incoming: receiver } = control.receive_limit(MESSAGE_FRAME);
-        let (orders, outgoing) = mpsc::channel(64);
-        let gone = hear.clone();
-        let write = tokio::spawn(async move {
-            if let Err(error) = speak(sender, load, outgoing).await {
-                let _ = gone.send((i, HostEvent::Gone(error.to_string()))).await;
+        let Control { outgoing, incoming } = control.receive_limit(MESSAGE_FRAME);
+        let (messages, queue) = mpsc::channel(SEND_QUEUE);
+        let (pongs, send_events) = (messages.clone(), events.clone());
+        let send = tokio::spawn(async move {
+            if let Err(error) = send_all(outgoing, opening, queue).await {
+                let _ = send_events.send((i, HostEvent::Gone(error.to_string()))).await;
             }
         });
-        let read = tokio::spawn(listen(i, receiver, orders.clone(), ticks, archive, hear));
-        Ok(Self { orders, connection: peer.connection, tasks: [write, read], lost: None })
+        let receive = tokio::spawn(receive_all(i, incoming, pongs, ticks, archive, events));
+        Ok(Self { messages, connection: peer.connection, tasks: [send, receive], lost: None })
     }
 
-    pub(crate) async fn tell(&self, order: ControllerMessage) {
-        // If it is gone, whoever listens to it will notice.
-        let _ = self.orders.send(order).await;
+    /// Queues a message; waits while the queue is full. Errors are left to the receiving task, which sees the end of
+    /// the connection.
+    pub(super) async fn send(&self, message: ControllerMessage) {
+        let _ = self.messages.send(message).await;
     }
 
-    /// How long a question to it and its answer take.
-    pub(crate) fn round_trip(&self) -> Duration {
+    /// Queues a message that a later one supersedes, unless the queue is full.
+    pub(super) fn send_if_idle(&self, message: ControllerMessage) {
+        let _ = self.messages.try_send(message);
+    }
+
+    pub(super) fn round_trip(&self) -> Duration {
         self.connection.round_trip()
     }
 }
 
-/// Sends what there is to say to a host. It takes more than a word only from whoever has claimed it.
-async fn speak(
-    mut sender: ControlSender<ControllerMessage>,
-    load: Bytes,
-    mut outgoing: mpsc::Receiver<ControllerMessage>,
+async fn send_all(
+    mut outgoing: ControlSender<ControllerMessage>,
+    opening: Bytes,
+    mut queue: mpsc::Receiver<ControllerMessage>,
 ) -> Result<(), End> {
-    sender.send(&ControllerMessage::Claim).await?;
-    sender.pass(load).await?;
-    while let Some(order) = outgoing.recv().await {
-        sender.send(&order).await?;
+    outgoing.pass(opening).await?;
+    while let Some(message) = queue.recv().await {
+        outgoing.send(&message).await?;
     }
     Ok(())
 }
 
-/// Hands on what a host says. Pings are answered here and now, and what is only to be kept is.
-async fn listen(
+/// Forwards the messages of a host. Pings are answered here, without the delay of a queue, and logs and inputs go to the
+/// archive.
+async fn receive_all(
     i: usize,
-    mut receiver: ControlReceiver<AgentMessage>,
-    orders: mpsc::Sender<ControllerMessage>,
+    mut incoming: ControlReceiver<AgentMessage>,
+    pongs: mpsc::Sender<ControllerMessage>,
     ticks: MonotonicClock,
     archive: Archive,
-    hear: mpsc::Sender<(usize, HostEvent)>,
+    events: EventSender,
 ) {
     loop {
-        let heard = match receiver.receive().await {
+        let event = match incoming.receive().await {
             Ok(AgentMessage::Ping { sent }) => {
-                let pong = ControllerMessage::Pong { sent, here: ticks.now() };
-                // One that cannot be sent at once would come too late to say anything.
-                let _ = orders.try_send(pong);
+                // A pong that waits in a full queue would be too late to be of use.
+                let _ = pongs.try_send(ControllerMessage::Pong { sent, here: ticks.now() });
                 continue;
             }
             Ok(AgentMessage::Log(text)) => {
@@ -115,13 +124,13 @@ async fn listen(
                 archive.inputs(i, frame);
                 continue;
             }
-            Ok(word) => HostEvent::Message(word),
+            Ok(message) => HostEvent::Message(message),
             Err(error) => {
-                let _ = hear.send((i, HostEvent::Gone(error.to_string()))).await;
+                let _ = events.send((i, HostEvent::Gone(error.to_string()))).await;
                 return;
             }
         };
-        if hear.send((i, heard)).await.is_err() {
+        if events.send((i, event)).await.is_err() {
             return;
         }
     }

@@ -1,4 +1,4 @@
-//! The hosts of a run as the controller has them: taken, told, and heard.
+//! The connected hosts of a run.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,67 +11,76 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::archive::Archive;
-use super::host_connection::{HostConnection, HostEvent};
+use super::host_connection::{EventSender, HostConnection, HostEvent};
+use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::ConnectError;
 use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
-use crate::cluster::protocol::{AgentMessage, ControllerMessage, Member};
-use crate::cluster::{HostsError, LONGEST_LEASE, SHORTEST_LEASE};
+use crate::cluster::protocol::{
+    AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, Member,
+    Opening,
+};
+use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
-use crate::runtime::error::UnitError;
 use crate::runtime::live::clock::MonotonicClock;
-use crate::runtime::watch::Watch;
+use crate::runtime::{UnitError, Watch};
 use crate::storage::hosts::Lost;
 
-/// How long hosts may take to plan and build.
-const BUILDING: Duration = Duration::from_secs(600);
-/// How often hosts learn how far the slowest is.
-pub(crate) const ROUND: Duration = Duration::from_millis(20);
-/// What was heard and not yet attended to, at most.
-const HEARD: usize = 256;
+/// How long hosts may take to plan an experiment and to build a cell.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
+/// Interval at which hosts learn the progress of the slowest one.
+pub(super) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
+/// Events of all hosts that may wait.
+const EVENT_QUEUE: usize = 256;
 
-/// A host that is asked.
-type Claim = JoinHandle<Result<HostConnection, ConnectError>>;
+type Opened = JoinHandle<Result<HostConnection, ConnectError>>;
 
-/// Hosts that were taken.
+/// The hosts that a controller has claimed.
 #[derive(Debug)]
-pub(crate) struct HostPool {
+pub(super) struct HostPool {
     transport: Arc<Transport>,
-    pub(crate) members: Vec<Member>,
-    pub(crate) hosts: Vec<HostConnection>,
-    pub(crate) heard: mpsc::Receiver<(usize, HostEvent)>,
-    pub(crate) ticks: MonotonicClock,
+    pub(super) members: Vec<Member>,
+    pub(super) hosts: Vec<HostConnection>,
+    pub(super) events: mpsc::Receiver<(usize, HostEvent)>,
+    pub(super) ticks: MonotonicClock,
     /// Logs and inputs of the hosts.
-    pub(crate) archive: Archive,
-    /// Tells units of this controller from those of any other.
-    pub(crate) run: u64,
-    /// The latest cell's id.
-    pub(crate) cell: String,
+    pub(super) archive: Archive,
+    /// Number of the latest cell: of no other cell, of this controller or any other.
+    pub(super) run: u64,
+    /// Id of the latest cell.
+    pub(super) cell: String,
+    /// Injections requested while no cell was running.
+    pub(super) requests: Vec<(InjectorId, InjectRequest)>,
+}
+
+/// An injector, as the agent of `host` numbers it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct InjectorId {
+    pub(super) host: usize,
+    pub(super) injector: u64,
 }
 
 impl HostPool {
-    /// Takes the hosts of a file and has them plan an experiment. If that fails, those that were taken are free at
-    /// once.
-    pub(crate) async fn gather(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
-        let (hear, heard) = mpsc::channel(HEARD);
-        let load = load(bundle)?;
-        let mut pool = Self::new(file, heard)?;
-        // Kept until those that were taken are told.
-        let mut claims = pool.claim(&load, &hear);
-        // Only the hosts hold it now, until they have it.
-        drop((hear, load));
-        match pool.take(&mut claims, watch).await {
+    /// Claims the hosts of a file and has them plan an experiment. If one fails, all others are released at once.
+    pub(super) async fn open(file: &Hosts, bundle: Bundle, watch: &Watch) -> Result<Self, HostsError> {
+        let (sender, events) = mpsc::channel(EVENT_QUEUE);
+        let opening = opening(bundle)?;
+        let mut pool = Self::new(file, events)?;
+        // The connections that are still being opened live until those that are open have been closed.
+        let mut opened = pool.connect(&opening, &sender);
+        drop((sender, opening));
+        match pool.collect(&mut opened, watch).await {
             Ok(()) => Ok(pool),
             Err(error) => {
-                pool.leave("the run does not begin").await;
+                pool.close("the run does not begin").await;
                 Err(error)
             }
         }
     }
 
-    fn new(file: &Hosts, heard: mpsc::Receiver<(usize, HostEvent)>) -> Result<Self, HostsError> {
+    fn new(file: &Hosts, events: mpsc::Receiver<(usize, HostEvent)>) -> Result<Self, HostsError> {
         let identity = Identity::load(&file.controller(), SystemTime::now())?;
-        // How long silence may last is the hosts' to say, each by its own lease: the shorter limit counts.
+        // Of two peers the shorter limit of silence counts, and this one leaves it to the host's lease.
         let timing =
             Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
@@ -80,142 +89,169 @@ impl HostPool {
             address: host.address,
             weight: f64::from(host.weight),
         };
-        let (members, hosts) = (file.hosts.iter().map(member).collect(), Vec::new());
-        let (archive, ticks) = (Archive::default(), MonotonicClock::new());
-        let (run, cell) = (run_number(), String::new());
-        let transport = Arc::new(transport);
-        Ok(Self { transport, members, hosts, heard, ticks, archive, run, cell })
+        Ok(Self {
+            transport: Arc::new(transport),
+            members: file.hosts.iter().map(member).collect(),
+            hosts: Vec::new(),
+            events,
+            ticks: MonotonicClock::new(),
+            archive: Archive::default(),
+            run: run_number(),
+            cell: String::new(),
+            requests: Vec::new(),
+        })
     }
 
-    /// Asks all hosts at once.
-    fn claim(&self, load: &Bytes, hear: &mpsc::Sender<(usize, HostEvent)>) -> Vec<Claim> {
-        let claim = |(i, member): (usize, &Member)| {
+    /// Connects to all hosts at once.
+    fn connect(&self, opening: &Bytes, events: &EventSender) -> Vec<Opened> {
+        let connect = |(i, member): (usize, &Member)| {
             self.archive.add(&member.name);
             let (member, transport, archive) =
                 (member.clone(), Arc::clone(&self.transport), self.archive.clone());
-            tokio::spawn(HostConnection::take(
+            let events = events.clone();
+            tokio::spawn(HostConnection::open(
                 i,
                 member,
                 transport,
                 self.ticks,
                 archive,
-                hear.clone(),
-                load.clone(),
+                events,
+                opening.clone(),
             ))
         };
-        self.members.iter().enumerate().map(claim).collect()
+        self.members.iter().enumerate().map(connect).collect()
     }
 
-    /// Hears their answers in the order of the file: of several that fail the first is named.
-    async fn take(&mut self, claims: &mut [Claim], watch: &Watch) -> Result<(), HostsError> {
-        for claim in claims {
-            let taken = tokio::select! {
-                taken = claim => taken,
+    /// Waits for the connections in the order of the file, so that the first of several errors is reported.
+    async fn collect(&mut self, opened: &mut [Opened], watch: &Watch) -> Result<(), HostsError> {
+        for opened in opened {
+            let host = tokio::select! {
+                host = opened => host,
                 () = stopped(watch) => return Err(HostsError::Interrupted),
             };
-            self.hosts.push(taken.map_err(|error| HostsError::System(io::Error::other(error)))??);
+            self.hosts.push(host.map_err(|error| HostsError::System(io::Error::other(error)))??);
         }
-        let planned = |word: &AgentMessage| matches!(word, AgentMessage::Loaded);
-        Ok(self.all(0, "plan the experiment", planned, watch).await?)
+        let planned = |message: &AgentMessage| matches!(message, AgentMessage::Loaded);
+        Ok(self.wait_all(0, "plan the experiment", planned, watch).await?)
     }
 
-    /// Waits until every host has said a certain thing.
-    pub(crate) async fn all(
+    /// Waits until every host has sent a message of some kind.
+    pub(super) async fn wait_all(
         &mut self,
         run: u64,
         what: &str,
         done: impl Fn(&AgentMessage) -> bool,
         watch: &Watch,
     ) -> Result<(), WaitError> {
-        let mut left = vec![true; self.hosts.len()];
-        let late = Instant::now() + BUILDING;
-        while let Some(slowest) = left.iter().position(|left| *left) {
-            let not = |i: usize, why: String| Err(WaitError::Host(self.members[i].name.clone(), why));
+        let mut missing = vec![true; self.hosts.len()];
+        let late = Instant::now() + BUILD_TIMEOUT;
+        while let Some(slowest) = missing.iter().position(|missing| *missing) {
+            let failed = |i: usize, why: String| Err(WaitError::Host(self.members[i].name.clone(), why));
             if watch.stopped() {
                 return Err(WaitError::Interrupted);
             }
             if Instant::now() > late {
-                return not(slowest, format!("took longer than {} s to {what}", BUILDING.as_secs()));
+                return failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
             }
-            match timeout(ROUND, self.heard.recv()).await {
+            match timeout(PROGRESS_INTERVAL, self.events.recv()).await {
                 Err(_) => {}
-                Ok(None) => return not(slowest, "is gone".to_owned()),
-                Ok(Some((i, HostEvent::Message(word)))) if done(&word) => left[i] = false,
+                Ok(None) => return failed(slowest, "is gone".to_owned()),
+                Ok(Some((i, HostEvent::Message(message)))) if done(&message) => missing[i] = false,
                 Ok(Some((i, HostEvent::Message(AgentMessage::Refused { run: of, why }))))
                     if of == run || of == 0 =>
                 {
-                    return not(i, why);
+                    return failed(i, why);
                 }
                 Ok(Some((i, HostEvent::Gone(why)))) => {
-                    let unsaid = not(i, format!("is gone: {why}"));
+                    let error = failed(i, format!("is gone: {why}"));
                     self.lose(i, &why, false);
-                    return unsaid;
+                    return error;
                 }
-                // Left over from a unit that was called off.
-                Ok(Some((_, HostEvent::Message(_)))) => {}
+                Ok(Some((i, HostEvent::Message(message)))) => self.defer(i, message),
             }
         }
         Ok(())
     }
 
-    /// Tells every host that is there.
-    pub(crate) async fn order(&self, order: &ControllerMessage) {
-        for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
-            host.tell(order.clone()).await;
+    /// Keeps a request for an injection until the next cell. Other messages are left over from a cell that was called
+    /// off, and are dropped.
+    pub(super) fn defer(&mut self, host: usize, message: AgentMessage) {
+        if let AgentMessage::Injector { injector, message: InjectorMessage::Request(request) } = message {
+            self.requests.push((InjectorId { host, injector }, *request));
+        } else if let AgentMessage::InjectorGone { injector, .. } = message {
+            self.requests.retain(|(other, _)| *other != InjectorId { host, injector });
         }
     }
 
-    /// A host is gone, for this unit and all later ones.
-    pub(crate) fn lose(&mut self, host: usize, why: &str, expected: bool) {
+    /// Answers an injector through the agent that relays for it.
+    pub(super) async fn reply(&self, to: InjectorId, reply: InjectReply) {
+        let reply = ControllerMessage::InjectReply { injector: to.injector, reply };
+        if self.hosts[to.host].lost.is_none() {
+            self.hosts[to.host].send(reply).await;
+        }
+    }
+
+    /// Sends a message to every host that is not lost.
+    pub(super) async fn broadcast(&self, message: &ControllerMessage) {
+        for host in self.hosts.iter().filter(|host| host.lost.is_none()) {
+            host.send(message.clone()).await;
+        }
+    }
+
+    /// Records the loss of a host, which is final.
+    pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
         let lost = Lost { cell: self.cell.clone(), why: why.to_owned(), expected };
         self.hosts[host].lost.get_or_insert(lost);
     }
 
     /// Hosts that were lost in a cell, by shard.
-    pub(crate) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
+    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
         let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
         lost.filter(move |(_, lost)| lost.cell == cell)
     }
 
-    /// The round trip to the furthest of the hosts that are there.
-    pub(crate) fn round_trip(&self) -> Duration {
-        let there = self.hosts.iter().filter(|host| host.lost.is_none());
-        there.map(HostConnection::round_trip).max().unwrap_or_default()
+    /// The longest round trip to a host that is not lost.
+    pub(super) fn round_trip(&self) -> Duration {
+        let alive = self.hosts.iter().filter(|host| host.lost.is_none());
+        alive.map(HostConnection::round_trip).max().unwrap_or_default()
     }
 
-    /// The number of a host.
-    pub(crate) fn index(&self, name: &str) -> Option<usize> {
+    /// The index of a host.
+    pub(super) fn index(&self, name: &str) -> Option<usize> {
         self.members.iter().position(|member| member.name == name)
     }
 
-    /// Hangs up; the hosts read why.
-    pub(crate) async fn leave(&self, words: &str) {
-        self.transport.close(words).await;
+    /// Closes all connections with a reason that the hosts log.
+    pub(super) async fn close(&self, reason: &str) {
+        self.transport.close(reason).await;
     }
 }
 
-/// The order to plan an experiment, as it travels: encoded once for all hosts.
-fn load(bundle: Bundle) -> Result<Bytes, HostsError> {
-    let mut frame = Vec::new();
-    match codec::encode(&ControllerMessage::Load(Box::new(bundle)), LARGEST_FRAME, &mut frame) {
-        Ok(()) => Ok(frame.into()),
+/// The first two frames of a connection, which claim a host and have it load the experiment: encoded once for all.
+fn opening(bundle: Bundle) -> Result<Bytes, HostsError> {
+    let system = |error: CodecError| HostsError::System(io::Error::other(error));
+    let mut frames = Vec::new();
+    codec::encode(&Opening::Claim, FIRST_FRAME, &mut frames).map_err(system)?;
+    let load = ControllerMessage::Load(Box::new(bundle));
+    match codec::encode(&load, LARGEST_FRAME, &mut frames) {
+        Ok(()) => Ok(frames.into()),
         Err(CodecError::Oversize { bytes, limit }) => {
             Err(HostsError::Large { mib: bytes.div_ceil(1 << 20), limit: limit >> 20 })
         }
-        Err(error) => Err(HostsError::System(io::Error::other(error))),
+        Err(error) => Err(system(error)),
     }
 }
 
-/// Why not every host has said what it should.
-pub(crate) enum WaitError {
+/// Why not every host has sent what was waited for.
+pub(super) enum WaitError {
     Interrupted,
-    /// By that host, and why.
+    /// The name of a host, and the reason.
     Host(String, String),
 }
 
 impl From<WaitError> for HostsError {
-    fn from(unsaid: WaitError) -> Self {
-        match unsaid {
+    fn from(error: WaitError) -> Self {
+        match error {
             WaitError::Interrupted => Self::Interrupted,
             WaitError::Host(host, why) => Self::Host { host, why },
         }
@@ -223,8 +259,8 @@ impl From<WaitError> for HostsError {
 }
 
 impl From<WaitError> for UnitError {
-    fn from(unsaid: WaitError) -> Self {
-        match unsaid {
+    fn from(error: WaitError) -> Self {
+        match error {
             WaitError::Interrupted => Self::Interrupted,
             WaitError::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
         }
@@ -239,7 +275,7 @@ fn run_number() -> u64 {
 
 async fn stopped(watch: &Watch) {
     while !watch.stopped() {
-        sleep(ROUND).await;
+        sleep(PROGRESS_INTERVAL).await;
     }
 }
 
@@ -251,14 +287,17 @@ mod tests {
     use crate::files::Pack;
 
     #[test]
-    fn an_experiment_is_encoded_as_an_order_if_hosts_take_it() {
-        let load = |trace: usize| {
+    fn an_experiment_beyond_the_frame_limit_is_an_error() {
+        let opening = |trace: usize| {
             let files = Pack { folders: Vec::new(), files: [("t.tr".into(), vec![7; trace])].into() };
-            load(Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
+            opening(Bundle { experiment: "e.toml".into(), overrides: Overrides::default(), files })
         };
-        let order = decode::<ControllerMessage>(&load(1000).unwrap()[PREFIX..]).unwrap();
-        assert!(matches!(order, ControllerMessage::Load(bundle) if bundle.files.files.len() == 1));
-        let refused = load(LARGEST_FRAME).unwrap_err();
+        let frames = opening(1000).unwrap();
+        let mut claim = Vec::new();
+        codec::encode(&Opening::Claim, FIRST_FRAME, &mut claim).unwrap();
+        let load = decode::<ControllerMessage>(&frames[claim.len() + PREFIX..]).unwrap();
+        assert!(matches!(load, ControllerMessage::Load(bundle) if bundle.files.files.len() == 1));
+        let refused = opening(LARGEST_FRAME).unwrap_err();
         assert!(matches!(refused, HostsError::Large { mib: 65, limit: 64 }), "{refused}");
     }
 }

@@ -1,111 +1,459 @@
-//! What the controller hears of injections into a unit.
+//! The injections into a running cell: checked, ordered from the agents, leased to their injectors, and recorded.
 
-use volary_actors::base::Time;
+use std::time::{Duration, Instant};
 
-use crate::cluster::agent::injectable::{MOST, profile};
-use crate::cluster::protocol::{InjectionNotice, Member};
+use tokio::time::timeout_at;
+use volary_actors::base::{ActorId, Endpoint, Span, Time};
+use volary_actors::layout::Role;
+use volary_netem::{Places, Target};
+
+use super::host_connection::HostEvent;
+use super::host_pool::{HostPool, InjectorId};
+use crate::cluster::check::load_profile;
+use crate::cluster::placement::cores_of;
+use crate::cluster::protocol::{
+    AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
+    InjectionShare, InjectorMessage, Refusal,
+};
+use crate::cluster::timing::at_least;
 use crate::cores::{CoreSet, Injection};
 use crate::results::{Applied, Injected};
 use volary_engine::finalize::InjectionRecord;
 use volary_engine::world::World;
 
-/// Injections that hosts have told of, in the order in which they did.
-#[derive(Default)]
-pub(crate) struct Injections(Vec<Entry>);
+/// Injections into one cell at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
+/// per core.
+const MAX_INJECTIONS: usize = 100;
+/// Targets of an injection at most, and bytes of each: they are resolved while reports of the hosts wait.
+const MAX_TARGETS: usize = 1000;
+const MAX_TARGET_BYTES: usize = 200;
+/// From a request until the injection begins: at least this long, and this many round trips to the furthest host.
+const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
+/// How long injectors may take at the end of a cell to acknowledge the last reply by disconnecting.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-struct Entry {
-    host: usize,
+/// A refusal, and the text that explains it.
+type Refused = (Refusal, String);
+
+/// The injections into a cell, in the order in which they were ordered.
+pub(super) struct Injections<'a> {
+    world: &'a World,
+    /// The cores of each host.
+    held: Vec<CoreSet>,
+    entries: Vec<CellInjection>,
+}
+
+struct CellInjection {
     id: u64,
+    injector: InjectorId,
+    /// The injector's last sign of life.
+    renewed: Instant,
+    /// What the injector knows.
+    phase: Phase,
+    /// Whether the hosts have been ordered to end it.
+    lifted: bool,
+    /// Nodes, cores and hosts as requested, for the record.
     targets: Vec<String>,
+    plan: InjectionPlan,
     injection: Injection,
-    /// Why it is over.
+    shares: Vec<Share>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Requested,
+    Begun,
+    Over,
+    Disconnected,
+}
+
+/// The part of an injection that one host carries out.
+struct Share {
+    host: usize,
+    cores: CoreSet,
+    /// When it began, once the host has confirmed it.
+    from: Option<Time>,
+    /// When it ended, once the host has said so.
+    until: Option<Time>,
+    /// Why it ended.
     ended: Option<String>,
 }
 
-impl Injections {
-    /// A host has a profile rule some of the cores it holds. Fails if that cannot be.
-    pub(crate) fn begin(
-        &mut self,
-        host: usize,
-        notice: InjectionNotice,
-        held: &CoreSet,
-    ) -> Result<(), String> {
-        let InjectionNotice { id, seed, targets, cores, from, until, .. } = notice;
-        let profile = profile(&notice.profile)?;
-        let told = |entry: &&Entry| entry.host == host;
-        let many = self.0.iter().filter(told).count() >= MOST;
-        let again = self.0.iter().filter(told).any(|entry| entry.id == id);
-        let elsewhere = cores.is_empty() || cores.intersection(held) != cores;
-        if many || again || elsewhere || from > until {
-            return Err("it tells of an injection that cannot be".to_owned());
-        }
-        let injection = Injection { profile, seed, cores, from, until };
-        self.0.push(Entry { host, id, targets, injection, ended: None });
-        Ok(())
+impl CellInjection {
+    /// The injection as one host carried it out. Where the host was lost, it ended with the cell, at `end`.
+    fn of_share(&self, share: &Share, end: Time) -> Injection {
+        let from = share.from.unwrap_or(self.injection.from);
+        let until = share.until.unwrap_or_else(|| end.min(self.injection.until)).max(from);
+        Injection { cores: share.cores.clone(), from, until, ..self.injection.clone() }
     }
 
-    /// It does not any more.
-    pub(crate) fn end(&mut self, host: usize, id: u64, until: Time, why: String) {
-        let mut open = self.0.iter_mut().filter(|entry| entry.ended.is_none());
-        if let Some(entry) = open.find(|entry| (entry.host, entry.id) == (host, id)) {
-            entry.injection.until = until.clamp(entry.injection.from, entry.injection.until);
-            entry.ended = Some(why);
-        }
+    fn begun(&self) -> impl Iterator<Item = &Share> {
+        self.shares.iter().filter(|share| share.from.is_some())
     }
 
-    /// Whoever has not said that it is over was lost: it was over with the unit, at `end`, at the latest.
-    pub(crate) fn close(&mut self, end: Time) {
-        for entry in self.0.iter_mut().filter(|entry| entry.ended.is_none()) {
-            entry.injection.until = end.clamp(entry.injection.from, entry.injection.until);
-            entry.ended = Some("the host was lost".to_owned());
-        }
-    }
-
-    /// All of it, for the record.
-    pub(crate) fn disturbed(&self, world: &World, members: &[Member]) -> InjectionRecord {
-        let injections = self.0.iter().map(|entry| entry.injection.clone()).collect();
-        InjectionRecord { results: self.results(world, members), injections }
-    }
-
-    /// Whether one that its host told of later ruled some of its cores for a part of its time.
-    fn overruled(&self, entry: &Entry) -> bool {
-        let later = self.0.iter().skip_while(|other| !std::ptr::eq(*other, entry)).skip(1);
-        let Injection { cores, from, until, .. } = &entry.injection;
-        later.filter(|other| other.host == entry.host).any(|Entry { injection: other, .. }| {
-            other.from < *until && *from < other.until && !other.cores.intersection(cores).is_empty()
+    /// Whether it ruled some of the cores of another injection during a part of that one's time.
+    fn overlaps(&self, other: &Injection, end: Time) -> bool {
+        self.begun().map(|share| self.of_share(share, end)).any(|mine| {
+            let cores = mine.cores.intersection(&other.cores);
+            mine.from < other.until && other.from < mine.until && !cores.is_empty()
         })
     }
 
-    fn results(&self, world: &World, members: &[Member]) -> Vec<Injected> {
-        let mut found: Vec<Injected> = Vec::new();
-        // Of one injection the hosts in their order, whoever told of it first.
-        let mut entries: Vec<&Entry> = self.0.iter().collect();
-        let first = |entry: &Entry| self.0.iter().position(|other| other.id == entry.id);
-        entries.sort_by_key(|entry| (first(entry), entry.host));
-        for entry @ Entry { host, id, targets, injection, ended } in entries {
-            let overruled = self.overruled(entry);
-            let effect = if overruled { None } else { injection.effect(&world.machines().cores) };
-            let ended = ended.as_deref().unwrap_or_default();
-            let meanwhile =
-                if overruled { "; a later injection ruled some of its cores meanwhile" } else { "" };
-            let applied = Applied {
-                host: members[*host].name.clone(),
-                cores: injection.cores.to_string(),
-                from_s: injection.from.as_secs_f64(),
-                until_s: injection.until.as_secs_f64(),
-                ended: format!("{ended}{meanwhile}"),
-                degraded: effect.map(|effect| effect.degraded),
-            };
-            let id = format!("{id:016x}");
-            if let Some(known) = found.iter_mut().find(|known| known.id == id) {
-                known.hosts.push(applied);
+    fn share(&mut self, host: usize) -> Option<&mut Share> {
+        self.shares.iter_mut().find(|share| share.host == host)
+    }
+}
+
+impl<'a> Injections<'a> {
+    pub(super) fn new(world: &'a World, homes: &[u16], hosts: usize) -> Self {
+        let held = (0..hosts).map(|host| cores_of(world, homes, host as u16).collect()).collect();
+        Self { world, held, entries: Vec::new() }
+    }
+
+    /// Begins what was requested while no cell was running.
+    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool, now: Time, speed: f64) {
+        for (injector, request) in std::mem::take(&mut pool.requests) {
+            self.request(pool, injector, &request, now, speed).await;
+        }
+    }
+
+    /// Handles a message of an injector.
+    pub(super) async fn on_injector(
+        &mut self,
+        pool: &mut HostPool,
+        injector: InjectorId,
+        message: InjectorMessage,
+        now: Time,
+        speed: f64,
+    ) {
+        match message {
+            InjectorMessage::Request(request) => self.request(pool, injector, &request, now, speed).await,
+            InjectorMessage::Renew => {
+                let entry = self.entries.iter_mut().find(|entry| entry.injector == injector);
+                entry.into_iter().for_each(|entry| entry.renewed = Instant::now());
+            }
+            InjectorMessage::End => self.lift(pool, injector, "whoever injected it ended it").await,
+        }
+    }
+
+    /// Handles the disconnection of an injector.
+    pub(super) async fn on_disconnect(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
+        self.lift(pool, injector, &format!("whoever injected it is gone: {why}")).await;
+        let entry = self.entries.iter_mut().find(|entry| entry.injector == injector);
+        entry.into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
+    }
+
+    /// Handles the confirmation that a host has begun an injection.
+    pub(super) async fn on_begun(&mut self, pool: &HostPool, host: usize, id: u64, from: Time) {
+        if let Some(share) = self.share(host, id) {
+            share.from = Some(from);
+        }
+        self.update(pool, id).await;
+    }
+
+    /// Handles the confirmation that a host has ended an injection, or could not begin it.
+    pub(super) async fn on_lifted(
+        &mut self,
+        pool: &HostPool,
+        host: usize,
+        id: u64,
+        until: Time,
+        why: String,
+    ) {
+        if let Some(share) = self.share(host, id) {
+            (share.until, share.ended) = (Some(until), Some(why));
+        }
+        self.update(pool, id).await;
+    }
+
+    /// Handles the loss of a host: its shares have ended, and so have the injectors that its agent relayed.
+    pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
+        let mut injectors = Vec::new();
+        for entry in &mut self.entries {
+            if entry.injector.host == host {
+                injectors.push(entry.injector);
+            }
+            if let Some(share) = entry.share(host) {
+                share.ended.get_or_insert_with(|| "the host was lost".to_owned());
+            }
+        }
+        for injector in injectors {
+            self.on_disconnect(pool, injector, "the agent that relayed it was lost").await;
+        }
+        self.update_all(pool).await;
+    }
+
+    /// Lifts the injections whose injectors have been silent for longer than their lease.
+    pub(super) async fn expire(&mut self, pool: &HostPool) {
+        let expired = |entry: &&CellInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
+        let expired: Vec<_> = self.entries.iter().filter(expired).map(|entry| entry.injector).collect();
+        for injector in expired {
+            let why = format!("no sign of life for {} s", INJECTOR_LEASE.as_secs());
+            self.on_disconnect(pool, injector, &why).await;
+        }
+    }
+
+    /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
+    /// after.
+    pub(super) async fn finish(&mut self, pool: &mut HostPool) {
+        for share in self.entries.iter_mut().flat_map(|entry| &mut entry.shares) {
+            share.ended.get_or_insert_with(|| "the cell was over".to_owned());
+        }
+        self.update_all(pool).await;
+        let late = tokio::time::Instant::now() + DISCONNECT_TIMEOUT;
+        while self.entries.iter().any(|entry| entry.phase != Phase::Disconnected) {
+            match timeout_at(late, pool.events.recv()).await {
+                Ok(Some((host, HostEvent::Message(AgentMessage::InjectorGone { injector, why })))) => {
+                    self.on_disconnect(pool, InjectorId { host, injector }, &why).await;
+                }
+                Ok(Some((host, HostEvent::Message(message)))) => pool.defer(host, message),
+                Ok(Some((host, HostEvent::Gone(why)))) => {
+                    pool.lose(host, &why, false);
+                    self.on_lost(pool, host).await;
+                }
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// What took effect in a cell that was over at `end`, for the record.
+    pub(super) fn record(&self, pool: &HostPool, end: Time) -> InjectionRecord {
+        let mut disturbed = InjectionRecord::default();
+        for (i, entry) in self.entries.iter().enumerate() {
+            let mut hosts = Vec::new();
+            for share in entry.begun() {
+                let injection = entry.of_share(share, end);
+                let overruled = self.entries[i + 1..].iter().any(|later| later.overlaps(&injection, end));
+                let effect = if overruled { None } else { injection.effect(&self.world.machines().cores) };
+                let ended = share.ended.as_deref().unwrap_or_default();
+                let note =
+                    if overruled { "; a later injection ruled some of its cores meanwhile" } else { "" };
+                hosts.push(Applied {
+                    host: pool.members[share.host].name.clone(),
+                    cores: injection.cores.to_string(),
+                    from_s: injection.from.as_secs_f64(),
+                    until_s: injection.until.as_secs_f64(),
+                    ended: format!("{ended}{note}"),
+                    degraded: effect.map(|effect| effect.degraded),
+                });
+                disturbed.injections.push(injection);
+            }
+            if hosts.is_empty() {
                 continue;
             }
-            let profile = serde_json::to_value(&injection.profile.table).unwrap_or_default();
-            let profile = serde_json::from_value(profile).unwrap_or_default();
-            let (seed, targets) = (injection.seed, targets.clone());
-            found.push(Injected { id, profile, seed, targets, hosts: vec![applied] });
+            let profile = serde_json::to_value(&entry.injection.profile.table).unwrap_or_default();
+            disturbed.results.push(Injected {
+                id: format!("{:016x}", entry.id),
+                profile: serde_json::from_value(profile).unwrap_or_default(),
+                seed: entry.injection.seed,
+                targets: entry.targets.clone(),
+                hosts,
+            });
         }
-        found
+        disturbed
     }
+
+    fn share(&mut self, host: usize, id: u64) -> Option<&mut Share> {
+        self.entries.iter_mut().find(|entry| entry.id == id)?.share(host)
+    }
+
+    /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
+    async fn request(
+        &mut self,
+        pool: &HostPool,
+        injector: InjectorId,
+        request: &InjectRequest,
+        now: Time,
+        speed: f64,
+    ) {
+        let lead = at_least(LEAD, pool.round_trip()).as_secs_f64() * speed;
+        let reply = match self.plan(pool, request, now + Span::from_secs_f64(lead)) {
+            Err((refusal, why)) => InjectReply::Refused(refusal, why),
+            Ok((_, plan)) if request.dry_run => InjectReply::Planned(Box::new(plan)),
+            Ok((injection, plan)) => return self.begin(pool, injector, request, injection, plan).await,
+        };
+        pool.reply(injector, reply).await;
+    }
+
+    /// The injection that a request asks for, if it began at `from`.
+    fn plan(
+        &self,
+        pool: &HostPool,
+        request: &InjectRequest,
+        from: Time,
+    ) -> Result<(Injection, InjectionPlan), Refused> {
+        let invalid = |why: String| (Refusal::Invalid, why);
+        let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
+        let cores = self.cores(pool, request)?;
+        if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
+            return Err((Refusal::Failed, format!("this cell was injected into {MAX_INJECTIONS} times")));
+        }
+        let until = request.lasting.map_or(Time::MAX, |lasting| from + lasting);
+        let (point, cell_seed) = (self.world.point(), self.world.seed());
+        let plan = InjectionPlan {
+            cell: pool.cell.clone(),
+            policy: point.label.clone(),
+            cell_seed,
+            seed: request.seed.unwrap_or(cell_seed),
+            cores: cores.clone(),
+            from,
+            until,
+            outline: self.world.machines().cores.outline(),
+        };
+        Ok((Injection { profile, seed: plan.seed, cores, from, until }, plan))
+    }
+
+    /// The cores that a request names.
+    fn cores(&self, pool: &HostPool, request: &InjectRequest) -> Result<CoreSet, Refused> {
+        let invalid = |why: String| (Refusal::Invalid, why);
+        let all = self.world.layout().workers();
+        if let Some(last) = request.cores.last().filter(|&last| last >= all) {
+            let most = all.saturating_sub(1);
+            return Err(invalid(format!("--core {last}: the cluster has {all} cores, 0 to {most}")));
+        }
+        if request.targets.is_empty() && request.cores.is_empty() && request.hosts.is_empty() {
+            return Ok(CoreSet::below(all));
+        }
+        let mut cores = request.cores.union(&self.cores_of_targets(&request.targets).map_err(invalid)?);
+        for name in &request.hosts {
+            let Some(host) = pool.index(name) else {
+                let known: Vec<_> = pool.members.iter().map(|member| member.name.as_str()).collect();
+                return Err(invalid(format!("--host {name}: the run has {}", known.join(", "))));
+            };
+            cores = cores.union(&self.held[host]);
+        }
+        Ok(cores)
+    }
+
+    fn cores_of_targets(&self, targets: &[String]) -> Result<CoreSet, String> {
+        if targets.len() > MAX_TARGETS || targets.iter().any(|target| target.len() > MAX_TARGET_BYTES) {
+            return Err(format!(
+                "more than {MAX_TARGETS} targets, or one of more than {MAX_TARGET_BYTES} bytes: name ranges or racks"
+            ));
+        }
+        let (groups, layout) = (&self.world.machines().groups, self.world.layout());
+        let mut cores = CoreSet::default();
+        for text in targets {
+            let wrong = |why: String| format!("`{text}` names no node of this cluster: {why}");
+            let target: Target = text.parse().map_err(wrong)?;
+            let found = groups.resolve(&target).map_err(wrong)?;
+            let node = |&Endpoint(endpoint): &Endpoint| match layout.role(ActorId(endpoint)) {
+                Role::Node(node) => Some(node),
+                Role::Client(_) | Role::Scheduler(_) | Role::Worker { .. } | Role::Extra(_) => None,
+            };
+            let nodes = found.iter().filter_map(node);
+            let workers = nodes.flat_map(|node| (0..layout.cores(node)).map(move |core| (node, core)));
+            let named: CoreSet =
+                workers.map(|(node, core)| layout.core_index(layout.worker(node, core))).collect();
+            if named.is_empty() {
+                return Err(wrong("it stands for others".to_owned()));
+            }
+            cores = cores.union(&named);
+        }
+        Ok(cores)
+    }
+
+    /// Orders an injection from the hosts that hold its cores.
+    async fn begin(
+        &mut self,
+        pool: &HostPool,
+        injector: InjectorId,
+        request: &InjectRequest,
+        injection: Injection,
+        plan: InjectionPlan,
+    ) {
+        let named = (!request.cores.is_empty()).then(|| format!("cores {}", request.cores));
+        let hosts = request.hosts.iter().map(|host| format!("host {host}"));
+        let targets = request.targets.iter().cloned().chain(named).chain(hosts).collect();
+        let id = pool.run.rotate_left(8) ^ self.entries.len() as u64;
+        let mut shares = Vec::new();
+        for (host, held) in self.held.iter().enumerate() {
+            let cores = held.intersection(&injection.cores);
+            if cores.is_empty() || pool.hosts[host].lost.is_some() {
+                continue;
+            }
+            let order = InjectOrder {
+                id,
+                profile: request.profile.clone(),
+                seed: injection.seed,
+                cores: cores.clone(),
+                from: injection.from,
+                until: injection.until,
+            };
+            pool.hosts[host].send(ControllerMessage::Inject(Box::new(order))).await;
+            shares.push(Share { host, cores, from: None, until: None, ended: None });
+        }
+        if shares.is_empty() {
+            let why = "no host of the run holds any of these cores".to_owned();
+            return pool.reply(injector, InjectReply::Refused(Refusal::Failed, why)).await;
+        }
+        self.entries.push(CellInjection {
+            id,
+            injector,
+            renewed: Instant::now(),
+            phase: Phase::Requested,
+            lifted: false,
+            targets,
+            plan,
+            injection,
+            shares,
+        });
+    }
+
+    /// Orders the hosts to end the injection of an injector.
+    async fn lift(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
+        let entry = self.entries.iter_mut().find(|entry| entry.injector == injector && !entry.lifted);
+        let Some(entry) = entry else { return };
+        entry.lifted = true;
+        for share in entry.shares.iter().filter(|share| share.ended.is_none()) {
+            let lift = ControllerMessage::Lift { id: entry.id, why: why.to_owned() };
+            pool.hosts[share.host].send(lift).await;
+        }
+    }
+
+    async fn update_all(&mut self, pool: &HostPool) {
+        let ids: Vec<_> = self.entries.iter().map(|entry| entry.id).collect();
+        for id in ids {
+            self.update(pool, id).await;
+        }
+    }
+
+    /// Sends the injector what it does not know yet.
+    async fn update(&mut self, pool: &HostPool, id: u64) {
+        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return };
+        let injector = entry.injector;
+        let name = |share: &Share| pool.members[share.host].name.clone();
+        if entry.phase == Phase::Requested {
+            if let Some(failed) =
+                entry.shares.iter().find(|share| share.from.is_none() && share.ended.is_some())
+            {
+                let why = format!("host {}: {}", name(failed), failed.ended.as_deref().unwrap_or_default());
+                entry.phase = Phase::Over;
+                pool.reply(injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
+                return self.lift(pool, injector, &why).await;
+            }
+            if entry.shares.iter().any(|share| share.from.is_none()) {
+                return;
+            }
+            entry.phase = Phase::Begun;
+            let begun = InjectReply::Begun(Box::new(entry.plan.clone()), report(entry, name));
+            pool.reply(injector, begun).await;
+        }
+        if entry.phase == Phase::Begun && entry.shares.iter().all(|share| share.ended.is_some()) {
+            entry.phase = Phase::Over;
+            pool.reply(injector, InjectReply::Over(report(entry, name))).await;
+        }
+    }
+}
+
+/// The shares of an injection, as its injector reads them.
+fn report(entry: &CellInjection, name: impl Fn(&Share) -> String) -> Vec<InjectionShare> {
+    let report = |share: &Share| InjectionShare {
+        host: name(share),
+        cores: share.cores.clone(),
+        from: share.from.unwrap_or(entry.injection.from),
+        until: share.until,
+        ended: share.ended.clone().unwrap_or_default(),
+    };
+    entry.shares.iter().map(report).collect()
 }

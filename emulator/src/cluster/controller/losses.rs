@@ -1,15 +1,15 @@
-//! Whose datagrams the real network lost.
+//! The real datagrams that were lost, by sender and path.
 //!
-//! A sender knows what it sent, its receiver what did not come; only together do they know what was lost. What the
-//! network swallowed last, with nothing behind it, nobody misses: there the run was over.
+//! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
+//! lost at the very end of a run leave no gap and are not counted.
 
 use crate::cluster::net::LinkStats;
 use crate::cluster::protocol::{Datagrams, FinalReport, Member};
-use crate::fidelity::HostVitals;
+use crate::results::HostVitals;
 use crate::results::PathLoss;
 
 impl Datagrams {
-    /// What a link counted.
+    /// The counters of a link.
     pub(crate) const fn of(link: &LinkStats) -> Self {
         Self {
             sent: link.datagram_sent + link.datagram_dropped,
@@ -19,7 +19,7 @@ impl Datagrams {
     }
 }
 
-/// The vitals of the hosts that gave an account, with what became of the datagrams that each of them sent.
+/// The vitals of the hosts that sent a report, with the losses of the datagrams that each of them sent.
 pub(crate) fn vitals(members: &[Member], accounts: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
     let between = |from: usize, to: usize| {
         let account = accounts.get(from).and_then(Option::as_ref);
@@ -29,7 +29,7 @@ pub(crate) fn vitals(members: &[Member], accounts: &[Option<Box<FinalReport>>]) 
         let path = |(to, member): (usize, &Member)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
-            // Two hosts' words: it cannot be more than was sent.
+            // The two counters are read at different times.
             lost: (between(from, to).dropped.saturating_add(between(to, from).missing))
                 .min(between(from, to).sent),
         };
@@ -67,26 +67,26 @@ mod tests {
     }
 
     #[test]
-    fn nobody_names_another_or_loses_more_than_was_sent() {
+    fn names_come_from_the_members_and_losses_are_bounded() {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
         let accounts =
             [account("h2", &[(0, 0, 0), (7, 1, 0)]), account("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
-        let [h1, _] = &vitals(&members, &accounts)[..] else { panic!("two gave an account") };
+        let [h1, _] = &vitals(&members, &accounts)[..] else { panic!("two reports") };
         assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 7, 7));
     }
 
     #[test]
-    fn a_loss_is_its_senders() {
+    fn a_loss_is_counted_for_its_sender() {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2", "h3"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
-        // h1 sends h2 a hundred, of which it drops one and h2 misses four; h3 gives no account.
+        // h1 sends h2 a hundred, of which it drops one and h2 misses four; h3 sends no report.
         let accounts = [
             account("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
             account("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),
             None,
         ];
-        let [h1, h2] = &vitals(&members, &accounts)[..] else { panic!("two gave an account") };
+        let [h1, h2] = &vitals(&members, &accounts)[..] else { panic!("two reports") };
         assert_eq!((h1.name.as_str(), h1.datagrams_sent, h1.datagrams_lost), ("h1", 150, 7));
         let paths: Vec<_> = h1.lost_to.iter().map(|path| (path.to.as_str(), path.sent, path.lost)).collect();
         assert_eq!(paths, [("h2", 100, 5), ("h3", 50, 2)]);

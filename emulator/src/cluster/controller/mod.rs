@@ -2,11 +2,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `handle` | `Controller`, the blocking interface of the other runtimes |
+//! | `handle` | `Controller`, the blocking interface for a runtime |
 //! | `host_pool` | the connected hosts |
 //! | `host_connection` | the control connection to one host |
 //! | `cell` | the execution of one cell: reports merged, losses, end |
-//! | `injections` | interference injected into a cell |
+//! | `injections` | the injections into a running cell |
 //! | `losses` | datagram losses per sender and path |
 //! | `archive` | logs and inputs of the hosts, on disk |
 //! | `spawn` | agents started on this machine for one run |

@@ -1,4 +1,4 @@
-//! Agents on this machine, started for one run: to try hosts in one command.
+//! Agents on this machine, started for one run.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader};
@@ -15,24 +15,23 @@ use crate::cluster::HostsError;
 use crate::cluster::net::issue::{IssueRequest, issue};
 use crate::runtime::executor::{CpuId, free_cpus};
 
-/// Agents of ours; they end when this is dropped, and when this process dies.
+/// Started agents. They end when this is dropped, and when this process dies.
 #[derive(Debug)]
 pub(crate) struct Spawned {
-    /// Their identities, readable by nobody else; it goes when this is dropped.
+    /// Their identities, readable only by this user; removed when this is dropped.
     folder: TempDir,
     agents: Vec<Child>,
 }
 
 impl Spawned {
-    /// Starts so many agents on loopback, with identities that nobody keeps. If copies are to burn cores, each gets
-    /// CPUs of its own.
+    /// Starts agents on loopback with temporary identities. With `real`, each gets CPUs of its own.
     pub(crate) fn start(count: u16, real: bool) -> Result<Self, HostsError> {
         let mut folder = Builder::new();
         folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir().map_err(HostsError::System)?;
         let mut spawned = Self { folder, agents: Vec::new() };
         let names: Vec<_> = (1..=count).map(|i| format!("local{i}")).collect();
-        // Ports are known only once agents listen; until then the file names others.
+        // Ports are known once the agents listen; identities do not depend on them.
         let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
         let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
         issue(
@@ -54,12 +53,12 @@ impl Spawned {
         self.identities().join("hosts.toml")
     }
 
-    /// Where identities are issued, which makes the folder.
+    /// The folder that `issue` creates.
     fn identities(&self) -> PathBuf {
         self.folder.path().join("hosts")
     }
 
-    /// Starts one, with CPUs of its own if there are any; says where it listens.
+    /// Starts an agent, with CPUs of its own if there are any; returns its address.
     fn agent(&mut self, name: &str, cpus: &str) -> Result<String, HostsError> {
         let program = std::env::current_exe().map_err(HostsError::System)?;
         let mut command = Command::new(program);
@@ -70,7 +69,7 @@ impl Spawned {
         let mut child = command
             .args(["--once", "--listen", "127.0.0.1:0", "--identity"])
             .arg(self.identities().join(name))
-            // Ctrl-C is for us; they end when we hang up.
+            // Ctrl-C does not reach the agents: they end when the controller disconnects.
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -90,7 +89,7 @@ impl Spawned {
     }
 }
 
-/// CPUs in equal shares, as lists.
+/// The CPUs in equal shares, as lists.
 fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
     let share = |i: usize| &cpus[i * cpus.len() / count..(i + 1) * cpus.len() / count];
     let list = |cpus: &[CpuId]| cpus.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
@@ -100,7 +99,7 @@ fn shares(cpus: &[CpuId], count: usize) -> Vec<String> {
 impl Drop for Spawned {
     fn drop(&mut self) {
         for agent in &mut self.agents {
-            // An agent that has ended already cannot be killed, and need not be.
+            // Fails if the agent has ended already.
             let _ = agent.kill();
             let _ = agent.wait();
         }

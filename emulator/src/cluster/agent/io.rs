@@ -1,0 +1,132 @@
+//! `QuicIo`: what a shard sends and reports, over links to the other hosts and the control stream to the controller.
+
+use std::io;
+use std::rc::Rc;
+
+use tokio::sync::mpsc;
+use volary_actors::base::{Class, Time};
+
+use super::context::CellContext;
+use super::session::SEND_QUEUE;
+use crate::cluster::net::Link;
+use crate::cluster::net::link::SendError;
+use crate::cluster::protocol::{AgentMessage, Datagrams};
+use crate::parcel::{Observation, Parcel};
+use crate::runtime::live::event_loop::ProfileChange;
+use crate::runtime::live::event_loop::ShardIo;
+use crate::storage::input_log::Carried;
+
+/// Bytes that may wait for one other host; with half of it the shard waits.
+pub(super) const LINK_QUEUE: usize = 8 << 20;
+/// Frames of logged inputs that may wait; with more the shard waits.
+const INPUT_QUEUE: usize = 64;
+
+/// The [`ShardIo`] of a shard on an agent.
+pub(super) struct QuicIo {
+    context: Rc<CellContext>,
+    /// Links to the other hosts, by shard; none to itself.
+    links: Vec<Option<Link>>,
+    messages: mpsc::Sender<AgentMessage>,
+    /// Observations that `messages` had no room for.
+    waiting: Vec<Observation>,
+    /// Logged inputs on their way to the controller, if they are logged.
+    inputs: Option<Carried>,
+    /// How far this shard has come.
+    progress: Time,
+    /// Events that may wait at most.
+    max_events: usize,
+}
+
+impl QuicIo {
+    pub(super) fn new(
+        context: Rc<CellContext>,
+        links: Vec<Option<Link>>,
+        messages: mpsc::Sender<AgentMessage>,
+        inputs: Option<Carried>,
+        max_events: usize,
+    ) -> Self {
+        Self { context, links, messages, waiting: Vec::new(), inputs, progress: Time::ZERO, max_events }
+    }
+
+    /// The next message of those that there was no room for.
+    pub(super) fn next_waiting(&mut self) -> Option<AgentMessage> {
+        let notes = std::mem::take(&mut self.waiting);
+        match notes.last() {
+            Some(last) => Some(AgentMessage::Notes { mark: last.at, notes, progress: self.progress }),
+            None => self.inputs.as_ref()?.next().map(AgentMessage::Inputs),
+        }
+    }
+
+    /// Real datagrams to and from every host, by shard.
+    pub(super) fn datagrams(&self) -> Vec<Datagrams> {
+        let of =
+            |link: &Option<Link>| link.as_ref().map(|link| Datagrams::of(&link.stats())).unwrap_or_default();
+        self.links.iter().map(of).collect()
+    }
+
+    /// Closes all links.
+    pub(super) fn close(&self) {
+        self.links.iter().flatten().for_each(|link| link.close("the run is over"));
+    }
+
+    /// Sends logged inputs while the queue is half empty: reports and pings have the other half.
+    fn send_inputs(&self) {
+        let Some(inputs) = &self.inputs else { return };
+        while self.messages.capacity() > SEND_QUEUE / 2
+            && let Ok(place) = self.messages.try_reserve()
+            && let Some(frame) = inputs.next()
+        {
+            place.send(AgentMessage::Inputs(frame));
+        }
+    }
+}
+
+impl ShardIo for QuicIo {
+    fn send(&mut self, to: u16, class: Class, parcels: &mut Vec<Parcel>) {
+        match self.links.get(to as usize).and_then(Option::as_ref).map(|link| link.send(parcels, class)) {
+            // The parcels stay in the caller's queue, and the shard waits.
+            Some(Err(SendError::Full { .. })) => {}
+            // The receiving side of the link reports its end.
+            Some(Ok(()) | Err(SendError::Ended(_))) | None => parcels.clear(),
+        }
+    }
+
+    fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.waiting.extend(notes);
+        if let Ok(place) = self.messages.try_reserve() {
+            let notes = std::mem::take(&mut self.waiting);
+            place.send(AgentMessage::Notes { notes, mark, progress: self.progress });
+        }
+        self.send_inputs();
+    }
+
+    fn progress(&mut self, mine: Time) -> Time {
+        self.progress = mine;
+        self.context.slowest.get()
+    }
+
+    fn check_backlog(&self, events: usize) -> io::Result<()> {
+        if events <= self.max_events {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "more than {} events wait here: use more hosts, or start the agent with a larger --events if it has \
+             the memory",
+            self.max_events
+        )))
+    }
+
+    fn stopped(&self) -> bool {
+        self.context.stopped.get()
+    }
+
+    fn next_change(&mut self) -> Option<ProfileChange> {
+        self.context.next_change()
+    }
+
+    fn congested(&self) -> bool {
+        !self.waiting.is_empty() && self.messages.capacity() == 0
+            || self.inputs.as_ref().is_some_and(|inputs| inputs.waiting() > INPUT_QUEUE)
+            || self.links.iter().flatten().any(|link| link.waiting() > LINK_QUEUE / 2)
+    }
+}

@@ -1,5 +1,0 @@
-//! Interference injected into a run by a third party.
-
-pub mod injector;
-mod line;
-pub mod words;
