@@ -1,4 +1,4 @@
-//! Checks and machine factories that several policies share.
+//! Shared checks and machine factories of several policies.
 
 use super::policy::BuildContext;
 use crate::base::Span;
