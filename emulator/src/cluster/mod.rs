@@ -22,7 +22,7 @@
 //! | batches from all hosts | `ARRIVAL_QUEUE`, agent/cell.rs | 64 | the links do not read, and flow control stops the senders |
 //! | inbox of the shard | `ROOM`, runtime/live/event_loop.rs | 2¹⁸ parcels | no batch is taken from the queue before it |
 //! | events of the shard | `--events` | 16 million | the cell ends with an error |
-//! | messages to the controller | `SEND_QUEUE`, agent/session.rs | 64 | observations stay with the shard, which waits |
+//! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
 //! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
 //! | messages to one agent | `SEND_QUEUE`, controller/host_connection.rs | 64 | progress and pongs are dropped; for other messages the controller waits |

@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 
+use super::io::SEND_QUEUE;
 use super::relay::relay;
-use super::session::{SEND_QUEUE, serve};
+use super::session::serve;
 use super::state::AgentState;
 use super::tasks::catch_panic;
 use crate::cluster::net::Close;

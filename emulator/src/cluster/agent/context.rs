@@ -63,8 +63,8 @@ impl CellContext {
         }
     }
 
-    /// Queues a change for the shard. If the shard takes no more, the change is dropped, and with it the sender that its
-    /// confirmation is awaited from.
+    /// Queues a change for the shard. If the shard takes no more, the change is dropped, and with it the sender that
+    /// its confirmation is awaited from.
     pub(super) fn change(&self, change: ProfileChange) {
         if let Some(changes) = &mut *self.changes.borrow_mut() {
             changes.push_back(change);

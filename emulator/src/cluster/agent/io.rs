@@ -7,7 +7,6 @@ use tokio::sync::mpsc;
 use volary_actors::base::{Class, Time};
 
 use super::context::CellContext;
-use super::session::SEND_QUEUE;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
@@ -16,6 +15,8 @@ use crate::runtime::live::event_loop::ProfileChange;
 use crate::runtime::live::event_loop::ShardIo;
 use crate::storage::input_log::Carried;
 
+/// Messages to the controller that may wait; a shard with more to report waits.
+pub(super) const SEND_QUEUE: usize = 64;
 /// Bytes that may wait for one other host; with half of it the shard waits.
 pub(super) const LINK_QUEUE: usize = 8 << 20;
 /// Frames of logged inputs that may wait; with more the shard waits.

@@ -19,8 +19,6 @@ use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESS
 use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
 
-/// Messages to the controller that may wait; a shard with more to report waits.
-pub(super) const SEND_QUEUE: usize = 64;
 /// Cells that may wait for the one before them to end.
 const CELL_QUEUE: usize = 4;
 /// How long a controller may take to send its experiment, which can hold traces.

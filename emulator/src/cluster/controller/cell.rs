@@ -274,7 +274,8 @@ impl<'a> ControllerCell<'a> {
         }
     }
 
-    /// Records the loss of a host. Fails unless the cell can go on: nothing on the host was alive, or its loss is known.
+    /// Records the loss of a host. Fails unless the cell can go on: nothing on the host was alive, or its loss is
+    /// known.
     async fn on_gone(&mut self, host: usize, why: &str) -> Result<(), Lost> {
         if self.pool.hosts[host].lost.is_some() {
             return Ok(()); // both tasks of its connection report
