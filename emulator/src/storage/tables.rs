@@ -530,7 +530,7 @@ mod tests {
         assert_eq!(read::<StalenessRow>(&path(TableKind::Staleness)).unwrap(), cell.staleness);
         assert_eq!(read::<CoreRow>(&path(TableKind::Cores)).unwrap(), cell.cores);
         let error = read::<CopyRow>(&path(TableKind::Jobs)).unwrap_err();
-        assert!(error.to_string().contains("`end`"), "{error}");
+        assert!(error.to_string().contains("`task`"), "{error}");
         assert!(read::<JobRow>(&folder.path().join("gone")).is_err());
     }
 }
