@@ -99,8 +99,8 @@ async fn send_all(
     Ok(())
 }
 
-/// Forwards the messages of a host. Pings are answered here, without the delay of a queue, and logs and inputs go to the
-/// archive.
+/// Forwards the messages of a host. Pings are answered here, without the delay of a queue, and logs and inputs go to
+/// the archive.
 async fn receive_all(
     i: usize,
     mut incoming: ControlReceiver<AgentMessage>,
