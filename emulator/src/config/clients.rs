@@ -7,7 +7,7 @@ use super::error::ConfigError;
 
 /// Refuses crashes that take a client along; clients are the first `schedulers` endpoints.
 pub(super) fn spare(
-    document: &Document,
+    document: &Document<'_>,
     faults: &[FaultSpec],
     groups: &Groups,
     schedulers: u32,

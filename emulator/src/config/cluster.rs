@@ -7,24 +7,26 @@ use volary_engine::scenario::{Cluster, ClusterError, ClusterSection};
 use volary_netem::TopologyFile;
 use volary_netem::topology::Topology;
 
-use super::document::Document;
+use super::document::{Document, Texts};
 use super::error::ConfigError;
 use super::explain;
 use super::include::located;
-use super::kind::Kind;
+use super::kind::FileKind;
 use crate::files::Files;
 use crate::workload::Service;
 
 /// Resolves `[cluster]` and reads its topology.
 pub(super) fn resolve(
     files: &Files,
-    document: &Document,
+    document: &Document<'_>,
     section: &ClusterSection,
     service: &Service,
     seed: u64,
 ) -> Result<Cluster, ConfigError> {
     section.check().map_err(|error| explain::key(document, &error))?;
-    let topology = section.topology.as_ref().map(|_| read_topology(files, document, section)).transpose()?;
+    let texts = Texts::default();
+    let topology =
+        section.topology.as_ref().map(|_| read_topology(&texts, files, document, section)).transpose()?;
     let (file, topology) = topology.unzip();
     Cluster::new(section, topology, service, seed).map_err(|error| match error {
         ClusterError::Key(error) => explain::key(document, &error),
@@ -35,33 +37,34 @@ pub(super) fn resolve(
 /// What `[network]` and the links of a topology make together and cannot be, in the file that the key is of.
 pub(super) fn refused(
     files: &Files,
-    document: &Document,
+    document: &Document<'_>,
     section: &ClusterSection,
     error: &volary_netem::Error,
 ) -> ConfigError {
     if section.topology.is_none() || error.key().starts_with("network") {
         return explain::netem(document, error);
     }
-    match read_topology(files, document, section) {
+    match read_topology(&Texts::default(), files, document, section) {
         Ok((topology, _)) => explain::netem(&topology, error),
         Err(unreadable) => unreadable,
     }
 }
 
 /// The topology file with its document; relative to the file that names it.
-fn read_topology(
+fn read_topology<'t>(
+    texts: &'t Texts,
     files: &Files,
-    document: &Document,
+    document: &Document<'_>,
     section: &ClusterSection,
-) -> Result<(Document, TopologyFile), ConfigError> {
+) -> Result<(Document<'t>, TopologyFile), ConfigError> {
     let (_, node) = document.find(&["cluster", "topology"]).ok_or_else(|| {
         document.error_at(&["cluster"], "`cluster` lacks `topology`").help("name a topology file")
     })?;
-    let span: Range<usize> = node.span.clone();
+    let span: Range<usize> = node.span();
     let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
-    let mut file = Document::read(files, &path).map_err(|error| located(document, &span, error))?;
+    let mut file = Document::read(texts, files, &path).map_err(|error| located(document, &span, error))?;
     let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
-    Kind::Topology.expect_in(&file.root, file.name()).map_err(mistaken)?;
+    FileKind::Topology.expect_in(&file.root, file.name()).map_err(mistaken)?;
     super::include::values(files, &mut file)?;
     let topology = file.to()?;
     Ok((file, topology))
@@ -72,9 +75,9 @@ fn read_topology(
 /// # Errors
 /// When it cannot be read, parsed or built.
 pub fn topology(path: &Path, seed: u64) -> Result<Topology, ConfigError> {
-    let files = Files::of_disk();
-    let mut document = Document::read(&files, path)?;
-    Kind::Topology.expect(&document)?;
+    let (files, texts) = (Files::of_disk(), Texts::default());
+    let mut document = Document::read(&texts, &files, path)?;
+    FileKind::Topology.expect(&document)?;
     super::include::values(&files, &mut document)?;
     let file: TopologyFile = document.to()?;
     file.resolve(seed).map_err(|error| explain::netem(&document, &error))

@@ -1,46 +1,99 @@
-//! A TOML document that can point at every key and value.
+//! A TOML document with the place of every key and value, over several texts.
 //!
-//! Overrides and sweep values are put into the tree with the place they came from, so that an error met when
-//! the tree is read into types points at the `--set` or at the line of the sweep. Places are byte offsets into
-//! all texts laid end to end: the file first, then each override.
+//! Overrides, sweep values and included files are put into the tree of the experiment file with the place they
+//! were written at, so that an error met when the tree is read into types points at the `--set`, or at the line
+//! of the sweep or of the included file. Places are byte offsets into all texts laid end to end: the file first,
+//! then every text that was added.
 
+use std::cell::OnceCell;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Text, nearest};
 use super::explain;
-use super::tree::{Entry, Kind, Node, Table};
 use crate::files::{Files, LONGEST_TEXT};
+
+/// A key with its place.
+pub type Key<'t> = Spanned<DeString<'t>>;
+/// A value with its place; that of a table with a header is the header.
+pub type Node<'t> = Spanned<DeValue<'t>>;
+
+/// The texts that a document borrows from, each kept until the whole list is dropped.
+#[derive(Debug, Default)]
+pub struct Texts(OnceCell<Box<(String, Self)>>);
+
+impl Texts {
+    fn keep(&self, text: String) -> &str {
+        match self.0.get() {
+            Some(kept) => kept.1.keep(text),
+            None => &self.0.get_or_init(|| Box::new((text, Self::default()))).0,
+        }
+    }
+}
 
 /// A parsed document and the texts it came from.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct Document<'t> {
     /// Each text with the offset of its first byte.
     texts: Vec<(usize, Arc<Text>)>,
+    kept: &'t Texts,
     /// The top-level table.
-    pub root: Table,
+    pub root: DeTable<'t>,
 }
 
-impl Document {
+impl<'t> Document<'t> {
     /// Reads and parses a file.
     ///
     /// # Errors
     /// When it cannot be read, is not UTF-8 or not TOML.
-    pub fn read(files: &Files, path: &Path) -> Result<Self, ConfigError> {
-        Self::parse(read_text(files, path)?)
+    pub fn read(kept: &'t Texts, files: &Files, path: &Path) -> Result<Self, ConfigError> {
+        Self::parse(kept, read_text(files, path)?)
     }
 
     /// Parses a text.
     ///
     /// # Errors
     /// When it is not TOML.
-    pub fn parse(text: Text) -> Result<Self, ConfigError> {
-        let root = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
-        Ok(Self { texts: vec![(0, Arc::new(text))], root })
+    pub fn parse(kept: &'t Texts, text: Text) -> Result<Self, ConfigError> {
+        let mut document = Self { texts: Vec::new(), kept, root: DeTable::new() };
+        document.root = document.include(text)?;
+        Ok(document)
+    }
+
+    /// The same document, whose further texts are kept by another list.
+    pub(super) fn with_texts<'s>(&self, kept: &'s Texts) -> Document<'s>
+    where
+        't: 's,
+    {
+        Document { kept, ..self.clone() }
+    }
+
+    /// Adds a text and parses it as a document.
+    pub(super) fn include(&mut self, text: Text) -> Result<DeTable<'t>, ConfigError> {
+        let base = self.add_text(text.clone());
+        self.table(&text.text, base).map_err(|error| explain::syntax(&text, base, &error))
+    }
+
+    /// Parses a table whose first byte is at offset `base`.
+    pub(super) fn table(&self, text: &str, base: usize) -> Result<DeTable<'t>, toml::de::Error> {
+        DeTable::parse(self.at(base, text)).map(Spanned::into_inner)
+    }
+
+    /// Parses a single value whose first byte is at offset `base`.
+    pub(super) fn value(&self, text: &str, base: usize) -> Result<Node<'t>, toml::de::Error> {
+        DeValue::parse(self.at(base, text))
+    }
+
+    /// A copy of `text` in which every byte has its offset in all texts: white space stands before it.
+    fn at(&self, base: usize, text: &str) -> &'t str {
+        let (mark, rest) = text.strip_prefix('\u{feff}').map_or(("", text), |rest| ("   ", rest));
+        self.kept.keep(format!("{:base$}{mark}{rest}", ""))
     }
 
     /// Name of the file.
@@ -54,7 +107,8 @@ impl Document {
     /// # Errors
     /// When keys or values do not fit the type.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        self.root.read(0..0).map_err(|error| explain::form(self, &error))
+        let root = Spanned::new(0..0, self.root.clone());
+        T::deserialize(toml::de::Deserializer::from(root)).map_err(|error| explain::form(self, &error))
     }
 
     /// The folder that paths written at a place are relative to.
@@ -69,7 +123,7 @@ impl Document {
     }
 
     /// Adds a text that values may point into; returns the offset of its first byte.
-    pub fn add_text(&mut self, text: Text) -> usize {
+    pub(super) fn add_text(&mut self, text: Text) -> usize {
         let base = self.texts.last().map_or(0, |(base, text)| base + text.text.len() + 1);
         self.texts.push((base, Arc::new(text)));
         base
@@ -79,64 +133,81 @@ impl Document {
     #[must_use]
     pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> ConfigError {
         let (base, text) = &self.texts[self.text_of(span)];
-        let local = span.start - base..span.end.saturating_sub(*base);
-        text.error(local, self.key_at(span), message)
+        text.error(span.start - base..span.end.saturating_sub(*base), message)
     }
 
     /// An error at the value of a dotted key, or at the nearest table above it that is written down.
     #[must_use]
     pub fn error_at(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
-        let mut span = 0..0;
-        for depth in 1..=path.len() {
-            match self.find(&path[..depth]) {
-                Some((key, value)) if value.as_table().is_some() => span = key,
-                Some((_, value)) => span = value.span.clone(),
-                None => break,
-            }
-        }
+        let found = (1..=path.len()).map_while(|depth| self.find(&path[..depth]));
+        let span = found.last().map_or(0..0, |(key, value)| match value.get_ref().is_table() {
+            true => key,
+            false => value.span(),
+        });
         self.error(&span, message)
     }
 
     /// Place of the key, and the value, at a path; a number selects from an array.
     #[must_use]
-    pub fn find(&self, path: &[&str]) -> Option<(Range<usize>, &Node)> {
+    pub fn find(&self, path: &[&str]) -> Option<(Range<usize>, &Node<'t>)> {
         let (first, rest) = path.split_first()?;
-        let entry = self.root.get(first)?;
-        let (mut span, mut value) = (entry.at.clone(), &entry.value);
-        for part in rest {
-            match &value.kind {
-                Kind::Table(table) => {
-                    let entry = table.get(part)?;
-                    (span, value) = (entry.at.clone(), &entry.value);
-                }
-                Kind::List(items) => {
-                    value = items.get(part.parse::<usize>().ok()?)?;
-                    span = value.span.clone();
-                }
-                Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) | Kind::Date(_) => return None,
+        let (key, value) = self.root.get_key_value(*first)?;
+        rest.iter().try_fold((key.span(), value), |(_, value), part| {
+            if let Some(items) = value.get_ref().as_array() {
+                let item = items.get(part.parse::<usize>().ok()?)?;
+                return Some((item.span(), item));
             }
-        }
-        Some((span, value))
+            let (key, value) = value.get_ref().as_table()?.get_key_value(*part)?;
+            Some((key.span(), value))
+        })
     }
 
     /// The dotted key of the innermost entry at a place, empty at the top level.
     #[must_use]
     pub fn key_at(&self, span: &Range<usize>) -> String {
         let mut best = (usize::MAX, String::new());
-        for entry in &self.root.0 {
-            innermost(entry, &entry.key, span, &mut best);
-        }
+        innermost(&self.root, "", span, &mut best);
         best.1
     }
 
     /// The table written at a place; the empty place is the top level.
     #[must_use]
-    pub fn table_at(&self, span: &Range<usize>) -> Option<&Table> {
+    pub fn table_at(&self, span: &Range<usize>) -> Option<&DeTable<'t>> {
         if *span == (0..0) {
             return Some(&self.root);
         }
-        self.root.0.iter().find_map(|entry| table_at(&entry.value, span))
+        self.root.values().find_map(|value| table_at(value, span))
     }
+}
+
+/// The entries of a table in the order they were written; the parser sorts them by key.
+pub(super) fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a Key<'t>, &'a Node<'t>)> {
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    entries
+}
+
+/// Sets a key and its place, whether it was there or not.
+pub(super) fn put<'t>(table: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
+    table.remove(&key);
+    table.insert(key, value);
+}
+
+/// The kind of a value, for messages.
+pub(super) const fn what(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
+
+/// The table, if the value is one.
+pub(super) fn table_mut<'a, 't>(value: &'a mut Node<'t>) -> Option<&'a mut DeTable<'t>> {
+    if let DeValue::Table(table) = value.get_mut() { Some(table) } else { None }
 }
 
 /// Reads a text file.
@@ -156,7 +227,7 @@ pub fn read_text(files: &Files, path: &Path) -> Result<Text, ConfigError> {
         Err(error) => {
             let at = error.valid_up_to();
             let text = Text { name, text: String::from_utf8_lossy(&bytes).into_owned(), folder };
-            Err(text.error(at..at + 3, "", "the file is not UTF-8").help("save it as UTF-8"))
+            Err(text.error(at..at + 3, "the file is not UTF-8").help("save it as UTF-8"))
         }
     }
 }
@@ -177,26 +248,27 @@ fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
     }
 }
 
-/// Keeps in `best` the smallest entry around `span`.
-fn innermost(entry: &Entry, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
-    for outer in [&entry.at, &entry.value.span] {
-        if outer.start <= span.start && span.end <= outer.end && outer.len() <= best.0 {
-            *best = (outer.len(), path.to_owned());
+/// Keeps in `best` the length and the dotted key of the smallest entry around `span`.
+fn innermost(table: &DeTable<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
+    for (key, value) in entries(table) {
+        let dot = if path.is_empty() { "" } else { "." };
+        let path = format!("{path}{dot}{}", key.get_ref());
+        for outer in [key.span(), value.span()] {
+            if outer.start <= span.start && span.end <= outer.end && outer.len() <= best.0 {
+                *best = (outer.len(), path.clone());
+            }
         }
-    }
-    let lists = entry.value.as_list().into_iter().flatten().filter_map(Node::as_table);
-    for table in entry.value.as_table().into_iter().chain(lists) {
-        for inner in &table.0 {
-            innermost(inner, &format!("{path}.{}", inner.key), span, best);
+        let items = value.get_ref().as_array().into_iter().flatten();
+        for table in std::iter::once(value).chain(items).filter_map(|value| value.get_ref().as_table()) {
+            innermost(table, &path, span, best);
         }
     }
 }
 
-fn table_at<'a>(value: &'a Node, span: &Range<usize>) -> Option<&'a Table> {
-    match &value.kind {
-        Kind::Table(table) if value.span == *span => Some(table),
-        Kind::Table(table) => table.0.iter().find_map(|entry| table_at(&entry.value, span)),
-        Kind::List(items) => items.iter().find_map(|inner| table_at(inner, span)),
-        Kind::Text(_) | Kind::Number(_) | Kind::Bool(_) | Kind::Date(_) => None,
+fn table_at<'a, 't>(value: &'a Node<'t>, span: &Range<usize>) -> Option<&'a DeTable<'t>> {
+    if let Some(table) = value.get_ref().as_table() {
+        let here = (value.span() == *span).then_some(table);
+        return here.or_else(|| table.values().find_map(|value| table_at(value, span)));
     }
+    value.get_ref().as_array()?.iter().find_map(|value| table_at(value, span))
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+
 /// Why an experiment, or a file it names, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -63,65 +65,36 @@ impl ConfigError {
             other @ (Self::Read { .. } | Self::Option { .. }) => other,
         }
     }
-
-    /// The located form, if this error has a place.
-    #[must_use]
-    pub fn diagnostic(&self) -> Option<&Diagnostic> {
-        match self {
-            Self::At(diagnostic) => Some(diagnostic),
-            Self::Read { .. } | Self::Option { .. } => None,
-        }
-    }
 }
 
-/// An error with its place, rendered with an excerpt and a caret.
+/// An error with its place; shown with an excerpt and a caret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// What is wrong, in one line.
-    pub message: String,
+    message: String,
     /// File, or `--set`.
-    pub origin: String,
-    /// Line, from one.
-    pub line: usize,
-    /// Column in characters, from one.
-    pub column: usize,
-    /// Dotted key it concerns, empty at the top level.
-    pub key: String,
-    /// The line of text.
-    pub excerpt: String,
-    /// How many characters the caret spans, at least one.
-    pub width: usize,
+    origin: String,
+    /// Number of the line, from one.
+    line: usize,
+    /// The text of the line.
+    excerpt: String,
+    /// Bytes of the line that the caret spans.
+    span: Range<usize>,
     /// What was expected there; may be empty.
-    pub label: String,
-    /// Where it came from, beyond its place.
-    pub notes: Vec<String>,
-    /// What to do.
-    pub help: Vec<String>,
+    label: String,
+    notes: Vec<String>,
+    help: Vec<String>,
 }
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.line.to_string();
-        let gutter = " ".repeat(number.len());
-        // A tab moves the caret further than one column; keep what stands before it.
-        let indent: String =
-            self.excerpt.chars().take(self.column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-        let caret = "^".repeat(self.width);
-        writeln!(f, "{}", self.message)?;
-        writeln!(f, "{gutter}--> {}:{}:{}", self.origin, self.line, self.column)?;
-        writeln!(f, "{gutter} |")?;
-        writeln!(f, "{number} | {}", self.excerpt)?;
-        write!(f, "{gutter} | {indent}{caret}")?;
-        if !self.label.is_empty() {
-            write!(f, " {}", self.label)?;
-        }
-        for note in &self.notes {
-            write!(f, "\n{gutter} = note: {note}")?;
-        }
-        for help in &self.help {
-            write!(f, "\n{gutter} = help: {help}")?;
-        }
-        Ok(())
+        let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
+        let caret = AnnotationKind::Primary.span(self.span.clone()).label(label);
+        let place = Snippet::source(&self.excerpt).line_start(self.line).path(&self.origin).annotation(caret);
+        // The command line says that it is an error.
+        let report = Level::ERROR.no_name().primary_title(&self.message).element(place);
+        let notes = self.notes.iter().map(|note| Level::NOTE.message(note));
+        let help = self.help.iter().map(|help| Level::HELP.message(help));
+        f.write_str(&Renderer::plain().render(&[report.elements(notes.chain(help))]))
     }
 }
 
@@ -139,26 +112,18 @@ pub struct Text {
 impl Text {
     /// An error at a byte range of this text.
     #[must_use]
-    pub fn error(
-        &self,
-        range: Range<usize>,
-        key: impl Into<String>,
-        message: impl Into<String>,
-    ) -> ConfigError {
+    pub fn error(&self, range: Range<usize>, message: impl Into<String>) -> ConfigError {
         let floor = |at: usize| (0..=at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i));
         let start = floor(range.start).unwrap_or(0);
         let end = floor(range.end).unwrap_or(start).max(start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
-        let excerpt = self.text[line_start..line_end].trim_end_matches('\r');
         ConfigError::At(Box::new(Diagnostic {
             message: message.into(),
             origin: self.name.clone(),
             line: self.text[..start].matches('\n').count() + 1,
-            column: self.text[line_start..start].chars().count() + 1,
-            key: key.into(),
-            excerpt: excerpt.to_owned(),
-            width: self.text[start..end.min(line_end)].chars().count().max(1),
+            excerpt: self.text[line_start..line_end].trim_end_matches('\r').to_owned(),
+            span: start - line_start..end.min(line_end) - line_start,
             label: String::new(),
             notes: Vec::new(),
             help: Vec::new(),
@@ -206,27 +171,23 @@ mod tests {
     fn places_are_counted_in_characters() {
         let text = Text { name: "x.toml".into(), text: "a = 1\nµ = \"ü\" # ß\nlast".into(), folder: None };
         let at = text.text.find("\"ü\"").unwrap();
-        let error = text.error(at..at + 4, "µ", "bad");
-        let found = error.diagnostic().unwrap();
-        assert_eq!((found.line, found.column, found.width), (2, 5, 3));
-        assert_eq!(found.excerpt, "µ = \"ü\" # ß");
-        let past = text.error(1000..2000, "", "end");
-        assert_eq!((past.diagnostic().unwrap().line, past.diagnostic().unwrap().width), (3, 1));
+        let shown = text.error(at..at + 4, "bad").to_string();
+        assert!(shown.contains("x.toml:2:5") && shown.contains("| µ = \"ü\" # ß\n  |     ^^^"), "{shown}");
+        let past = text.error(1000..2000, "end").to_string();
+        assert!(past.contains("x.toml:3:"), "{past}");
         // A range that begins inside a character must not panic.
         let inside = text.text.find('ü').unwrap() + 1;
-        assert_eq!(text.error(inside..inside, "", "x").diagnostic().unwrap().column, 6);
+        assert!(text.error(inside..inside, "x").to_string().contains("x.toml:2:6"));
     }
 
     #[test]
     fn rendering_points_at_the_key() {
-        let text =
-            Text { name: "e.toml".into(), text: "[service]\n\tcorelated = true\n".into(), folder: None };
-        let error = text
-            .error(11..20, "service.corelated", "unknown key `corelated`")
-            .help("did you mean `correlated`?");
+        let text = Text { name: "e.toml".into(), text: "[service]\ncorelated = true\n".into(), folder: None };
+        let error = text.error(10..19, "unknown key `corelated`").help("did you mean `correlated`?");
         assert_eq!(
             error.to_string(),
-            "unknown key `corelated`\n --> e.toml:2:2\n  |\n2 | \tcorelated = true\n  | \t^^^^^^^^^\n  = help: did you mean `correlated`?"
+            "unknown key `corelated`\n --> e.toml:2:1\n  |\n2 | corelated = true\n  | ^^^^^^^^^\n  |\n  = help: did \
+             you mean `correlated`?"
         );
     }
 

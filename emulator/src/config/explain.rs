@@ -1,4 +1,4 @@
-//! Parser and type errors in the words of the experiment file.
+//! Errors of the TOML parser, of serde and of the engine in the words of the experiment file, each with a remedy.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -6,25 +6,49 @@ use std::path::{Path, PathBuf};
 use volary_actors::policies::PolicySpec;
 use volary_engine::scenario::KeyError;
 
-use super::document::Document;
+use super::document::{Document, entries};
 use super::error::{ConfigError, Text, listed, nearest};
 use crate::cores::ProfileError;
 use crate::workload::WorkloadError;
 
 /// The remedy where there is no better one.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
-
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`";
+const DURATION: &str = "write a number with its unit in quotes, such as \"10ms\", \"1.5s\" or \"2h\"";
+const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
+const COUNT: &str = "write a whole number of at least zero";
 
-/// An error of syntax.
+// `toml` and serde say what is wrong in English only. All of their words that decide anything stand here; a test
+// provokes each, so that a version with other words does not go unnoticed.
+const UNKNOWN_FIELD: &str = "unknown field `";
+const UNKNOWN_VARIANT: &str = "unknown variant `";
+const MISSING_FIELD: &str = "missing field `";
+const ONE_KEY: &str = "wanted exactly 1 element";
+const DUPLICATE: &str = "duplicate key";
+const EXPECTED: &str = ", expected ";
+/// Words that a message holds, a word of what it says was expected, and what to write instead; the first that fits.
+const REMEDIES: [(&[&str], &str, &str); 10] = [
+    (&["no unit of time"], "", DURATION),
+    (&["a duration"], "", DURATION),
+    (&["law such as", "integer"], "", DURATION),
+    (&["law such as"], "", LAW),
+    (&["integer", "negative"], "", COUNT),
+    (&["expected u32"], "", COUNT),
+    (&["expected u64"], "", COUNT),
+    (&[], "boolean", "write true or false, without quotes"),
+    (&[], "f64", "write a number, without quotes"),
+    (&[], "a string", "put it in quotes"),
+];
+
+/// An error of syntax in a text whose first byte is at offset `base`.
 #[must_use]
-pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> ConfigError {
-    let span = error.span().unwrap_or(0..0);
+pub(super) fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
+    let span = error.span().unwrap_or(base..base);
     let (message, label) = split(error.message());
-    let found = text.error(span, "", message);
-    let found = if label.is_empty() { found } else { found.label(label) };
-    if error.message().starts_with("duplicate key") {
+    let found =
+        text.error(span.start.saturating_sub(base)..span.end.saturating_sub(base), message).label(label);
+    if error.message().starts_with(DUPLICATE) {
         return found.help("keep one of the two; for a sweep write a list under [sweep]");
     }
     found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
@@ -32,58 +56,55 @@ pub(super) fn syntax(text: &Text, error: &toml::de::Error) -> ConfigError {
 
 /// An error of form: a key or value does not fit its type.
 #[must_use]
-pub(super) fn form(document: &Document, error: &toml::de::Error) -> ConfigError {
+pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
     let message = error.message();
-    if let Some((name, rest)) = quoted_after(message, "unknown field ") {
-        return unknown(document, &span, name, rest, "key");
-    }
-    if let Some((name, rest)) = quoted_after(message, "unknown variant ") {
-        return unknown(document, &span, name, rest, "name");
-    }
-    if let Some((name, _)) = quoted_after(message, "missing field ") {
-        let key = document.key_at(&span);
-        if span == (0..0) && name == "policy" {
-            let error = document.error(&span, "the file lacks `policy`");
-            return error.help(NO_POLICY).help(known_policies());
+    let (key, top) = (document.key_at(&span), span == (0..0));
+    for (start, what) in [(UNKNOWN_FIELD, "key"), (UNKNOWN_VARIANT, "name")] {
+        if let Some((name, rest)) = named(message, start) {
+            return unknown(document, &span, name, rest, what);
         }
-        let place = if span == (0..0) { "the file".to_owned() } else { format!("`{key}`") };
-        return document
-            .error(&span, format!("{place} lacks `{name}`"))
-            .help(format!("add `{name} = …`{}", if span == (0..0) { " at the top" } else { "" }));
     }
-    if message.starts_with("wanted exactly 1 element") {
-        let names = document.table_at(&span).map(|t| listed(t.keys())).unwrap_or_default();
-        let what = if names.is_empty() { "nothing".to_owned() } else { names };
+    if let Some((name, _)) = named(message, MISSING_FIELD) {
+        return match (top, name) {
+            (true, "policy") => {
+                let error = document.error(&span, "the file lacks `policy`");
+                error.help(NO_POLICY).help(known_policies())
+            }
+            (true, _) => document
+                .error(&span, format!("the file lacks `{name}`"))
+                .help(format!("add `{name} = …` at the top")),
+            (false, _) => {
+                document.error(&span, format!("`{key}` lacks `{name}`")).help(format!("add `{name} = …`"))
+            }
+        };
+    }
+    if message.starts_with(ONE_KEY) {
+        let keys = document.table_at(&span).map(entries).unwrap_or_default();
+        let names = listed(keys.iter().map(|(key, _)| key.get_ref().as_ref()));
+        let what = if names.is_empty() { "nothing" } else { &names };
         return document
-            .error(
-                &span,
-                format!("`{}` must name exactly one of its kinds, not {what}", document.key_at(&span)),
-            )
+            .error(&span, format!("`{key}` must name exactly one of its kinds, not {what}"))
             .help("keep one");
     }
     if message.starts_with("no policy is named") {
         return document.error(&span, message.trim_end()).help(known_policies());
     }
     let (what, expected) = split(message);
-    let key = document.key_at(&span);
     let what = if key.is_empty() { what } else { format!("`{key}`: {what}") };
-    let found = document.error(&span, what);
-    let found = if expected.is_empty() { found } else { found.label(expected.clone()) };
-    match remedy(message, &expected) {
-        Some(help) => found.help(help),
-        None => found.help(EXPLAINED),
-    }
+    let fits = |(words, in_expected, _): &&(&[&str], &str, &str)| {
+        words.iter().all(|word| message.contains(word)) && expected.contains(in_expected)
+    };
+    let remedy = REMEDIES.iter().find(fits).map_or(EXPLAINED, |(_, _, remedy)| remedy);
+    document.error(&span, what).label(expected).help(remedy)
 }
 
 /// An unknown key or name, with the nearest known one.
-fn unknown(document: &Document, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
+fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
     // Some errors carry the place of the table around the key.
-    let span = document
-        .table_at(span)
-        .and_then(|table| table.get(name))
-        .map_or_else(|| span.clone(), |entry| entry.at.clone());
+    let key = document.table_at(span).and_then(|table| table.get_key_value(name));
+    let span = key.map_or_else(|| span.clone(), |(key, _)| key.span());
     let error = document.error(&span, format!("unknown {what} `{name}`"));
     if known.is_empty() {
         return error.label("no keys are known here").help("remove it");
@@ -93,30 +114,6 @@ fn unknown(document: &Document, span: &Range<usize>, name: &str, rest: &str, wha
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help(format!("known here: {}", known.join(", "))),
     }
-}
-
-/// What to write instead, where the message alone leaves it open.
-fn remedy(message: &str, expected: &str) -> Option<String> {
-    let has = |word: &str| message.contains(word) || expected.contains(word);
-    if has("no unit of time") || has("a duration") || has("law such as") && has("integer") {
-        return Some("write a number with its unit in quotes, such as \"10ms\", \"1.5s\" or \"2h\"".into());
-    }
-    if has("law such as") {
-        return Some("write a value, or a law such as { exponential = { mean = \"1s\" } }".into());
-    }
-    if has("integer") && has("negative") || has("expected u32") || has("expected u64") {
-        return Some("write a whole number of at least zero".into());
-    }
-    if expected.contains("boolean") {
-        return Some("write true or false, without quotes".into());
-    }
-    if expected.contains("f64") || expected.contains("floating") {
-        return Some("write a number, without quotes".into());
-    }
-    if expected.contains("a string") {
-        return Some("put it in quotes".into());
-    }
-    None
 }
 
 /// What to do about an experiment without a policy.
@@ -129,19 +126,19 @@ pub(super) fn known_policies() -> String {
 }
 
 /// An error at a key written as `network.fault[0].crash.who`.
-pub(super) fn keyed(document: &Document, key: &str, message: impl Into<String>) -> ConfigError {
+pub(super) fn keyed(document: &Document<'_>, key: &str, message: impl Into<String>) -> ConfigError {
     let parts: Vec<&str> = key.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect();
     document.error_at(&parts, message)
 }
 
 /// What the engine refuses at a key.
-pub(super) fn key(document: &Document, error: &KeyError) -> ConfigError {
+pub(super) fn key(document: &Document<'_>, error: &KeyError) -> ConfigError {
     let path: Vec<&str> = error.key.iter().map(String::as_str).collect();
     document.error_at(&path, error.message.as_str()).help(error.help.as_str())
 }
 
 /// What the network or a topology refuses.
-pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> ConfigError {
+pub(super) fn netem(document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
     match error {
         volary_netem::Error::Invalid { key, problem, remedy } => {
             keyed(document, key, format!("`{key}`: {problem}")).help(remedy.clone())
@@ -153,7 +150,7 @@ pub(super) fn netem(document: &Document, error: &volary_netem::Error) -> ConfigE
 }
 
 /// What the workload refuses.
-pub(super) fn workload(document: &Document, error: &WorkloadError) -> ConfigError {
+pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> ConfigError {
     let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
         WorkloadError::Config { key, why } => {
@@ -172,7 +169,7 @@ pub(super) fn workload(document: &Document, error: &WorkloadError) -> ConfigErro
 }
 
 /// A trace, or a file of values, that is nowhere.
-fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> ConfigError {
+fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigError {
     if looked.iter().any(|path| path.is_dir()) {
         return document
             .error_at(&["workload", "trace", "file"], format!("trace `{}` is a folder", file.display()))
@@ -191,7 +188,7 @@ fn missing(document: &Document, file: &Path, looked: &[PathBuf]) -> ConfigError 
 }
 
 /// What an interference profile refuses, which is the table at `path`.
-pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileError) -> ConfigError {
+pub(super) fn interference(document: &Document<'_>, path: &[&str], error: &ProfileError) -> ConfigError {
     match error {
         ProfileError::Keys(why) => {
             let (why, help) = why.split_once("; ").unwrap_or((why, PROFILES));
@@ -205,18 +202,76 @@ pub(super) fn interference(document: &Document, path: &[&str], error: &ProfileEr
 
 /// "invalid x, expected y" as ("invalid x", "expected y").
 fn split(message: &str) -> (String, String) {
-    match message.split_once(", expected ") {
+    match message.split_once(EXPECTED) {
         Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),
         None => (message.trim_end().to_owned(), String::new()),
     }
 }
 
-/// The first name in backticks after `start`, and the rest.
-fn quoted_after<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
-    message.strip_prefix(start)?.strip_prefix('`')?.split_once('`')
+/// The name that follows `start`, which ends with its opening backtick, and the rest.
+fn named<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
+    message.strip_prefix(start)?.split_once('`')
 }
 
 /// All names in backticks.
 pub(super) fn backticked(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use volary_actors::base::{Law, Span};
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+    enum Choice {
+        One { _flag: Option<bool>, _share: Option<f64>, _name: Option<String> },
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Table {
+        _needed: u32,
+        _law: Option<Law<Span>>,
+        _wait: Option<Span>,
+        _choice: Option<Choice>,
+    }
+
+    /// What the dependencies say is matched as text; a version that says it otherwise must not go unnoticed.
+    #[test]
+    fn dependencies_word_their_errors_as_expected() {
+        let message = |text: &str| toml::from_str::<Table>(text).unwrap_err().message().to_owned();
+        let unknown = message("a = 1");
+        let known = ["_needed", "_law", "_wait", "_choice"];
+        let (name, rest) = named(&unknown, UNKNOWN_FIELD).unwrap();
+        assert_eq!((name, backticked(rest)), ("a", known.to_vec()));
+        assert_eq!(named(&message("_law = 0"), MISSING_FIELD).map(|(name, _)| name), None);
+        assert_eq!(named(&message(""), MISSING_FIELD).unwrap().0, "_needed");
+        assert_eq!(named(&message("_choice = { two = {} }"), UNKNOWN_VARIANT).unwrap().0, "two");
+        for text in ["_choice = { one = {}, two = {} }", "_choice = {}"] {
+            assert!(message(text).starts_with(ONE_KEY), "{}", message(text));
+        }
+        assert!(message("_needed = 1\n_needed = 2").starts_with(DUPLICATE));
+        for (text, remedy) in [
+            ("_needed = -1", COUNT),
+            ("_needed = \"x\"", COUNT),
+            ("_wait = 1", DURATION),
+            ("_wait = \"1\"", DURATION),
+            ("_law = 1", DURATION),
+            ("_law = true", LAW),
+            ("_choice = { one = { _flag = 1 } }", REMEDIES[7].2),
+            ("_choice = { one = { _share = true } }", REMEDIES[8].2),
+            ("_choice = { one = { _name = 1 } }", REMEDIES[9].2),
+        ] {
+            let error = toml::from_str::<Table>(text).unwrap_err();
+            let texts = super::super::document::Texts::default();
+            let source = Text { name: "e.toml".into(), text: text.into(), folder: None };
+            let document = Document::parse(&texts, source).unwrap();
+            let shown = form(&document, &error).to_string();
+            assert!(shown.contains(remedy), "{text}: {shown}");
+        }
+    }
 }

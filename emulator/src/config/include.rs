@@ -7,13 +7,14 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 use volary_actors::base::Span;
 
-use super::document::{Document, read_text};
+use super::document::{Document, Key, Node, Texts, put, read_text, table_mut};
 use super::error::ConfigError;
 use super::explain;
-use super::kind::Kind;
-use super::tree::{Entry, Kind as Is, Node, Table};
+use super::kind::FileKind;
 use crate::cores::{Interference, Profile};
 use crate::files::Files;
 
@@ -21,33 +22,30 @@ use crate::files::Files;
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
-pub fn profile(files: &Files, document: &mut Document) -> Result<(), ConfigError> {
+pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
     let named = document.find(&["interference", "profile"]);
-    let Some((_, Node { span, kind: Is::Text(name) })) = named else { return Ok(()) };
-    let (span, name) = (span.clone(), PathBuf::from(name));
-    let text =
-        read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
-    let table = Table::parse(&text.text).map_err(|error| explain::syntax(&text, &error))?;
-    let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
-    Kind::Profile.expect_in(&table, &text.name).map_err(mistaken)?;
-    let base = document.add_text(text);
-    let mut node = Node { span: 0..0, kind: Is::Table(table) };
-    node.shift(base);
-    if let Some(again) = node.as_table().and_then(|table| table.get("profile")) {
-        return Err(document
-            .error(&again.at, "a profile cannot name another profile")
-            .help("write its process here, or name the other profile in the experiment file"));
-    }
-    let Is::Table(profile) = node.kind else { return Ok(()) };
-    let Some(section) = document.root.get_mut("interference").and_then(|e| e.value.as_table_mut()) else {
+    let Some((span, name)) = named.and_then(|(_, name)| Some((name.span(), name.get_ref().as_str()?))) else {
         return Ok(());
     };
+    let name = PathBuf::from(name);
+    let text =
+        read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
+    let file = text.name.clone();
+    let profile = document.include(text)?;
+    let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
+    FileKind::Profile.expect_in(&profile, &file).map_err(mistaken)?;
+    if let Some((again, _)) = profile.get_key_value("profile") {
+        return Err(document
+            .error(&again.span(), "a profile cannot name another profile")
+            .help("write its process here, or name the other profile in the experiment file"));
+    }
+    let Some(section) = document.root.get_mut("interference").and_then(table_mut) else { return Ok(()) };
     section.remove("profile");
-    for mut entry in profile.0 {
-        if entry.key == "trace" {
-            rebase(&mut entry, name.parent().unwrap_or_else(|| Path::new("")));
+    for (key, mut value) in profile {
+        if key.get_ref() == "trace" {
+            rebase(&mut value, name.parent().unwrap_or_else(|| Path::new("")));
         }
-        merge(section, entry);
+        merge(section, key, value);
     }
     Ok(())
 }
@@ -57,10 +55,10 @@ pub fn profile(files: &Files, document: &mut Document) -> Result<(), ConfigError
 /// # Errors
 /// When it, or a file it names, cannot be read, is not what [`Interference`] describes, or contradicts itself.
 pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
-    let files = Files::of_disk();
-    let mut document = Document::read(&files, path)?;
+    let (files, texts) = (Files::of_disk(), Texts::default());
+    let mut document = Document::read(&texts, &files, path)?;
     values(&files, &mut document)?;
-    Kind::Profile.expect(&document)?;
+    FileKind::Profile.expect(&document)?;
     let table: Interference = document.to()?;
     let folder = document.folder(&(0..0));
     table
@@ -69,25 +67,23 @@ pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
 }
 
 /// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
-fn merge(section: &mut Table, entry: Entry) {
-    match (section.get_mut(&entry.key).map(|written| &mut written.value), entry.value.kind) {
-        (Some(Node { kind: Is::Table(written), .. }), Is::Table(profile)) => {
-            for parameter in profile.0 {
-                if written.get(&parameter.key).is_none() {
-                    written.insert(parameter);
-                }
-            }
+fn merge<'t>(section: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
+    let Some(written) = section.get_mut(&key) else {
+        section.insert(key, value);
+        return;
+    };
+    if let (Some(written), DeValue::Table(profile)) = (table_mut(written), value.into_inner()) {
+        for (key, parameter) in profile {
+            written.entry(key).or_insert(parameter);
         }
-        (Some(_), _) => {}
-        (None, kind) => section.insert(Entry { value: Node { kind, ..entry.value }, ..entry }),
     }
 }
 
 /// Makes the file of a trace relative to the experiment file, as everything else in the section.
-fn rebase(trace: &mut Entry, folder: &Path) {
-    let file = trace.value.as_table_mut().and_then(|table| table.get_mut("file"));
-    if let Some(Entry { value: Node { kind: Is::Text(path), .. }, .. }) = file {
-        *path = folder.join(&*path).display().to_string();
+fn rebase(trace: &mut Node<'_>, folder: &Path) {
+    let file = table_mut(trace).and_then(|table| table.get_mut("file")).map(Spanned::get_mut);
+    if let Some(DeValue::String(path)) = file {
+        *path = folder.join(&**path).display().to_string().into();
     }
 }
 
@@ -95,70 +91,72 @@ fn rebase(trace: &mut Entry, folder: &Path) {
 ///
 /// # Errors
 /// When a file cannot be read or a line of it is no value.
-pub fn values(files: &Files, document: &mut Document) -> Result<(), ConfigError> {
-    let mut root = Node { span: 0..0, kind: Is::Table(std::mem::take(&mut document.root)) };
+pub fn values(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
+    let mut root = std::mem::take(&mut document.root);
     let done = fill(files, document, &mut root);
-    if let Is::Table(table) = root.kind {
-        document.root = table;
-    }
+    document.root = root;
     done
 }
 
-fn fill(files: &Files, document: &Document, node: &mut Node) -> Result<(), ConfigError> {
-    match &mut node.kind {
-        Is::List(items) => items.iter_mut().try_for_each(|item| fill(files, document, item)),
-        Is::Table(table) => {
-            for entry in &mut table.0 {
-                match entry.value.as_table_mut() {
-                    Some(law) if entry.key == "empirical" => load(files, document, law)?,
-                    Some(_) | None => fill(files, document, &mut entry.value)?,
-                }
+fn fill<'t>(files: &Files, document: &Document<'t>, table: &mut DeTable<'t>) -> Result<(), ConfigError> {
+    for (key, value) in table {
+        match value.get_mut() {
+            DeValue::Table(law) if key.get_ref() == "empirical" => load(files, document, law)?,
+            DeValue::Table(inner) => fill(files, document, inner)?,
+            DeValue::Array(items) => {
+                items.iter_mut().filter_map(table_mut).try_for_each(|inner| fill(files, document, inner))?;
             }
-            Ok(())
+            DeValue::String(_)
+            | DeValue::Integer(_)
+            | DeValue::Float(_)
+            | DeValue::Boolean(_)
+            | DeValue::Datetime(_) => {}
         }
-        Is::Text(_) | Is::Number(_) | Is::Bool(_) | Is::Date(_) => Ok(()),
     }
+    Ok(())
 }
 
 /// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
-fn load(files: &Files, document: &Document, law: &mut Table) -> Result<(), ConfigError> {
-    let Some(Entry { value: Node { span, kind: Is::Text(name) }, at, .. }) = law.get("file") else {
-        return Ok(());
-    };
-    if law.get("values").is_some() {
-        return Ok(());
-    }
-    let (span, at) = (span.clone(), at.clone());
+fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Result<(), ConfigError> {
+    let Some((key, file)) = law.get_key_value("file") else { return Ok(()) };
+    let (at, span) = (key.span(), file.span());
+    let Some(name) = file.get_ref().as_str().filter(|_| !law.contains_key("values")) else { return Ok(()) };
     let text =
         read_text(files, &document.folder(&span).join(name)).map_err(|e| located(document, &span, e))?;
-    let mut items = Vec::new();
+    let mut list = String::new();
     let mut start = 0;
     for line in text.text.split_inclusive('\n') {
         let content = line.split('#').next().unwrap_or_default().trim();
         if !content.is_empty() {
-            let kind = value(content).ok_or_else(|| {
-                text.error(start..start + line.trim_end().len(), "", "this line is no value of a law")
+            let value = as_toml(content).ok_or_else(|| {
+                text.error(start..start + line.trim_end().len(), "this line is no value of a law")
                     .help("write one number a line, with its unit where the law is one of times")
             })?;
-            items.push(Node { span: span.clone(), kind });
+            list.push_str(&value);
+            list.push(',');
         }
         start += line.len();
     }
-    if items.is_empty() {
+    if list.is_empty() {
         return Err(document.error(&span, "the file holds no value").help("write one value a line"));
     }
+    let values = document.value(&format!("[{list}]"), 0);
+    let mut values = values.map_err(|error| document.error(&span, error.message()))?.into_inner();
+    if let DeValue::Array(items) = &mut values {
+        // What is wrong with a value is reported where the file is named.
+        items.iter_mut().for_each(|item| *item = Spanned::new(span.clone(), item.get_ref().clone()));
+    }
     law.remove("file");
-    law.insert(Entry { key: "values".into(), at, value: Node { span, kind: Is::List(items) } });
+    put(law, Spanned::new(at, "values".into()), Spanned::new(span, values));
     Ok(())
 }
 
-/// A number or a duration.
-fn value(text: &str) -> Option<Is> {
+/// A number or a duration as TOML; Rust reads more numbers than TOML does (`1.`, `.5`, `+1`).
+fn as_toml(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<f64>() {
-        // Rust reads more than TOML does (`1.`, `.5`, `+1`): write it anew.
-        return number.is_finite().then(|| Is::Number(format!("{number:?}")));
+        return number.is_finite().then(|| format!("{number:?}"));
     }
-    text.parse::<Span>().is_ok().then(|| Is::Text(text.to_owned()))
+    text.parse::<Span>().is_ok().then(|| format!("{text:?}"))
 }
 
 /// An error about a file, at the place that names the file.

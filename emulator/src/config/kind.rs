@@ -1,21 +1,22 @@
-//! Which kind of file a document is, so that the wrong one is called by its name.
+//! The three kinds of TOML files, told apart by their keys, so that an error can name the wrong kind.
 
-use super::document::Document;
+use toml::de::DeTable;
+
+use super::document::{Document, entries};
 use super::error::ConfigError;
-use super::tree::Table;
 
-/// What a TOML file of volary's can be.
+/// A kind of TOML file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     Experiment,
     Topology,
     Profile,
 }
 
-impl Kind {
+impl FileKind {
     /// By the keys that only this kind has; `None` if there is none of them.
-    fn of(table: &Table) -> Option<Self> {
-        let has = |keys: &[&str]| keys.iter().any(|key| table.get(key).is_some());
+    fn of(table: &DeTable<'_>) -> Option<Self> {
+        let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
         match () {
             () if has(&["workload", "cluster", "policy"]) => Some(Self::Experiment),
             () if has(&["shape"]) => Some(Self::Topology),
@@ -46,15 +47,15 @@ impl Kind {
     }
 
     /// Refuses a document that is plainly of another kind.
-    pub(super) fn expect(self, document: &Document) -> Result<(), ConfigError> {
+    pub(super) fn expect(self, document: &Document<'_>) -> Result<(), ConfigError> {
         self.expect_in(&document.root, document.name()).map_err(|(message, help)| {
-            let first = document.root.0.first().map_or(0..0, |entry| entry.at.clone());
+            let first = entries(&document.root).first().map_or(0..0, |(key, _)| key.span());
             document.error(&first, message).help(help)
         })
     }
 
     /// The same of a table of a file; the error is a message and a remedy.
-    pub(super) fn expect_in(self, table: &Table, file: &str) -> Result<(), (String, String)> {
+    pub(super) fn expect_in(self, table: &DeTable<'_>, file: &str) -> Result<(), (String, String)> {
         match Self::of(table) {
             Some(kind) if kind != self => {
                 Err((format!("{file} is {}, not {}", kind.name(), self.name()), kind.remedy(file)))

@@ -13,7 +13,7 @@ const EVER: f64 = u64::MAX as f64 * 1e-9;
 
 /// Work drawn from laws must fit the time there is.
 pub(super) fn check_lasting(
-    document: &Document,
+    document: &Document<'_>,
     world: &Resolved,
     jobs: u32,
     seed: u64,
@@ -39,7 +39,7 @@ pub(super) fn check_lasting(
 const MOST_RUNS: u64 = 1_000_000;
 
 /// So many points, so often each.
-pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
+pub(super) fn check_runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
     let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
     if runs <= MOST_RUNS {
         return Ok(());
@@ -50,7 +50,7 @@ pub(super) fn check_runs(document: &Document, points: usize, repeat: Repeat) -> 
 }
 
 /// Plain numbers whose range their type cannot express.
-pub(super) fn check_numbers(document: &Document, file: &File) -> Result<(), ConfigError> {
+pub(super) fn check_numbers(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     if !(file.precision > 0.0 && file.precision < 1.0) {
         return Err(document
             .error_at(

@@ -34,7 +34,6 @@ mod resolve;
 pub mod schema;
 mod supported;
 pub mod sweep;
-pub mod tree;
 
 pub use bundle::Bundle;
 pub use claims::Claim;

@@ -10,13 +10,13 @@ use volary_engine::scenario::{Point, PolicyEntry, Resolved};
 use volary_netem::{Fabric, Faults};
 
 use super::claims::{Check, Claim};
-use super::document::{Document, read_text};
+use super::document::{Document, Texts, read_text};
 use super::doubts;
 use super::error::{ConfigError, Text, listed, nearest};
 use super::experiment::{Experiment, Overrides};
 use super::file::File;
 use super::identity::{Contents, digest, id_under};
-use super::kind::Kind;
+use super::kind::FileKind;
 use super::limits::{check_lasting, check_numbers, check_runs};
 use super::supported::runtime_supported;
 use super::{clients, cluster, explain, include, sweep};
@@ -55,8 +55,9 @@ impl Experiment {
 
     fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, ConfigError> {
         let folder = text.folder.clone().unwrap_or_default();
-        let mut document = Document::parse(text)?;
-        Kind::Experiment.expect(&document)?;
+        let texts = Texts::default();
+        let mut document = Document::parse(&texts, text)?;
+        FileKind::Experiment.expect(&document)?;
         let written = sweep::axes(&document)?;
         sweep::set(&mut document, &overrides.set)?;
         let axes = sweep::axes(&document)?;
@@ -68,7 +69,8 @@ impl Experiment {
         let mut planner = Planner::new(files, &folder, overrides);
         let mut first = None;
         for index in 0..count {
-            let (mut document, cell) = sweep::cell(&document, &axes, index)?;
+            let texts = Texts::default();
+            let (mut document, cell) = sweep::cell(&document, &texts, &axes, index)?;
             // What is wrong in the first cell is probably wrong in all.
             let noted = |error: ConfigError| match index {
                 0 => error,
@@ -82,7 +84,7 @@ impl Experiment {
         let Some(file) = first else {
             return Err(document.error_at(&["sweep"], "the sweep has no cell").help("give each key a value"));
         };
-        let values = |axes: &[sweep::Axis]| -> Vec<_> {
+        let values = |axes: &[sweep::SweepAxis<'_>]| -> Vec<_> {
             axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect()
         };
         let (sweep, mut known) = (values(&axes), BTreeMap::from_iter(values(&written)));
@@ -123,7 +125,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Resolves one cell and adds its points.
-    fn cell(&mut self, document: &mut Document, cell: &Cell) -> Result<File, ConfigError> {
+    fn cell(&mut self, document: &mut Document<'_>, cell: &Cell) -> Result<File, ConfigError> {
         include::profile(&self.files, document)?;
         include::values(&self.files, document)?;
         let mut file: File = document.to()?;
@@ -157,7 +159,7 @@ impl<'a> Planner<'a> {
         Ok(file)
     }
 
-    fn resolve(&mut self, document: &Document, file: &File) -> Result<Resolved, ConfigError> {
+    fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Resolved, ConfigError> {
         let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
@@ -186,7 +188,11 @@ impl<'a> Planner<'a> {
     }
 
     /// Where the trace is; nowhere if a generator may stand in.
-    fn trace(&self, document: &Document, workload: &WorkloadSpec) -> Result<Option<PathBuf>, ConfigError> {
+    fn trace(
+        &self,
+        document: &Document<'_>,
+        workload: &WorkloadSpec,
+    ) -> Result<Option<PathBuf>, ConfigError> {
         let WorkloadSpec::Trace(spec) = workload else { return Ok(None) };
         match self.traces.find(&spec.file) {
             Ok(path) => Ok(Some(path)),
@@ -196,7 +202,12 @@ impl<'a> Planner<'a> {
     }
 
     /// Builds what can be refused, unless the last cell had the same.
-    fn check_world(&mut self, document: &Document, file: &File, world: &Resolved) -> Result<(), ConfigError> {
+    fn check_world(
+        &mut self,
+        document: &Document<'_>,
+        file: &File,
+        world: &Resolved,
+    ) -> Result<(), ConfigError> {
         let last = self.checked.as_ref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
@@ -237,7 +248,7 @@ impl<'a> Planner<'a> {
     fn finish(
         self,
         path: &Path,
-        document: &Document,
+        document: &Document<'_>,
         file: File,
         sweep: Vec<(String, Vec<serde_json::Value>)>,
         known: &BTreeMap<String, Vec<serde_json::Value>>,
@@ -275,7 +286,7 @@ impl<'a> Planner<'a> {
 }
 
 /// Labels are names, each given once.
-fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<String>, ConfigError> {
+fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<String>, ConfigError> {
     if entries.is_empty() {
         return Err(document
             .error_at(&["policy"], "the experiment has no policy")
@@ -303,7 +314,7 @@ fn check_labels(document: &Document, entries: &[PolicyEntry]) -> Result<Vec<Stri
 
 /// Asks the policy whether it can run here; its answer begins with the key it is about.
 fn check_policy(
-    document: &Document,
+    document: &Document<'_>,
     i: usize,
     entry: &PolicyEntry,
     layout: &Layout,
@@ -320,7 +331,7 @@ fn check_policy(
 
 /// Parses the claims and checks every name in them.
 fn claims(
-    document: &Document,
+    document: &Document<'_>,
     file: &File,
     labels: &[String],
     axes: &BTreeMap<String, Vec<serde_json::Value>>,
@@ -355,9 +366,9 @@ fn claims(
             let parsed = Check::parse(text).and_then(|check| check.resolve(&labels, axes).map(|()| check));
             parsed.map_err(|error| {
                 let path = ["claim", &index, "check", &j.to_string()];
-                let start = document.find(&path).map_or(0..0, |(_, node)| node.span.clone());
                 // One quote stands before the text; places shift where the string has escapes.
-                let span = start.start + 1 + error.at.start..start.start + 1 + error.at.end;
+                let start = document.find(&path).map_or(0, |(_, node)| node.span().start + 1);
+                let span = start + error.at.start..start + error.at.end;
                 document.error(&span, error.message).help(error.help)
             })
         });

@@ -9,7 +9,7 @@ use super::file::RunSection;
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
 /// Checks that the runtime an experiment asks for can do what else it asks for.
-pub(super) fn runtime_supported(document: &Document, run: &RunSection) -> Result<(), ConfigError> {
+pub(super) fn runtime_supported(document: &Document<'_>, run: &RunSection) -> Result<(), ConfigError> {
     // NaN is in no range.
     if !SPEEDS.contains(&run.speed) {
         let (least, most) = (SPEEDS.start(), SPEEDS.end());

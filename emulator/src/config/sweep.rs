@@ -5,38 +5,37 @@
 
 use std::ops::Range;
 
-use super::document::Document;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
+
+use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, listed, nearest};
-use super::tree::{Entry, Kind, Node, Table};
 use crate::results::Cell;
 
 /// Sections a sweep may change; the others say what to do with the results, not what the world is like.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];
 
 /// One swept key with its values.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Axis {
+#[derive(Clone, Debug)]
+pub struct SweepAxis<'t> {
     /// The dotted key as written.
     pub key: String,
-    /// Where it is written.
-    at: Range<usize>,
-    path: Vec<Segment>,
-    values: Vec<Node>,
+    path: Vec<Key<'t>>,
+    values: Vec<Node<'t>>,
 }
 
-impl Axis {
+impl SweepAxis<'_> {
     /// Its values as cells show them.
     #[must_use]
     pub fn plain_values(&self) -> Vec<serde_json::Value> {
-        self.values.iter().filter_map(|value| value.read().ok()).collect()
+        self.values.iter().filter_map(plain).collect()
     }
 }
 
-/// A part of a dotted key and its place.
-#[derive(Clone, PartialEq, Eq, Debug)]
-struct Segment {
-    name: String,
-    at: Range<usize>,
+/// A value as a cell shows it.
+fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
+    serde_json::Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 
 /// Applies `--set` texts in order. A key that is swept is pinned: its list becomes this one value, and cells
@@ -44,32 +43,32 @@ struct Segment {
 ///
 /// # Errors
 /// When a text is not `key=value`, or its key passes through something that has no keys.
-pub fn set(document: &mut Document, texts: &[String]) -> Result<(), ConfigError> {
+pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigError> {
     for text in texts {
         let source = Text { name: "--set".into(), text: text.clone(), folder: None };
         let Some((key, value)) = text.split_once('=') else {
             return Err(source
-                .error(0..text.len(), "", "an override needs a key and a value")
+                .error(0..text.len(), "an override needs a key and a value")
                 .help("write --set key=value, such as --set service.correlated=true"));
         };
         let base = document.add_text(source.clone());
-        let path = segments(key, base).ok_or_else(|| {
+        let path = segments(document, key, base).ok_or_else(|| {
             source
-                .error(0..key.len(), "", format!("`{key}` is not a dotted key"))
+                .error(0..key.len(), format!("`{key}` is not a dotted key"))
                 .help("write names joined by dots, such as network.one_way")
         })?;
-        let at = text.len() - value.trim_start().len();
+        let at = base + text.len() - value.trim_start().len();
         let value = value.trim();
-        let node = match Node::parse(value, base + at) {
+        let node = match document.value(value, at) {
             Ok(node) => node,
             // Shells eat quotes: what cannot be anything else is a string.
             Err(_) if !value.starts_with(['"', '\'', '[', '{']) => {
-                Node::text(value, base + at..base + text.len())
+                Spanned::new(at..base + text.len(), DeValue::String(value.to_owned().into()))
             }
             Err(error) => {
-                let span = error.span().unwrap_or(0..value.len());
-                return Err(source
-                    .error(span.start + at..span.end + at, key, error.message().trim_end())
+                let span = error.span().unwrap_or(at..at + value.len());
+                return Err(document
+                    .error(&span, error.message().trim_end())
                     .help("the value is TOML, such as 2, true, \"10ms\" or [1, 2]"));
             }
         };
@@ -78,16 +77,18 @@ pub fn set(document: &mut Document, texts: &[String]) -> Result<(), ConfigError>
     Ok(())
 }
 
-fn pin_or_assign(
-    document: &mut Document,
+fn pin_or_assign<'t>(
+    document: &mut Document<'t>,
     key: &str,
-    path: &[Segment],
-    value: Node,
+    path: &[Key<'t>],
+    value: Node<'t>,
 ) -> Result<(), ConfigError> {
-    let sweep = document.root.get_mut("sweep").and_then(|entry| entry.value.as_table_mut());
-    if let Some(entry) = sweep.and_then(|sweep| sweep.get_mut(key)) {
-        entry.at = path[0].at.start..path[path.len() - 1].at.end;
-        entry.value = Node { span: value.span.clone(), kind: Kind::List(vec![value]) };
+    let swept = document.root.get_mut("sweep").and_then(table_mut).and_then(|sweep| sweep.get_mut(key));
+    if let Some(values) = swept {
+        let mut pinned = DeArray::new();
+        let span = value.span();
+        pinned.push(value);
+        *values = Spanned::new(span, DeValue::Array(pinned));
         return Ok(());
     }
     assign(document, path, value)
@@ -97,66 +98,75 @@ fn pin_or_assign(
 ///
 /// # Errors
 /// When a key is not dotted, not below a section that may be swept, or has no list of values.
-pub fn axes(document: &Document) -> Result<Vec<Axis>, ConfigError> {
+pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigError> {
     let Some(sweep) = document.root.get("sweep") else { return Ok(Vec::new()) };
-    let Some(table) = sweep.value.as_table() else {
+    let Some(table) = sweep.get_ref().as_table() else {
         return Err(document
-            .error(&sweep.value.span, format!("`sweep` is {}", sweep.value.what()))
+            .error(&sweep.span(), format!("`sweep` is {}", what(sweep.get_ref())))
             .help("write [sweep] and below it \"dotted.key\" = [values]"));
     };
-    table.0.iter().map(|entry| axis(document, entry)).collect()
+    entries(table).into_iter().map(|(key, values)| axis(document, key, values)).collect()
 }
 
-fn axis(document: &Document, entry: &Entry) -> Result<Axis, ConfigError> {
-    let Entry { key, at, value } = entry;
-    let Some(mut path) = segments(key, 0).filter(|path| path.len() > 1) else {
-        return Err(document.error(at, format!("`{key}` is not a dotted key of this file")).help(format!(
+fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result<SweepAxis<'t>, ConfigError> {
+    let (at, key) = (key.span(), key.get_ref());
+    let Some(mut path) = segments(document, key, 0).filter(|path| path.len() > 1) else {
+        return Err(document.error(&at, format!("`{key}` is not a dotted key of this file")).help(format!(
             "quote the whole key, such as \"service.correlated\"; sections: {}",
             SWEEPABLE.join(", ")
         )));
     };
-    if !SWEEPABLE.contains(&path[0].name.as_str()) {
+    let section = path[0].get_ref().as_ref();
+    if !SWEEPABLE.contains(&section) {
         let error = document
-            .error(at, format!("`{}` cannot be swept", path[0].name))
+            .error(&at, format!("`{section}` cannot be swept"))
             .label(format!("expected a key below {}", listed(SWEEPABLE)));
-        return Err(match (path[0].name.as_str(), nearest(&path[0].name, SWEEPABLE)) {
+        return Err(match (section, nearest(section, SWEEPABLE)) {
             ("seed", _) => error.help("`repeat` runs several seeds"),
             (_, Some(near)) => error.help(format!("did you mean `{near}`?")),
             (_, None) => error.help("start several runs with --set instead"),
         });
     }
-    let values = value.as_list().filter(|values| !values.is_empty()).ok_or_else(|| {
-        let what = if value.as_list().is_some() { "an empty list" } else { value.what() };
-        let error = document.error(&value.span, format!("the sweep of `{key}` is {what}"));
-        if value.as_table().is_some() {
-            return error.help(format!("quote the whole key: \"{key}.…\" = [values]"));
+    let list = values.get_ref().as_array();
+    let Some(values) = list.filter(|list| !list.is_empty()) else {
+        let found = if list.is_some() { "an empty list" } else { what(values.get_ref()) };
+        let error = document.error(&values.span(), format!("the sweep of `{key}` is {found}"));
+        if values.get_ref().is_table() {
+            return Err(error.help(format!("quote the whole key: \"{key}.…\" = [values]")));
         }
-        error.label("expected a list of values").help("write a list such as [1, 2, 4]")
-    })?;
-    path.iter_mut().for_each(|segment| segment.at = at.clone());
-    Ok(Axis { key: key.clone(), at: at.clone(), path, values: values.to_vec() })
+        return Err(error.label("expected a list of values").help("write a list such as [1, 2, 4]"));
+    };
+    for segment in &mut path {
+        *segment = Spanned::new(at.clone(), segment.get_ref().clone());
+    }
+    Ok(SweepAxis { key: key.to_string(), path, values: values.iter().cloned().collect() })
 }
 
 /// How many cells the axes span; `None` if too many to count.
 #[must_use]
-pub fn count(axes: &[Axis]) -> Option<usize> {
+pub fn count(axes: &[SweepAxis<'_>]) -> Option<usize> {
     axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()))
 }
 
-/// The document and the values of cell number `index`; the last axis moves fastest.
+/// The document and the values of cell number `index`, with texts of its own; the last axis moves fastest.
 ///
 /// # Errors
 /// When a key of the sweep passes through something that has no keys, or a value is a date.
-pub fn cell(document: &Document, axes: &[Axis], index: usize) -> Result<(Document, Cell), ConfigError> {
-    let mut document = document.clone();
+pub fn cell<'s, 't: 's>(
+    document: &Document<'t>,
+    texts: &'s Texts,
+    axes: &[SweepAxis<'t>],
+    index: usize,
+) -> Result<(Document<'s>, Cell), ConfigError> {
+    let mut document = document.with_texts(texts);
     let mut cell = Cell::new();
     let mut stride = 1;
     for axis in axes.iter().rev() {
         let value = &axis.values[index / stride % axis.values.len()];
         stride *= axis.values.len();
-        let plain = value.read().ok().filter(|_| !matches!(value.kind, Kind::Date(_))).ok_or_else(|| {
+        let plain = plain(value).filter(|_| !value.get_ref().is_datetime()).ok_or_else(|| {
             document
-                .error(&value.span, format!("a sweep value of `{}` is {}", axis.key, value.what()))
+                .error(&value.span(), format!("a sweep value of `{}` is {}", axis.key, what(value.get_ref())))
                 .help("write numbers, strings, booleans or tables")
         })?;
         cell.insert(axis.key.clone(), plain);
@@ -165,63 +175,72 @@ pub fn cell(document: &Document, axes: &[Axis], index: usize) -> Result<(Documen
     Ok((document, cell))
 }
 
-/// Splits a dotted key as TOML does; `None` if it is none.
-fn segments(key: &str, base: usize) -> Option<Vec<Segment>> {
-    let text = format!("{key} = 0");
-    let mut table = Table::parse(&text).ok()?;
+/// Splits a dotted key as TOML does, its first byte at offset `base`; `None` if it is none.
+fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<Key<'t>>> {
+    let mut table = document.table(&format!("{key} = 0"), base).ok()?;
     let mut path = Vec::new();
     loop {
-        let entry = table.0.pop().filter(|_| table.0.is_empty())?;
-        path.push(Segment { name: entry.key, at: entry.at.start + base..entry.at.end + base });
-        match entry.value.kind {
-            Kind::Table(inner) => table = inner,
-            // The zero must be the one written above, or the key smuggled in a value of its own.
-            Kind::Number(_) if entry.value.span.start > key.len() => return Some(path),
-            Kind::Number(_) | Kind::Text(_) | Kind::Bool(_) | Kind::Date(_) | Kind::List(_) => return None,
+        let (name, value) = Some(table).filter(|table| table.len() == 1)?.into_iter().next()?;
+        path.push(name);
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(inner) => table = inner,
+            // The zero must be the one written above, not one in a value that the key brought along.
+            other => return (other.is_integer() && span.start > base + key.len()).then_some(path),
         }
     }
 }
 
 /// Puts a value at a path, making the tables on the way.
-fn assign(document: &mut Document, path: &[Segment], value: Node) -> Result<(), ConfigError> {
-    let place =
-        path.iter().fold(path[0].at.clone(), |all, s| all.start.min(s.at.start)..all.end.max(s.at.end));
+fn assign<'t>(document: &mut Document<'t>, path: &[Key<'t>], value: Node<'t>) -> Result<(), ConfigError> {
+    let place = path[0].span().start..path[path.len() - 1].span().end;
     let found = match path {
-        [first, label, rest @ ..] if first.name == "policy" => parameters(&mut document.root, label)
-            .and_then(|table| insert(table, rest, &place, value, &label.name)),
+        [first, label, rest @ ..] if first.get_ref() == "policy" => {
+            let label = label.get_ref();
+            parameters(&mut document.root, label).and_then(|table| insert(table, rest, &place, value, label))
+        }
         _ => insert(&mut document.root, path, &place, value, "the file"),
     };
     found.map_err(|(message, help)| document.error(&place, message).help(help))
 }
 
 /// The parameters of the policy with that label; the error is a message and a remedy.
-fn parameters<'a>(root: &'a mut Table, label: &Segment) -> Result<&'a mut Table, (String, String)> {
-    let entries = root.get_mut("policy").and_then(|entry| entry.value.as_list_mut());
+fn parameters<'a, 't>(
+    root: &'a mut DeTable<'t>,
+    label: &str,
+) -> Result<&'a mut DeTable<'t>, (String, String)> {
     let mut known = Vec::new();
-    for table in entries.into_iter().flatten().filter_map(Node::as_table_mut) {
-        let named = table.get("label").and_then(|entry| entry.value.as_str()).map(str::to_owned);
-        let Some(policy) = table.0.iter_mut().find(|entry| entry.key != "label") else { continue };
-        let this = named.unwrap_or_else(|| policy.key.clone());
-        if this == label.name {
-            let what = policy.value.what();
-            return policy.value.as_table_mut().ok_or_else(|| {
-                (format!("policy `{this}` is {what}"), "write its parameters as a table".to_owned())
-            });
+    let list = root.get_mut("policy").map(Spanned::get_mut);
+    let tables = if let Some(DeValue::Array(tables)) = list { Some(tables.iter_mut()) } else { None };
+    for table in tables.into_iter().flatten().filter_map(table_mut) {
+        let named = table.get("label").and_then(|label| label.get_ref().as_str()).map(str::to_owned);
+        let policy = entries(table).into_iter().find(|(key, _)| *key.get_ref() != "label");
+        let Some(policy) = policy.map(|(key, _)| key.get_ref().to_string()) else { continue };
+        let this = named.unwrap_or_else(|| policy.clone());
+        if this == label {
+            let value = table.get_mut(policy.as_str()).map(|value| (what(value.get_ref()), table_mut(value)));
+            return match value {
+                Some((_, Some(parameters))) => Ok(parameters),
+                other => Err((
+                    format!("policy `{this}` is {}", other.map_or("missing", |(what, _)| what)),
+                    "write its parameters as a table".to_owned(),
+                )),
+            };
         }
         known.push(this);
     }
-    let help = match nearest(&label.name, known.iter().map(String::as_str)) {
+    let help = match nearest(label, known.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `policy.{near}`?"),
         None => format!("labels: {}", known.join(", ")),
     };
-    Err((format!("no [[policy]] has the label `{}`", label.name), help))
+    Err((format!("no [[policy]] has the label `{label}`"), help))
 }
 
-fn insert(
-    mut table: &mut Table,
-    path: &[Segment],
+fn insert<'t>(
+    mut table: &mut DeTable<'t>,
+    path: &[Key<'t>],
     place: &Range<usize>,
-    value: Node,
+    value: Node<'t>,
     owner: &str,
 ) -> Result<(), (String, String)> {
     let Some((last, way)) = path.split_last() else {
@@ -230,25 +249,18 @@ fn insert(
             format!("write policy.{owner}.parameter"),
         ));
     };
-    for (done, segment) in way.iter().enumerate() {
-        if table.get(&segment.name).is_none() {
-            let span = segment.at.clone();
-            let empty = Node { span: span.clone(), kind: Kind::Table(Table::default()) };
-            table.insert(Entry { key: segment.name.clone(), at: span, value: empty });
-        }
-        let next = &path[done + 1].name;
-        let Some(entry) = table.get_mut(&segment.name) else {
-            return Err((format!("`{}` is not there", segment.name), "write it into the file".into()));
-        };
-        let what = entry.value.what();
-        table = entry.value.as_table_mut().ok_or_else(|| {
+    for (key, next) in way.iter().zip(&path[1..]) {
+        let empty = || Spanned::new(key.span(), DeValue::Table(DeTable::new()));
+        let entry = table.entry(key.clone()).or_insert_with(empty);
+        let (name, what) = (key.get_ref(), what(entry.get_ref()));
+        table = table_mut(entry).ok_or_else(|| {
             (
-                format!("`{}` is {what} and has no key `{next}`", segment.name),
-                format!("write it as a table in the file, or give `{}` as a whole", segment.name),
+                format!("`{name}` is {what} and has no key `{}`", next.get_ref()),
+                format!("write it as a table in the file, or give `{name}` as a whole"),
             )
         })?;
     }
-    table.insert(Entry { key: last.name.clone(), at: place.clone(), value });
+    put(table, Spanned::new(place.clone(), last.get_ref().clone()), value);
     Ok(())
 }
 
@@ -258,12 +270,17 @@ mod tests {
 
     use super::*;
 
-    fn document(text: &str) -> Document {
-        Document::parse(Text { name: "e.toml".into(), text: text.into(), folder: None }).unwrap()
+    /// Texts live as long as the tests do.
+    fn texts() -> &'static Texts {
+        Box::leak(Box::default())
     }
 
-    fn value(document: &Document) -> serde_json::Value {
-        document.root.read(0..0).unwrap()
+    fn document(text: &str) -> Document<'static> {
+        Document::parse(texts(), Text { name: "e.toml".into(), text: text.into(), folder: None }).unwrap()
+    }
+
+    fn value(document: &Document<'_>) -> serde_json::Value {
+        document.to().unwrap()
     }
 
     #[test]
@@ -271,11 +288,11 @@ mod tests {
         let doc = document("[sweep]\n\"service.b\" = [true, false]\n\"network.a\" = [1, 2, 3]\n");
         let axes = axes(&doc).unwrap();
         assert_eq!(count(&axes), Some(6));
-        let cells: Vec<_> = (0..6).map(|i| cell(&doc, &axes, i).unwrap().1).collect();
+        let cells: Vec<_> = (0..6).map(|i| cell(&doc, texts(), &axes, i).unwrap().1).collect();
         assert_eq!(json!(cells[0]), json!({"service.b": true, "network.a": 1}));
         assert_eq!(json!(cells[1]), json!({"service.b": true, "network.a": 2}));
         assert_eq!(json!(cells[3]), json!({"service.b": false, "network.a": 1}));
-        let (last, _) = cell(&doc, &axes, 5).unwrap();
+        let (last, _) = cell(&doc, texts(), &axes, 5).unwrap();
         assert_eq!(value(&last)["service"], json!({"b": false}));
         assert_eq!(value(&last)["network"], json!({"a": 3}));
     }
@@ -285,7 +302,7 @@ mod tests {
         let text = "[[policy]]\nlatin-square = { order = 2 }\n[[policy]]\nrandom = {}\nlabel = \"r\"\n\
                     [sweep]\n\"policy.latin-square.order\" = [3]\n\"policy.r.x.y\" = [\"s\"]\n";
         let doc = document(text);
-        let (doc, _) = cell(&doc, &axes(&doc).unwrap(), 0).unwrap();
+        let (doc, _) = cell(&doc, texts(), &axes(&doc).unwrap(), 0).unwrap();
         assert_eq!(
             value(&doc)["policy"],
             json!([{"latin-square": {"order": 3}}, {"random": {"x": {"y": "s"}}, "label": "r"}])
@@ -301,7 +318,10 @@ mod tests {
         assert_eq!(value(&doc)["network"]["one_way"], "5ms");
         assert_eq!(value(&doc)["service"]["b"], json!([1, 2]));
         let axes = axes(&doc).unwrap();
-        assert_eq!((count(&axes), cell(&doc, &axes, 0).unwrap().1["service.a"].clone()), (Some(1), json!(2)));
+        assert_eq!(
+            (count(&axes), cell(&doc, texts(), &axes, 0).unwrap().1["service.a"].clone()),
+            (Some(1), json!(2))
+        );
     }
 
     #[test]
@@ -321,10 +341,10 @@ mod tests {
         }
         let doc =
             document("[network]\none_way = \"5ms\"\n[sweep]\n\"network.one_way.gamma.mean\" = [\"1ms\"]");
-        let error = cell(&doc, &axes(&doc).unwrap(), 0).unwrap_err().to_string();
+        let error = cell(&doc, texts(), &axes(&doc).unwrap(), 0).unwrap_err().to_string();
         assert!(error.contains("e.toml:4:1") && error.contains("`one_way` is a string"), "{error}");
         let doc = document("[[policy]]\nsparrow = {}\n[sweep]\n\"policy.sparow.probe_ratio\" = [1]");
-        let error = cell(&doc, &axes(&doc).unwrap(), 0).unwrap_err().to_string();
+        let error = cell(&doc, texts(), &axes(&doc).unwrap(), 0).unwrap_err().to_string();
         assert!(error.contains("e.toml:4:1") && error.contains("did you mean `policy.sparrow`?"), "{error}");
     }
 
