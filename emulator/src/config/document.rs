@@ -87,7 +87,13 @@ impl<'t> Document<'t> {
 
     /// Parses a single value whose first byte is at offset `base`.
     pub(super) fn value(&self, text: &str, base: usize) -> Result<Node<'t>, toml::de::Error> {
-        DeValue::parse(self.at(base, text))
+        // `DeValue::parse` takes no white space, which gives every byte its offset: the value is that of a key.
+        let line = self.kept.keep(format!("{:>base$}{text}", "v="));
+        let mut values = DeTable::parse(line)?.into_inner().into_iter();
+        match (values.next(), values.next()) {
+            (Some((_, value)), None) => Ok(value),
+            _ => Err(serde::de::Error::custom("more than one value")),
+        }
     }
 
     /// A copy of `text` in which every byte has its offset in all texts: white space stands before it.

@@ -312,8 +312,8 @@ mod tests {
     #[test]
     fn overrides_replace_add_and_pin() {
         let mut doc = document("seed = 1\n[sweep]\n\"service.a\" = [1, 2]\n");
-        let texts = ["seed=7", "network.one_way=5ms", "service.a=2", "service.b = [1, 2]"];
-        set(&mut doc, &texts.map(String::from)).unwrap();
+        let given = ["seed=7", "network.one_way=5ms", "service.a=2", "service.b = [1, 2]"];
+        set(&mut doc, &given.map(String::from)).unwrap();
         assert_eq!(value(&doc)["seed"], 7);
         assert_eq!(value(&doc)["network"]["one_way"], "5ms");
         assert_eq!(value(&doc)["service"]["b"], json!([1, 2]));
