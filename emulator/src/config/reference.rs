@@ -299,7 +299,7 @@ mod tests {
         for line in [
             "cluster.nodes  (whole number)",
             "network.fault[].crash.who  (list: whom it is about",
-            "policy[].sparrow.probe_ratio = 2.0  (number)",
+            "policy[].sparrow.probe_ratio = 2.0  (number from 1.0 to 1000.0)",
             "    \"per-task\": d samples for each task",
             "service.demand  (duration, or a law of one)",
             "  gamma.shape  (number",
