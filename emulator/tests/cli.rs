@@ -211,6 +211,7 @@ fn the_wrong_kind_of_file_is_called_by_its_name() {
       |
     1 | title = "s"
       | ^^^^^
+      |
       = help: `volary topology show s.toml` shows it; an experiment uses it with [cluster] topology = "s.toml"
     "#);
     insta::assert_snapshot!(said(&["plan", "p.toml"]), @r#"
@@ -219,6 +220,7 @@ fn the_wrong_kind_of_file_is_called_by_its_name() {
       |
     1 | bernoulli = { slot = "1s", probability = 0.5, slowdown = 2 }
       | ^^^^^^^^^
+      |
       = help: `volary profile show p.toml` shows it; an experiment uses it with [interference] profile = "p.toml"
     "#);
     insta::assert_snapshot!(said(&["run", "e.toml", "--set", "cluster={topology=\"p.toml\"}"]), @r#"
@@ -227,6 +229,7 @@ fn the_wrong_kind_of_file_is_called_by_its_name() {
       |
     1 | cluster={topology="p.toml"}
       |                   ^^^^^^^^
+      |
       = help: `volary profile show p.toml` shows it; an experiment uses it with [interference] profile = "p.toml"
     "#);
     insta::assert_snapshot!(said(&["run", "e.toml", "--set", "interference.profile=s.toml"]), @r#"
@@ -235,6 +238,7 @@ fn the_wrong_kind_of_file_is_called_by_its_name() {
       |
     1 | interference.profile=s.toml
       |                      ^^^^^^
+      |
       = help: `volary topology show s.toml` shows it; an experiment uses it with [cluster] topology = "s.toml"
     "#);
     insta::assert_snapshot!(said(&["profile", "show", "empty.toml"]), @r#"
@@ -243,6 +247,7 @@ fn the_wrong_kind_of_file_is_called_by_its_name() {
       |
     1 | scope = "node"
       | ^
+      |
       = help: keep one of `bernoulli`, `markov`, `renewal`, `scripted`, `trace`, or name a `profile`
     "#);
     insta::assert_snapshot!(said(&["profile", "show", "p.tml"]), @r#"
@@ -264,6 +269,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
       |
     1 | title = "small"
       | ^
+      |
       = help: add [[policy]] and below it for example sparrow = { probe_ratio = 2 }
       = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c, naive, late, hadoop2, mantri, dolly, hedged; `volary policies NAME` explains one
     "#);
@@ -273,6 +279,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
        |
     18 | [[policy]]
        | ^^^^^^^^^^
+       |
        = help: policies: latin-square, full-repetition, random, round-robin, central-queue, gang, sparrow, peacock, murmuration, hawk, eagle, kubernetes, yaq-d, yaq-c, naive, late, hadoop2, mantri, dolly, hedged; `volary policies NAME` explains one
     "#);
     insta::assert_snapshot!(expect(here, &["policies", "full-repetition"], 0).0, @r#"
@@ -280,7 +287,7 @@ fn an_experiment_without_a_policy_is_told_which_there_are() {
     Every server of a branch runs all its tasks, in the same order; the rest is stopped when the branch ends. The non-staggered counterpart of the latin square.
 
     Parameters:
-      order = 2  (whole number)
+      order = 2  (whole number from 1 to 65535)
           Tasks of a branch, and servers it runs on, as in the latin square.
       preempt = "branch"  (a word)
           When copies are dropped.
