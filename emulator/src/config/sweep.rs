@@ -183,11 +183,13 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
         let (name, value) = Some(table).filter(|table| table.len() == 1)?.into_iter().next()?;
         path.push(name);
         let span = value.span();
-        match value.into_inner() {
-            DeValue::Table(inner) => table = inner,
-            // The zero must be the one written above, not one in a value that the key brought along.
-            other => return (other.is_integer() && span.start > base + key.len()).then_some(path),
+        let value = value.into_inner();
+        // The zero must be the one written above, not one in a value that the key brought along.
+        if value.is_integer() {
+            return (span.start > base + key.len()).then_some(path);
         }
+        let DeValue::Table(inner) = value else { return None };
+        table = inner;
     }
 }
 
