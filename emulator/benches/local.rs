@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
 use volary::cores::{CoreTable, Cores, Pauses};
-use volary::fidelity::gauge::{Gauge, Spread};
+use volary::fidelity::gauge::{LatenessHistograms, SpanHistogram};
 use volary::parcel::{Observation, Parcel};
 use volary::runtime::cost::{peak_rss_bytes, process_cpu_s};
 use volary::runtime::live::clock::{Clock, MonotonicClock};
@@ -269,7 +269,7 @@ impl ShardIo for BenchIo {
 /// What a shard reports: first its mailbox, in the end its events and how late it was.
 enum Word {
     Ready(usize, Addr<WakeActor>),
-    End(u64, Box<Gauge>),
+    End(u64, Box<LatenessHistograms>),
 }
 
 async fn inhabit(
@@ -295,7 +295,7 @@ async fn inhabit(
 }
 
 /// Plays for a while: messages per CPU-second, and how late they were.
-fn play(shards: u16, balls: u32, one_way: &str, lasts: Duration) -> (f64, f64, Gauge) {
+fn play(shards: u16, balls: u32, one_way: &str, lasts: Duration) -> (f64, f64, LatenessHistograms) {
     let game = Arc::new(Game::new(shards, balls, one_way));
     System::new().block_on(async {
         let arbiters: Vec<_> = (0..shards).map(|_| Arbiter::new()).collect();
@@ -323,7 +323,7 @@ fn play(shards: u16, balls: u32, one_way: &str, lasts: Duration) -> (f64, f64, G
         }
         actix_rt::time::sleep(lasts).await;
         game.over.store(true, Ordering::Relaxed);
-        let (mut events, mut gauge) = (0, Gauge::default());
+        let (mut events, mut gauge) = (0, LatenessHistograms::default());
         for _ in 0..shards {
             let Some(Word::End(count, measured)) = heard.recv().await else { panic!("a shard broke off") };
             events += count;
@@ -359,11 +359,11 @@ fn messages() {
 }
 
 /// How late a thread is that sleeps on a timer for exponential times of that mean.
-fn bare_timer(mean: Duration, lasts: Duration) -> Spread {
+fn bare_timer(mean: Duration, lasts: Duration) -> SpanHistogram {
     let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
     let fd = rustix::time::timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
         .unwrap_or_else(|error| panic!("{error}"));
-    let (mut rng, mut late, start) = (Rng::new(1, 0, 0), Spread::default(), Instant::now());
+    let (mut rng, mut late, start) = (Rng::new(1, 0, 0), SpanHistogram::default(), Instant::now());
     let mut due = start;
     while start.elapsed() < lasts {
         due += mean.mul_f64(-(1.0 - rng.unit()).ln());
@@ -383,7 +383,7 @@ fn bare_timer(mean: Duration, lasts: Duration) -> Spread {
 fn lateness() {
     println!("lateness, µs; two shards, messages to anyone, exponential delays");
     println!("{:<26} {:>8} {:>8} {:>8} {:>10}", "", "p50", "p99", "max", "CPU share");
-    let line = |name: &str, late: &Spread, share: f64| {
+    let line = |name: &str, late: &SpanHistogram, share: f64| {
         let us = |s: f64| s * 1e6;
         let (p50, p99, max) = (us(late.quantile_s(0.5)), us(late.quantile_s(0.99)), us(late.max_s()));
         println!("{name:<26} {p50:>8.0} {p99:>8.0} {max:>8.0} {share:>9.0}%");

@@ -11,7 +11,7 @@ use volary::config::{Bundle, Experiment, Overrides};
 use volary::cores::CoreTable;
 use volary::files::Pack;
 use volary::parcel::Parcel;
-use volary::storage::input_log::{Log, frame, prefix};
+use volary::storage::input_log::{InputLog, frame, prefix};
 use volary::workload::Trace;
 use volary_netem::TopologyFile;
 
@@ -92,7 +92,7 @@ pub(crate) fn inputs(data: &[u8]) {
 }
 
 fn read(data: &[u8]) {
-    let Ok(mut log) = Log::new(Cursor::new(data)) else { return };
+    let Ok(mut log) = InputLog::new(Cursor::new(data)) else { return };
     for found in log.found().to_vec() {
         let _ = log.experiment::<Bundle>(found.experiment).map_err(|e| e.to_string());
         let mut cursor = found.cursor();

@@ -11,7 +11,7 @@ use common::binary::{expect, lines};
 use volary::results::Measured;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions, Watch};
-use volary::storage::input_log::{FILE, Log, frame, prefix};
+use volary::storage::input_log::{FILE, InputLog, frame, prefix};
 
 /// Losses, duplicates, crashes of both sorts, a pause, cores that slow down.
 const WORLD: &str = r#"
@@ -148,7 +148,7 @@ fn other_parameters_give_other_effects() {
         runtime::virtual_time::measure_logged("test", &world, &two.run, &unit, &Watch::default()).unwrap();
     drop(unit);
     sink.close().unwrap();
-    let mut log = Log::new(fs::File::open(&path).unwrap()).unwrap();
+    let mut log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();
     let sections = log.found().to_vec();
     let same = replay(&world, &two.run, &mut log, &sections, Some(&measured.summary)).unwrap();
     assert!(same.is_identical() && same.is_equal() && !same.measured.is_empty());

@@ -1,6 +1,6 @@
 //! Stacked bars, one a row.
 
-use super::scale::{Scale, Spread, Unit};
+use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
 
 /// A row of a bar chart.
@@ -26,7 +26,7 @@ const BOTTOM: f64 = 26.0;
 #[must_use]
 pub fn stacked(
     title: &str,
-    unit: Unit,
+    unit: TickUnit,
     bars: &[Bar],
     most: Option<f64>,
     legend: &[(String, String)],
@@ -39,7 +39,7 @@ pub fn stacked(
     let sum = |bar: &Bar| bar.parts.iter().map(|part| part.1).filter(|size| size.is_finite()).sum::<f64>();
     let most = most.unwrap_or_else(|| bars.iter().map(sum).fold(0.0, f64::max));
     let most = if most > 0.0 { most } else { 1.0 };
-    let scale = Scale::new(Spread::Linear, (0.0, most), (LEFT, width - RIGHT));
+    let scale = Scale::new(AxisScale::Linear, (0.0, most), (LEFT, width - RIGHT));
     let bottom = height - BOTTOM;
     for value in scale.ticks(((width - LEFT - RIGHT) / 70.0) as usize) {
         svg.line("grid", (scale.at(value), TOP), (scale.at(value), bottom));
@@ -109,7 +109,7 @@ mod tests {
         let part = |class: &str, size| (class.to_owned(), size, String::new());
         let parts = vec![part("a", 1.0), part("nothing", 0.0), part("b", 3.0), part("unknown", f64::NAN)];
         let bar = Bar { label: "x".into(), class: "p0".into(), parts, total: "4".into() };
-        let svg = stacked("t", Unit::Number, &[bar], None, &[("s0".into(), "first".into())], 646.0);
+        let svg = stacked("t", TickUnit::Number, &[bar], None, &[("s0".into(), "first".into())], 646.0);
         // 400 px for 4: 100 then 300.
         assert!(svg.contains("class=\"a\" x=\"150\" y=\"32\" width=\"100\""), "{svg}");
         assert!(svg.contains("class=\"b\" x=\"250\" y=\"32\" width=\"300\""), "{svg}");

@@ -1,7 +1,7 @@
 //! Distributions of response times: how many jobs were done by then, and how long the last ones took.
 
-use super::line::{Axis, Plot, Series};
-use super::scale::{Spread, Unit};
+use super::line::{Plot, PlotAxis, Series};
+use super::scale::{AxisScale, TickUnit};
 use crate::record::cell::Sketch;
 use crate::stats::{Interval, dkw, wilson};
 
@@ -29,16 +29,16 @@ pub struct Curve<'a> {
 pub fn distribution(
     title: &str,
     x_label: &str,
-    unit: Unit,
+    unit: TickUnit,
     curves: &[Curve<'_>],
     size: (f64, f64),
 ) -> String {
     let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
-    let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };
-    let y = Axis {
+    let x = PlotAxis { label: x_label.into(), spread: AxisScale::Log, unit, range: None };
+    let y = PlotAxis {
         label: "share of jobs".into(),
-        spread: Spread::Linear,
-        unit: Unit::Share,
+        spread: AxisScale::Linear,
+        unit: TickUnit::Share,
         range: Some((0.0, 1.0)),
     };
     Plot { title: title.into(), x, y, series, size, legend: true }.svg()
@@ -49,7 +49,7 @@ pub fn distribution(
 /// With one replication the band is Wilson's for each point, since a band for the whole function says nothing
 /// about the last per cent.
 #[must_use]
-pub fn tail(title: &str, x_label: &str, unit: Unit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
+pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
     let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
@@ -58,11 +58,11 @@ pub fn tail(title: &str, x_label: &str, unit: Unit, curves: &[Curve<'_>], size: 
         let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
         series.points.truncate(left + 1);
     }
-    let x = Axis { label: x_label.into(), spread: Spread::Log, unit, range: None };
-    let y = Axis {
+    let x = PlotAxis { label: x_label.into(), spread: AxisScale::Log, unit, range: None };
+    let y = PlotAxis {
         label: "jobs slower than".into(),
-        spread: Spread::Log,
-        unit: Unit::Share,
+        spread: AxisScale::Log,
+        unit: TickUnit::Share,
         range: Some((least, 1.0)),
     };
     Plot { title: title.into(), x, y, series, size, legend: true }.svg()
@@ -161,7 +161,7 @@ mod tests {
         let runs =
             [1.0, 2.0].map(|scale| Sketch::new((0..=100).map(|i| scale * (1.0 + f64::from(i))).collect()));
         let curve = Curve { label: "a", colour: 0, runs: runs.iter().map(|run| (run, 101)).collect() };
-        let svg = tail("t", "x", Unit::Seconds, &[curve], (460.0, 280.0));
+        let svg = tail("t", "x", TickUnit::Seconds, &[curve], (460.0, 280.0));
         let path = svg.split("class=\"curve\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         let down: Vec<f64> = path
             .split('l')
@@ -187,7 +187,7 @@ mod tests {
         let svg = distribution(
             "t",
             "response",
-            Unit::Seconds,
+            TickUnit::Seconds,
             &[Curve { label: "a", colour: 0, runs: vec![(&sketch, 1_000_000)] }],
             (460.0, 280.0),
         );

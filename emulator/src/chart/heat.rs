@@ -13,12 +13,12 @@ pub struct Heat {
     /// Groups of shaded columns: heading, and each column's class and heading.
     pub groups: Vec<(String, Vec<(String, String)>)>,
     /// Rows.
-    pub rows: Vec<Row>,
+    pub rows: Vec<HeatRow>,
 }
 
 /// A row of a shaded table.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct HeatRow {
     /// What names it, one a key.
     pub names: Vec<String>,
     /// Id of the page that its names lead to; empty for none.
@@ -84,7 +84,7 @@ impl Heat {
     }
 }
 
-impl Row {
+impl HeatRow {
     fn linked(&self, name: &str) -> String {
         let name = escape(name);
         if self.link.is_empty() { name } else { format!("<a href=\"#{}\">{name}</a>", escape(&self.link)) }
@@ -118,7 +118,7 @@ mod tests {
         let shade = |depth| {
             Some(Shade { depth, text: "1".into(), small: "×<".into(), title: String::new(), series })
         };
-        let rows = vec![Row {
+        let rows = vec![HeatRow {
             names: vec!["r<".into()],
             link: "c1".into(),
             cells: vec![shade(0.5), None, shade(9.0)],

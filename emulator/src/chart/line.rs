@@ -1,18 +1,18 @@
 //! Lines over two axes: the frame that most charts share.
 
-use super::scale::{Scale, Spread, Unit};
+use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
 use super::theme;
 
 /// An axis.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Axis {
+pub struct PlotAxis {
     /// What it shows.
     pub label: String,
     /// How values are spread.
-    pub spread: Spread,
+    pub spread: AxisScale,
     /// How ticks read.
-    pub unit: Unit,
+    pub unit: TickUnit,
     /// Least and greatest value; `None` to fit the data.
     pub range: Option<(f64, f64)>,
 }
@@ -49,9 +49,9 @@ pub struct Plot {
     /// Heading.
     pub title: String,
     /// Horizontal axis.
-    pub x: Axis,
+    pub x: PlotAxis,
     /// Vertical axis.
-    pub y: Axis,
+    pub y: PlotAxis,
     /// Curves.
     pub series: Vec<Series>,
     /// Width and height in px.
@@ -86,12 +86,13 @@ impl Plot {
     }
 
     fn is_drawable(&self, (x, y): (f64, f64)) -> bool {
-        let fits =
-            |axis: &Axis, value: f64| value.is_finite() && (axis.spread == Spread::Linear || value > 0.0);
+        let fits = |axis: &PlotAxis, value: f64| {
+            value.is_finite() && (axis.spread == AxisScale::Linear || value > 0.0)
+        };
         fits(&self.x, x) && fits(&self.y, y)
     }
 
-    fn scale(&self, axis: &Axis, pick: fn((f64, f64)) -> f64, pixels: (f64, f64)) -> Scale {
+    fn scale(&self, axis: &PlotAxis, pick: fn((f64, f64)) -> f64, pixels: (f64, f64)) -> Scale {
         let bounds = |points: &mut dyn Iterator<Item = &(f64, f64)>| {
             let values = points.copied().filter(|point| self.is_drawable(*point)).map(pick);
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
@@ -102,8 +103,8 @@ impl Plot {
             // A band may be as wide as it likes; the curves must stay readable.
             match axis.spread {
                 _ if !low.is_finite() => (0.1, 1.0),
-                Spread::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
-                Spread::Linear => (edges.0.min(low).min(0.0), edges.1.max(high)),
+                AxisScale::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
+                AxisScale::Linear => (edges.0.min(low).min(0.0), edges.1.max(high)),
             }
         };
         Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels)
@@ -203,10 +204,10 @@ mod tests {
     use super::*;
 
     fn plot(points: Vec<(f64, f64)>) -> Plot {
-        let axis = |label: &str| Axis {
+        let axis = |label: &str| PlotAxis {
             label: label.into(),
-            spread: Spread::Linear,
-            unit: Unit::Number,
+            spread: AxisScale::Linear,
+            unit: TickUnit::Number,
             range: None,
         };
         let series = vec![Series { label: "a<b".into(), points, dots: true, ..Series::default() }];

@@ -4,7 +4,7 @@ use crate::number;
 
 /// How values are spread over an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Spread {
+pub enum AxisScale {
     /// Evenly.
     Linear,
     /// By their logarithm; values must be positive.
@@ -13,7 +13,7 @@ pub enum Spread {
 
 /// How ticks read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum TickUnit {
     /// Seconds, in the unit that fits.
     Seconds,
     /// A share, as per cent.
@@ -22,7 +22,7 @@ pub enum Unit {
     Number,
 }
 
-impl Unit {
+impl TickUnit {
     /// `value` in words, three digits.
     #[must_use]
     pub fn text(self, value: f64) -> String {
@@ -49,7 +49,7 @@ impl Unit {
 /// Maps values to pixels.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Scale {
-    spread: Spread,
+    spread: AxisScale,
     values: (f64, f64),
     pixels: (f64, f64),
 }
@@ -57,11 +57,11 @@ pub struct Scale {
 impl Scale {
     /// From the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
     #[must_use]
-    pub fn new(spread: Spread, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
+    pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
-            Spread::Linear if high > low => (low, high),
-            Spread::Linear => (low - 0.5, low + 0.5),
-            Spread::Log => {
+            AxisScale::Linear if high > low => (low, high),
+            AxisScale::Linear => (low - 0.5, low + 0.5),
+            AxisScale::Log => {
                 let high = if high > 0.0 { high } else { 1.0 };
                 let low = if low > 0.0 { low } else { high / 10.0 };
                 if high > low * 1.001 { (low, high) } else { (low / 2.0, high * 2.0) }
@@ -75,9 +75,9 @@ impl Scale {
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.values;
         let share = match self.spread {
-            Spread::Linear => (value - low) / (high - low),
-            Spread::Log if value <= 0.0 => 0.0,
-            Spread::Log => (value / low).ln() / (high / low).ln(),
+            AxisScale::Linear => (value - low) / (high - low),
+            AxisScale::Log if value <= 0.0 => 0.0,
+            AxisScale::Log => (value / low).ln() / (high / low).ln(),
         };
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
@@ -86,8 +86,8 @@ impl Scale {
     #[must_use]
     pub fn ticks(&self, about: usize) -> Vec<f64> {
         match self.spread {
-            Spread::Linear => linear_ticks(self.values, about),
-            Spread::Log => log_ticks(self.values, about),
+            AxisScale::Linear => linear_ticks(self.values, about),
+            AxisScale::Log => log_ticks(self.values, about),
         }
     }
 
@@ -95,7 +95,7 @@ impl Scale {
     #[must_use]
     pub fn minor_ticks(&self) -> Vec<f64> {
         let (low, high) = self.values;
-        if self.spread == Spread::Linear || (high / low).log10() > 5.0 {
+        if self.spread == AxisScale::Linear || (high / low).log10() > 5.0 {
             return Vec::new();
         }
         decades(low, high)
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn ticks_are_round() {
         for (spread, range, about, expected) in [
-            (Spread::Linear, (0.0, 1.0), 5, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-            (Spread::Linear, (0.0, 0.3), 3, vec![0.0, 0.1, 0.2, 0.3]),
-            (Spread::Linear, (-3.0, 17.0), 4, vec![0.0, 5.0, 10.0, 15.0]),
-            (Spread::Log, (0.9, 1_100.0), 4, vec![1.0, 10.0, 100.0, 1_000.0]),
-            (Spread::Log, (1.0, 10.0), 5, vec![1.0, 2.0, 5.0, 10.0]),
-            (Spread::Log, (1e-6, 1e6), 4, vec![1e-6, 1e-3, 1.0, 1e3, 1e6]),
-            (Spread::Log, (3.1, 3.9), 4, vec![3.2, 3.4, 3.6, 3.8]),
+            (AxisScale::Linear, (0.0, 1.0), 5, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+            (AxisScale::Linear, (0.0, 0.3), 3, vec![0.0, 0.1, 0.2, 0.3]),
+            (AxisScale::Linear, (-3.0, 17.0), 4, vec![0.0, 5.0, 10.0, 15.0]),
+            (AxisScale::Log, (0.9, 1_100.0), 4, vec![1.0, 10.0, 100.0, 1_000.0]),
+            (AxisScale::Log, (1.0, 10.0), 5, vec![1.0, 2.0, 5.0, 10.0]),
+            (AxisScale::Log, (1e-6, 1e6), 4, vec![1e-6, 1e-3, 1.0, 1e3, 1e6]),
+            (AxisScale::Log, (3.1, 3.9), 4, vec![3.2, 3.4, 3.6, 3.8]),
         ] {
             let ticks = Scale::new(spread, range, (0.0, 100.0)).ticks(about);
             assert_eq!(ticks.len(), expected.len(), "{range:?}: {ticks:?}");
@@ -165,21 +165,21 @@ mod tests {
 
     #[test]
     fn values_land_on_pixels() {
-        let log = Scale::new(Spread::Log, (1.0, 100.0), (0.0, 200.0));
+        let log = Scale::new(AxisScale::Log, (1.0, 100.0), (0.0, 200.0));
         assert!((log.at(10.0) - 100.0).abs() < 1e-9);
         assert_eq!((log.at(0.0), log.at(1e9)), (0.0, 200.0), "the edges hold what lies outside");
-        let down = Scale::new(Spread::Linear, (0.0, 1.0), (90.0, 10.0));
+        let down = Scale::new(AxisScale::Linear, (0.0, 1.0), (90.0, 10.0));
         assert!((down.at(0.25) - 70.0).abs() < 1e-9);
-        let empty = Scale::new(Spread::Linear, (5.0, 5.0), (0.0, 10.0));
+        let empty = Scale::new(AxisScale::Linear, (5.0, 5.0), (0.0, 10.0));
         assert!((empty.at(5.0) - 5.0).abs() < 1e-9);
     }
 
     #[test]
     fn ticks_read_well() {
-        assert_eq!(Unit::Seconds.tick(0.01), "10\u{202f}ms");
-        assert_eq!(Unit::Share.tick(0.999), "99.9\u{202f}%");
-        assert_eq!(Unit::Number.tick(2.0), "2");
-        assert_eq!(Unit::Number.tick(20_000.0), "20\u{202f}000");
-        assert_eq!(Unit::Number.tick(100.0), "100");
+        assert_eq!(TickUnit::Seconds.tick(0.01), "10\u{202f}ms");
+        assert_eq!(TickUnit::Share.tick(0.999), "99.9\u{202f}%");
+        assert_eq!(TickUnit::Number.tick(2.0), "2");
+        assert_eq!(TickUnit::Number.tick(20_000.0), "20\u{202f}000");
+        assert_eq!(TickUnit::Number.tick(100.0), "100");
     }
 }

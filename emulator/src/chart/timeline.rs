@@ -1,6 +1,6 @@
-//! What cores did: a row a core, a block an execution, interference shaded behind.
+//! Timelines of cores: a row for each core, a block for each execution, interference shaded behind.
 
-use super::scale::{Scale, Spread, Unit};
+use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
 use crate::number;
 use crate::record::cell::Slice;
@@ -36,11 +36,11 @@ pub fn timeline(
     }
     let bottom = TOP + ROW * cores.len() as f64;
     let mut svg = Svg::new(width, bottom + 44.0, title);
-    let x = Scale::new(Spread::Linear, (0.0, end), (LEFT, width - RIGHT));
+    let x = Scale::new(AxisScale::Linear, (0.0, end), (LEFT, width - RIGHT));
     svg.text("head", (LEFT, 16.0), Anchor::Start, title);
     for value in x.ticks(((width - LEFT - RIGHT) / 80.0) as usize) {
         svg.line("grid", (x.at(value), TOP), (x.at(value), bottom));
-        svg.text("", (x.at(value), bottom + 15.0), Anchor::Middle, &Unit::Seconds.tick(value));
+        svg.text("", (x.at(value), bottom + 15.0), Anchor::Middle, &TickUnit::Seconds.tick(value));
     }
     for (row, core) in cores.iter().enumerate() {
         let y = TOP + ROW * row as f64;

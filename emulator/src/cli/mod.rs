@@ -38,7 +38,7 @@ use crate::cluster::Fleet;
 use crate::cluster::agent::RunLog;
 use crate::cluster::error::InjectError;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
-use crate::report::table::Style;
+use crate::report::style::Style;
 use crate::runtime::{RunError, Watch};
 use crate::storage;
 use crate::storage::input_log;

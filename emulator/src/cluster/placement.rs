@@ -4,7 +4,7 @@ use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::Member;
 use crate::runtime::live::placement::place;
-use crate::storage::hosts::{Held, HostRecord, ranges};
+use crate::storage::hosts::{HostRecord, HostShard, ranges};
 use volary_engine::world::World;
 
 /// The host of each endpoint. Controller and agents compute the same.
@@ -33,7 +33,7 @@ pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRec
         let nodes = (0..layout.nodes()).filter(|&node| homes[layout.node(node).index()] == shard);
         let schedulers = (0..layout.schedulers()).filter(|&i| homes[layout.scheduler(i).index()] == shard);
         let (nodes, schedulers) = (ranges(nodes), ranges(schedulers));
-        record.held = vec![Held { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
+        record.held = vec![HostShard { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
     }
     records
 }

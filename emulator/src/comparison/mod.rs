@@ -21,7 +21,7 @@ mod text;
 pub mod validate;
 
 pub use against::Against;
-pub use studies::{Comparison, compare};
+pub use studies::{StudyComparison, compare};
 pub use validate::{Error, RunVariant, ValidateOptions, Validation, validate};
 
 #[cfg(test)]

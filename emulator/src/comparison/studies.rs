@@ -19,7 +19,7 @@ use crate::storage::study::CellGroup;
 
 /// Two studies, compared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct StudyComparison {
     /// Experiment and runtime of the first, and how it ended if it did not finish.
     pub a: String,
     /// The same of the second.
@@ -75,7 +75,7 @@ pub struct MetricDifference {
 
 /// Compares what both studies ran.
 #[must_use]
-pub fn compare(a: &Study, b: &Study) -> Comparison {
+pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
     let matched = right.iter().filter_map(|(key, runs)| Some((key, left.get(key)?, runs)));
     let points = matched.map(|(key, left, right)| point(&key.1, left, right)).collect();
@@ -91,7 +91,7 @@ pub fn compare(a: &Study, b: &Study) -> Comparison {
         }
         Manifest { experiment, runtime, state, .. } => format!("{experiment} ({runtime}, {state})"),
     };
-    Comparison { a: name(a), b: name(b), points, unmatched }
+    StudyComparison { a: name(a), b: name(b), points, unmatched }
 }
 
 /// Values of the swept keys as text, and the policy.
@@ -166,7 +166,7 @@ fn difference(
     }
 }
 
-impl Comparison {
+impl StudyComparison {
     /// A table a point; metrics that differ beyond their interval are starred.
     #[must_use]
     pub fn text(&self) -> String {
@@ -307,6 +307,6 @@ mod tests {
         assert!(comparison.points[0].identical);
         assert_eq!(metric(&comparison.points[0], "response_s.p99").difference, Some(0.0));
         let json = serde_json::to_string(&comparison).unwrap();
-        assert_eq!(serde_json::from_str::<Comparison>(&json).unwrap(), comparison);
+        assert_eq!(serde_json::from_str::<StudyComparison>(&json).unwrap(), comparison);
     }
 }

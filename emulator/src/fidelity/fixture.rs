@@ -3,7 +3,7 @@
 use volary_actors::base::{Law, Span};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
-use super::gauge::Gauge;
+use super::gauge::LatenessHistograms;
 use super::measure::Evidence;
 use volary_engine::results::Certificate;
 use volary_engine::results::RealWork;
@@ -11,7 +11,7 @@ use volary_engine::results::{HostVitals, TimerProbe};
 
 /// Everything that evidence borrows.
 pub(crate) struct Run {
-    pub(crate) gauge: Gauge,
+    pub(crate) gauge: LatenessHistograms,
     pub(crate) stats: Stats,
     pub(crate) network: Network,
     pub(crate) classes: Vec<LinkClass>,
@@ -26,7 +26,7 @@ impl Run {
     /// Two thousand copies of half a second over links of 10 ms, everything some 50 µs late.
     pub(crate) fn healthy() -> Self {
         let mut run = Self {
-            gauge: Gauge::default(),
+            gauge: LatenessHistograms::default(),
             stats: Stats::default(),
             network: Network { one_way: Law::Constant(Span::from_millis(10)), ..Network::default() },
             classes: Links::uniform().classes().to_vec(),

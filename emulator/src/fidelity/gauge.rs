@@ -1,4 +1,4 @@
-//! What a shard measures of its own departure from what was asked.
+//! Histograms of lateness and delay that each shard measures.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ pub struct Buckets(Vec<(u64, u64)>);
 
 /// A distribution of spans: quantiles to three digits, whatever its size.
 #[derive(Clone, Debug)]
-pub struct Spread(Histogram<u64>);
+pub struct SpanHistogram(Histogram<u64>);
 
-impl Default for Spread {
+impl Default for SpanHistogram {
     fn default() -> Self {
         Self(Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported")))
     }
 }
 
-impl Spread {
+impl SpanHistogram {
     /// Counts one span.
     #[inline]
     pub fn add(&mut self, span: Span) {
@@ -116,17 +116,17 @@ macro_rules! gauge {
     ($($(#[$doc:meta])* $field:ident,)*) => {
         /// Departures of one shard, or of all together.
         #[derive(Clone, Default, Debug)]
-        pub struct Gauge {
-            $($(#[$doc])* pub $field: Spread,)*
+        pub struct LatenessHistograms {
+            $($(#[$doc])* pub $field: SpanHistogram,)*
         }
 
-        /// A [`Gauge`] as it travels.
+        /// A [`LatenessHistograms`] as it travels.
         #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
         pub struct Reading {
             $($field: Buckets,)*
         }
 
-        impl Gauge {
+        impl LatenessHistograms {
             /// What it shows, to travel.
             #[must_use]
             pub fn reading(&self) -> Reading {
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn travels_and_adds_up() {
-        let mut one = Gauge::default();
+        let mut one = LatenessHistograms::default();
         (1..=1000).for_each(|us| one.deliveries.add(Span(us * 1000)));
-        let mut sum = Gauge::default();
+        let mut sum = LatenessHistograms::default();
         sum.merge(&one.reading());
         sum.merge(&one.reading());
         assert_eq!(sum.deliveries.len(), 2000);
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn the_distance_is_that_of_kolmogorov_and_smirnov() {
-        let (mut a, mut b) = (Spread::default(), Spread::default());
+        let (mut a, mut b) = (SpanHistogram::default(), SpanHistogram::default());
         (0..1000).for_each(|k| a.add(Span(k * 1000)));
         (0..1000).for_each(|k| b.add(Span((k + 250) * 1000)));
         assert!((a.distance(&b) - 0.25).abs() < 0.003, "{}", a.distance(&b));
-        assert!(a.distance(&a) < 1e-9 && a.distance(&Spread::default()) == 0.0);
+        assert!(a.distance(&a) < 1e-9 && a.distance(&SpanHistogram::default()) == 0.0);
     }
 }

@@ -10,7 +10,7 @@ use volary_engine::results::{
 use volary_engine::world::World;
 use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
 
-use super::gauge::{Gauge, Spread};
+use super::gauge::{LatenessHistograms, SpanHistogram};
 use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART, judge};
 use crate::number;
 
@@ -25,7 +25,7 @@ pub struct Evidence<'a> {
     /// Emulated seconds per real second.
     pub speed: f64,
     /// Lateness and delays of all shards.
-    pub gauge: &'a Gauge,
+    pub gauge: &'a LatenessHistograms,
     /// What the emulated network did.
     pub stats: &'a Stats,
     /// What it was to do.
@@ -149,7 +149,7 @@ pub fn real_time(
     world: &World,
     speed: f64,
     counters: &Counters,
-    gauge: &Gauge,
+    gauge: &LatenessHistograms,
     hosts: Vec<HostVitals>,
     cores: Option<Worked>,
     books: &Books,
@@ -183,12 +183,12 @@ fn cut(worked: &Worked) -> Option<String> {
 
 /// Whether the distance of a law from another says how different they are: any lateness puts a constant, or a
 /// law that has steps, as far off as can be.
-fn is_continuous(delays: &Spread) -> bool {
+fn is_continuous(delays: &SpanHistogram) -> bool {
     let at = |q| delays.quantile_s(q);
     at(0.75) - at(0.25) > CONSTANT * at(0.5) && delays.most_frequent() <= STEP
 }
 
-fn late(spread: &Spread, beyond_s: f64) -> Late {
+fn late(spread: &SpanHistogram, beyond_s: f64) -> Late {
     Late {
         count: spread.len(),
         mean_s: spread.mean_s(),
@@ -199,7 +199,7 @@ fn late(spread: &Spread, beyond_s: f64) -> Late {
     }
 }
 
-fn summary(spread: &Spread) -> DelaySummary {
+fn summary(spread: &SpanHistogram) -> DelaySummary {
     DelaySummary {
         count: spread.len(),
         mean_s: spread.mean_s(),

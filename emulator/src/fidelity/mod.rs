@@ -1,4 +1,4 @@
-//! How far a real run departed from what was asked.
+//! Fidelity of a real run: how far it departed from what was asked.
 //!
 //! | module | what it holds |
 //! |---|---|

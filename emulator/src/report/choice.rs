@@ -1,4 +1,4 @@
-//! Which policy to choose, cell by cell and over the whole sweep.
+//! The best policy of each cell, and the safest over the whole sweep.
 
 use super::table::not_finished;
 use crate::results::Summary;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::table::Style;
+use super::style::Style;
 use crate::number;
 use crate::results::{ClaimResult, Verdict, plain};
 

@@ -1,4 +1,4 @@
-//! What certificates say, in words.
+//! Certificates in words.
 
 use crate::fidelity::{Certificate, RealWork};
 use crate::number;

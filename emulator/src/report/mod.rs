@@ -2,6 +2,7 @@
 //!
 //! | module | what it makes |
 //! |---|---|
+//! | [`style`] | whether text has colours |
 //! | [`table`] | the table at the end of a run, and the JSON lines |
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
@@ -11,6 +12,7 @@
 pub mod choice;
 pub mod fidelity;
 pub mod markdown;
+pub mod style;
 pub mod table;
 
 mod claims;

@@ -4,38 +4,30 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
+use super::style::Style;
 use super::{claims, fidelity};
 use crate::number::{self, plural};
 use crate::results::{Summary, cell_name};
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
 
-/// Whether verdicts may use colour.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Style {
-    /// Colours and bold for a terminal.
-    Terminal,
-    /// Letters only.
-    Plain,
-}
-
 /// A column: heading, the number, how it reads, and whether little is good (for the mark of the best).
-struct Column {
+struct TableColumn {
     heading: &'static str,
     value: Metric,
     text: fn(f64) -> String,
     marked: bool,
 }
 
-const COLUMNS: [Column; 9] = [
-    Column { heading: "p50", value: |s| s.response_s.p50, text: number::seconds, marked: true },
-    Column { heading: "p99", value: |s| s.response_s.p99, text: number::seconds, marked: true },
-    Column { heading: "mean", value: |s| s.response_s.mean, text: number::seconds, marked: true },
-    Column { heading: "slowdown p50", value: |s| s.slowdown.p50, text: number::short, marked: true },
-    Column { heading: "utilization", value: |s| s.utilization, text: number::percent, marked: false },
-    Column { heading: "wasted", value: wasted_share, text: number::percent, marked: true },
-    Column { heading: "msgs/task", value: messages_per_task, text: number::short, marked: true },
-    Column { heading: "repairs/task", value: repairs_per_task, text: number::short, marked: false },
-    Column { heading: "unfinished", value: |s| not_finished(s) as f64, text: whole, marked: false },
+const COLUMNS: [TableColumn; 9] = [
+    TableColumn { heading: "p50", value: |s| s.response_s.p50, text: number::seconds, marked: true },
+    TableColumn { heading: "p99", value: |s| s.response_s.p99, text: number::seconds, marked: true },
+    TableColumn { heading: "mean", value: |s| s.response_s.mean, text: number::seconds, marked: true },
+    TableColumn { heading: "slowdown p50", value: |s| s.slowdown.p50, text: number::short, marked: true },
+    TableColumn { heading: "utilization", value: |s| s.utilization, text: number::percent, marked: false },
+    TableColumn { heading: "wasted", value: wasted_share, text: number::percent, marked: true },
+    TableColumn { heading: "msgs/task", value: messages_per_task, text: number::short, marked: true },
+    TableColumn { heading: "repairs/task", value: repairs_per_task, text: number::short, marked: false },
+    TableColumn { heading: "unfinished", value: |s| not_finished(s) as f64, text: whole, marked: false },
 ];
 
 /// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
@@ -110,7 +102,7 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
 }
 
 fn cell_table(group: &CellGroup) -> Table {
-    let shown: Vec<&Column> = COLUMNS.iter().filter(|column| is_worth(column, group)).collect();
+    let shown: Vec<&TableColumn> = COLUMNS.iter().filter(|column| is_worth(column, group)).collect();
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Disabled);
@@ -127,7 +119,7 @@ fn cell_table(group: &CellGroup) -> Table {
 }
 
 /// Columns that say nothing (no job was left open, nothing was repaired) are left out.
-fn is_worth(column: &Column, group: &CellGroup) -> bool {
+fn is_worth(column: &TableColumn, group: &CellGroup) -> bool {
     let mut values =
         group.policies.iter().flat_map(|runs| &runs.runs).map(|run| (column.value)(&run.summary));
     let telling = ["unfinished", "repairs/task"].contains(&column.heading);
@@ -135,14 +127,14 @@ fn is_worth(column: &Column, group: &CellGroup) -> bool {
 }
 
 /// Smallest mean of a marked column, if there is something to compare.
-fn best(column: &Column, group: &CellGroup) -> Option<f64> {
+fn best(column: &TableColumn, group: &CellGroup) -> Option<f64> {
     let means =
         group.policies.iter().filter_map(|runs| runs.interval(column.value)).map(|interval| interval.mean);
     let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
     (column.marked && least < most).then_some(least)
 }
 
-fn entry(column: &Column, runs: &PolicyRuns, best: Option<f64>) -> Cell {
+fn entry(column: &TableColumn, runs: &PolicyRuns, best: Option<f64>) -> Cell {
     let Some(interval) = runs.interval(column.value) else {
         return Cell::new("–").set_alignment(CellAlignment::Right);
     };

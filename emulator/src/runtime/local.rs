@@ -28,7 +28,7 @@ use super::live::placement::place;
 use super::watch::Watch;
 use crate::config::{RealSection, RunSection};
 use crate::fidelity::Worked;
-use crate::fidelity::gauge::{Gauge, Reading};
+use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
 use crate::parcel::{Observation, Parcel};
 use crate::results::Measured;
@@ -84,7 +84,7 @@ struct LocalRun {
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
     /// The log of inputs, if there is one.
-    log: Option<input_log::Unit>,
+    log: Option<input_log::CellLog>,
     /// The emulated time up to which each shard has come.
     progress: Vec<AtomicU64>,
     mailboxes: Vec<Mailbox>,
@@ -170,7 +170,7 @@ pub fn measure(
     world: World,
     run: &RunSection,
     threads: usize,
-    log: Option<input_log::Unit>,
+    log: Option<input_log::CellLog>,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     let clock = Instant::now();
@@ -335,7 +335,7 @@ async fn run_on_arbiter(
 struct EndedRun {
     reason: EndReason,
     tally: Counters,
-    gauge: Gauge,
+    gauge: LatenessHistograms,
     cores: Option<Worked>,
 }
 
@@ -348,7 +348,7 @@ fn aggregate(
     shards: u16,
     watch: &Watch,
 ) -> Result<EndedRun, UnitError> {
-    let (tally, gauge) = (Counters::default(), Gauge::default());
+    let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
     let (mut reason, mut left) = (None, shards);
     while left > 0 {

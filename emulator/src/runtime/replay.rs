@@ -14,7 +14,7 @@ pub use books::Difference;
 pub use run::{Error, Source, run};
 
 use crate::results::{Injected, Summary};
-use crate::storage::input_log::{self, Cursor, Digest, Entry, Found, Header, Log, What};
+use crate::storage::input_log::{self, Digest, Header, InputLog, LogCursor, LogEntry, LogEvent, LogSection};
 use books::Ledger;
 use cast::Cast;
 
@@ -95,8 +95,8 @@ pub struct Divergence {
 /// A shard's section, and its next entry.
 struct Part {
     shard: u16,
-    cursor: Cursor,
-    next: Option<Entry>,
+    cursor: LogCursor,
+    next: Option<LogEntry>,
     /// Time of the last entry.
     last: Option<Time>,
     ended: bool,
@@ -112,8 +112,8 @@ struct Part {
 pub fn replay<R: std::io::Read + std::io::Seek>(
     world: &World,
     run: &RunSection,
-    log: &mut Log<R>,
-    sections: &[Found],
+    log: &mut InputLog<R>,
+    sections: &[LogSection],
     recorded: Option<&Summary>,
 ) -> Result<Replayed, UnitError> {
     let refused = |error: input_log::Error| UnitError::Refused(error.to_string());
@@ -142,16 +142,16 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
         cast.check(&entry).map_err(UnitError::Refused)?;
         part.last = Some(entry.at);
         match entry.what {
-            What::Step { who, input, effects } => {
+            LogEvent::Step { who, input, effects } => {
                 divergence = cast.step(entry.at, who, input, effects);
                 if divergence.is_some() {
                     break;
                 }
                 ledger.notes(part.shard, entry.at, who, cast.effects());
             }
-            What::Crashed(core) => ledger.crashed(part.shard, entry.at, core),
-            What::Restarted { who, epoch } => cast.restart(who, epoch),
-            What::End => {
+            LogEvent::Crashed(core) => ledger.crashed(part.shard, entry.at, core),
+            LogEvent::Restarted { who, epoch } => cast.restart(who, epoch),
+            LogEvent::End => {
                 part.ended = true;
                 ledger.end(part.shard, entry.at);
             }

@@ -32,7 +32,7 @@ pub fn measure_logged(
     name: &str,
     world: &World,
     run: &RunSection,
-    log: &input_log::Unit,
+    log: &input_log::CellLog,
     watch: &Watch,
 ) -> Result<Measured, UnitError> {
     measure_observed(name, world, run, log.section(0, 1), watch)

@@ -1,9 +1,9 @@
-//! Where results go if nobody says: `runs/<experiment>`, with a number where that is taken.
+//! The default folder of a run: `runs/<experiment>`, with a number where that is taken.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::load_manifest;
+use super::load::load_manifest;
 
 /// A folder below `runs` that nothing is in yet.
 #[must_use]

@@ -1,10 +1,9 @@
-//! Why a run directory could not be used.
+//! Errors of a run directory, and of several that are put together.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::MergeError;
-use super::files::{CELLS, MANIFEST};
+use super::paths::{CELLS, MANIFEST};
 use crate::results::SCHEMA;
 use crate::storage::manifest::RunState;
 
@@ -96,6 +95,38 @@ pub enum Error {
     /// Several directories do not make one experiment.
     #[error(transparent)]
     Merge(#[from] MergeError),
+}
+
+/// Why several run directories do not make one experiment.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// No folder was named.
+    #[error("no run directory was named")]
+    Nothing,
+    /// They differ in what they ran.
+    #[error("{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by side with `volary compare`", path.display(), first.display())]
+    Different {
+        /// Which part differs.
+        what: &'static str,
+        /// The first folder.
+        first: PathBuf,
+        /// What the first ran.
+        expected: String,
+        /// The other folder.
+        path: PathBuf,
+        /// What it ran.
+        found: String,
+    },
+    /// The same point was run twice with different settings.
+    #[error("{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or set them side by side with `volary compare`", path.display())]
+    Conflict {
+        /// The later folder.
+        path: PathBuf,
+        /// Label of the policy.
+        policy: String,
+        /// Seed.
+        seed: u64,
+    },
 }
 
 pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -9,21 +9,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::{damaged, io};
+use super::error::{Error, damaged, io};
+use super::input_log;
 use super::manifest::{Manifest, RunState};
+use super::paths::{MANIFEST, REPORT, SUMMARY, TIMELINE};
 use super::tables::TableKind;
-use super::{Error, input_log};
-
-/// Name of the manifest.
-pub const MANIFEST: &str = "manifest.json";
-/// Name of the summary lines.
-pub const SUMMARY: &str = "summary.jsonl";
-/// Name of the report.
-pub const REPORT: &str = "report.html";
-/// Name of the timeline.
-pub const TIMELINE: &str = "timeline.perfetto-trace";
-pub(super) const CELLS: &str = "cells";
-pub(super) const LOGS: &str = "logs";
 
 /// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
 const ROOM: usize = 64;
@@ -151,18 +141,4 @@ pub(super) fn remove(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", path)(error)),
         Ok(()) | Err(_) => Ok(()),
     }
-}
-
-pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(format!("{id}.json"))
-}
-
-/// Where a cell that could not finish is kept.
-#[must_use]
-pub fn failure_path(root: &Path, id: &str) -> PathBuf {
-    root.join(CELLS).join(format!("{id}.failed.json"))
-}
-
-pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
-    root.join(CELLS).join(format!("{id}.{}.parquet", kind.name()))
 }

@@ -15,15 +15,15 @@ pub struct HostRecord {
     /// Its share of the nodes and schedulers, relative to the others'.
     pub weight: f64,
     /// What it held; cells in which that was the same share an entry.
-    pub held: Vec<Held>,
+    pub held: Vec<HostShard>,
     /// Cells in which it was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<Lost>,
+    pub lost: Vec<HostLoss>,
 }
 
 /// That a host was lost while a cell was run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Lost {
+pub struct HostLoss {
     /// Id of the cell.
     pub cell: String,
     /// What is known of why.
@@ -32,7 +32,7 @@ pub struct Lost {
     pub expected: bool,
 }
 
-impl Lost {
+impl HostLoss {
     /// It in words, of a host of that name.
     #[must_use]
     pub fn note(&self, host: &str) -> String {
@@ -43,7 +43,7 @@ impl Lost {
 
 /// What a host held of the emulated cluster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Held {
+pub struct HostShard {
     /// Which shard of the run it was.
     pub shard: u16,
     /// Numbers of its nodes, as in `0-5,8`; empty for none.
@@ -93,7 +93,7 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
         old.weight = host.weight;
         old.lost.extend(host.lost.iter().cloned());
         for held in &host.held {
-            let alike = |old: &&mut Held| {
+            let alike = |old: &&mut HostShard| {
                 (old.shard, &old.nodes, &old.schedulers) == (held.shard, &held.nodes, &held.schedulers)
             };
             match old.held.iter_mut().find(alike) {
@@ -107,7 +107,7 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
 /// The host that was a shard of a cell.
 #[must_use]
 pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&'a str> {
-    let held_it = |held: &Held| held.shard == shard && held.cells.iter().any(|id| id == cell);
+    let held_it = |held: &HostShard| held.shard == shard && held.cells.iter().any(|id| id == cell);
     hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())
 }
 
@@ -117,7 +117,7 @@ mod tests {
 
     fn host(name: &str, shard: u16, nodes: &str, cells: &[&str]) -> HostRecord {
         let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
-        let held = vec![Held { shard, nodes: nodes.to_owned(), schedulers: "0".to_owned(), cells }];
+        let held = vec![HostShard { shard, nodes: nodes.to_owned(), schedulers: "0".to_owned(), cells }];
         HostRecord {
             name: name.to_owned(),
             address: ([127, 0, 0, 1], 4433).into(),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_loss_is_of_the_cell_as_it_ran_last() {
-        let lost = |cell: &str| Lost {
+        let lost = |cell: &str| HostLoss {
             cell: cell.to_owned(),
             why: "the peer fell silent".to_owned(),
             expected: false,

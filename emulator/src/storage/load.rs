@@ -1,13 +1,13 @@
-//! Reading what a run directory holds.
+//! Readers of a run directory.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Error;
-use super::error::{damaged, io};
-use super::files::{MANIFEST, SUMMARY, failure_path, is_owned, part_path, read, record_path};
+use super::error::{Error, damaged, io};
+use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
+use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
 use crate::record::cell::CellRecord;

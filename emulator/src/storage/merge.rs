@@ -1,44 +1,13 @@
-//! Several run directories as one: shards of one experiment.
+//! Run directories of the shards of one experiment, put together.
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, load_claims, load_failures, load_manifest, load_records};
+use super::error::{Error, MergeError};
+use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::record::cell::CellRecord;
 use crate::results::{ClaimResult, Verdict};
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
-
-/// Why several run directories do not make one experiment.
-#[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    /// No folder was named.
-    #[error("no run directory was named")]
-    Nothing,
-    /// They differ in what they ran.
-    #[error("{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by side with `volary compare`", path.display(), first.display())]
-    Different {
-        /// Which part differs.
-        what: &'static str,
-        /// The first folder.
-        first: PathBuf,
-        /// What the first ran.
-        expected: String,
-        /// The other folder.
-        path: PathBuf,
-        /// What it ran.
-        found: String,
-    },
-    /// The same point was run twice with different settings.
-    #[error("{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or set them side by side with `volary compare`", path.display())]
-    Conflict {
-        /// The later folder.
-        path: PathBuf,
-        /// Label of the policy.
-        policy: String,
-        /// Seed.
-        seed: u64,
-    },
-}
 
 /// Puts the run directories of one experiment together.
 ///

@@ -24,7 +24,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
-//! | `files` | file names, files that appear whole, the folder's lock |
+//! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
 //! | [`tables`] | the Parquet tables |
 //! | [`perfetto`] | `timeline.perfetto-trace` |
@@ -32,7 +32,7 @@
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
 //! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
-//! | `error` | [`Error`] |
+//! | `error` | [`Error`], [`MergeError`] |
 
 mod default_folder;
 mod error;
@@ -44,6 +44,7 @@ pub mod input_log;
 mod load;
 pub mod manifest;
 mod merge;
+mod paths;
 pub mod perfetto;
 mod run_dir;
 mod spec_diff;
@@ -51,10 +52,10 @@ pub mod study;
 pub mod tables;
 
 pub use default_folder::{fresh, latest};
-pub use error::Error;
-pub use files::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
+pub use error::{Error, MergeError};
 pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summaries};
-pub use merge::{MergeError, merge};
+pub use merge::merge;
+pub use paths::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
 pub use run_dir::{LockedDir, Render, RunDir};
 pub use study::Study;
 

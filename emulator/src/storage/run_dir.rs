@@ -5,16 +5,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::error::{damaged, io as failed};
-use super::files::{
-    CELLS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, append, check_own, failure_path, lock, part_path, read,
-    record_path, remove, replace, write, write_json, write_manifest,
-};
+use super::error::{Error, damaged, io as failed};
+use super::files::{append, check_own, lock, read, remove, replace, write, write_json, write_manifest};
 use super::hosts::{self, HostRecord};
+use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
+use super::paths::{CELLS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, record_path};
 use super::study::{Study, json_lines};
 use super::tables::{Labels, TableKind};
-use super::{Error, load, load_manifest, perfetto, spec_diff};
+use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::record::cell::CellRecord;
 use crate::results::{ClaimResult, Injected, Measured, Summary};

@@ -1,4 +1,4 @@
-//! Whether a folder's run is the one to go on with, and if not, in what it differs.
+//! Differences between the experiment of a folder's earlier run and the one to run there.
 
 use serde_json::Value;
 

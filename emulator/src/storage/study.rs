@@ -1,4 +1,4 @@
-//! What a report shows: the cells of one experiment, from one run directory or several shards of it.
+//! The results of one experiment, from one run directory or from those of its shards.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

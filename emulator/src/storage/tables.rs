@@ -92,7 +92,7 @@ table!(Jobs: JobRow {
     "response_s": OptionalDouble = response,
     "longest_s": Double = longest,
     "tasks": Int64 = tasks,
-    "class": Text = class,
+    "class": Words = class,
 });
 
 table!(Tasks: CopyRow {
@@ -102,7 +102,7 @@ table!(Tasks: CopyRow {
     "core": Int64 = core,
     "start_s": Double = start,
     "end_s": Double = end,
-    "end": Text = end_kind,
+    "end": Words = end_kind,
 });
 
 table!(Staleness: StalenessRow {
@@ -145,7 +145,7 @@ struct Double;
 /// Seconds that are null in the file where they are NaN.
 struct OptionalDouble;
 /// One of a few words.
-struct Text;
+struct Words;
 
 impl ColumnKind<u32> for Int32 {
     type Stored = Int32Type;
@@ -222,7 +222,7 @@ impl Word for CopyEnd {
     }
 }
 
-impl<V: Word> ColumnKind<V> for Text {
+impl<V: Word> ColumnKind<V> for Words {
     type Stored = ByteArrayType;
     const SCHEMA: (&'static str, &'static str) = ("required binary", " (UTF8)");
 

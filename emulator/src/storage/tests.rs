@@ -1,4 +1,4 @@
-//! Runs that end well, are interrupted, go on, and meet each other.
+//! Run directories of runs that finish, are interrupted, resumed, or compete for a folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

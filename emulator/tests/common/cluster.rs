@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use volary::storage::input_log::{self, Log};
+use volary::storage::input_log::{self, InputLog};
 use volary_actors::base::{Span, Time};
 
 use super::binary::{self, expect, text};
@@ -154,7 +154,8 @@ impl Cluster {
 
     /// The time of the last entry in a shard's input log.
     fn logged_until(&self, out: &str, shard: u16) -> Option<Time> {
-        let mut log = Log::new(fs::File::open(self.path().join(out).join(input_log::FILE)).ok()?).ok()?;
+        let mut log =
+            InputLog::new(fs::File::open(self.path().join(out).join(input_log::FILE)).ok()?).ok()?;
         let mut cursor = log.found().iter().find(|found| found.header.shard == shard)?.cursor();
         let mut last = None;
         while let Some(entry) = log.next(&mut cursor).ok()? {

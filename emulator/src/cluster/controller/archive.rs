@@ -71,8 +71,9 @@ impl Archive {
     }
 
     /// Begins a cell, whose inputs go to `log`.
-    pub(crate) fn begin(&self, log: Option<&input_log::Unit>, hosts: usize) {
-        let relay = |log: &input_log::Unit| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
+    pub(crate) fn begin(&self, log: Option<&input_log::CellLog>, hosts: usize) {
+        let relay =
+            |log: &input_log::CellLog| (0..hosts).map(|i| log.relay(i as u16, hosts as u16)).collect();
         guard(&self.inputs).relays = log.map(relay).unwrap_or_default();
     }
 
@@ -154,7 +155,7 @@ mod tests {
     use volary_actors::base::Time;
 
     use super::*;
-    use crate::storage::input_log::{FILE, Section, Sink, What};
+    use crate::storage::input_log::{FILE, LogEvent, Section, Sink};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn what_comes_early_is_kept_and_what_is_too_much_is_not() {
@@ -189,7 +190,7 @@ mod tests {
         let sink = Sink::create(&path, &"the experiment").unwrap();
         let unit = sink.unit("aa", "sparrow", 5);
         let (mut section, carried) = Section::carried();
-        (0..3).for_each(|n| section.put(Time(n * 2_000_000_000), What::Crashed(n as u32)));
+        (0..3).for_each(|n| section.put(Time(n * 2_000_000_000), LogEvent::Crashed(n as u32)));
         drop(section);
         let frames: Vec<_> = std::iter::from_fn(|| carried.next()).collect();
         let archive = Archive::default();
@@ -202,10 +203,10 @@ mod tests {
         assert_eq!(guard(&archive.inputs).warned.len(), 1, "one warning");
         drop(unit);
         sink.close().unwrap();
-        let mut log = input_log::Log::new(File::open(&path).unwrap()).unwrap();
+        let mut log = input_log::InputLog::new(File::open(&path).unwrap()).unwrap();
         let mut cursor = log.found()[0].cursor();
         let entries: Vec<_> = std::iter::from_fn(|| log.next(&mut cursor).unwrap()).collect();
         let cores: Vec<_> = entries.iter().map(|entry| entry.what).collect();
-        assert_eq!(cores, [0, 1, 2].map(What::Crashed));
+        assert_eq!(cores, [0, 1, 2].map(LogEvent::Crashed));
     }
 }

@@ -69,7 +69,7 @@ impl<'a> ControllerCell<'a> {
         world: &'a World,
         point: usize,
         run: &RunSection,
-        log: Option<&input_log::Unit>,
+        log: Option<&input_log::CellLog>,
         watch: &Watch,
     ) -> Result<Self, UnitError> {
         prepare(pool, world, point, run, watch).await?;

@@ -15,7 +15,7 @@ use crate::cluster::net::Hosts;
 use crate::cluster::placement::held;
 use crate::cluster::protocol::Member;
 use crate::config::{Experiment, RealSection, RunSection};
-use crate::fidelity::gauge::Gauge;
+use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
 use crate::fidelity::{RealWork, Worked};
 use crate::results::{Injected, Measured};
@@ -120,7 +120,7 @@ impl Controller {
         world: &World,
         point: usize,
         run: &RunSection,
-        log: Option<&input_log::Unit>,
+        log: Option<&input_log::CellLog>,
         watch: &Watch,
     ) -> Result<Measured, UnitError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
@@ -137,7 +137,7 @@ impl Controller {
             return Err(UnitError::Interrupted);
         }
         let hosts = losses::vitals(&pool.members, &reports);
-        let (mut tally, mut gauge) = (Counters::default(), Gauge::default());
+        let (mut tally, mut gauge) = (Counters::default(), LatenessHistograms::default());
         let mut work = None;
         for (member, report) in pool.members.iter().zip(&reports) {
             let Some(report) = report else { continue };

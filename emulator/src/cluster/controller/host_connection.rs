@@ -14,7 +14,7 @@ use crate::cluster::net::{Connection, Control, End, Transport};
 use crate::cluster::protocol::{AgentMessage, ControllerMessage, MESSAGE_FRAME, Member};
 use crate::codec::LARGEST_FRAME;
 use crate::runtime::live::clock::MonotonicClock;
-use crate::storage::hosts::Lost;
+use crate::storage::hosts::HostLoss;
 
 /// Messages to one host that may wait.
 const SEND_QUEUE: usize = 64;
@@ -26,7 +26,7 @@ pub(super) struct HostConnection {
     connection: Connection,
     tasks: [JoinHandle<()>; 2],
     /// The loss of the host, once it has happened.
-    pub(super) lost: Option<Lost>,
+    pub(super) lost: Option<HostLoss>,
 }
 
 /// An event of one host's connection.

@@ -24,7 +24,7 @@ use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
 use crate::runtime::live::clock::MonotonicClock;
 use crate::runtime::{UnitError, Watch};
-use crate::storage::hosts::Lost;
+use crate::storage::hosts::HostLoss;
 
 /// How long hosts may take to plan an experiment and to build a cell.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
@@ -200,12 +200,12 @@ impl HostPool {
 
     /// Records the loss of a host, which is final.
     pub(super) fn lose(&mut self, host: usize, why: &str, expected: bool) {
-        let lost = Lost { cell: self.cell.clone(), why: why.to_owned(), expected };
+        let lost = HostLoss { cell: self.cell.clone(), why: why.to_owned(), expected };
         self.hosts[host].lost.get_or_insert(lost);
     }
 
     /// Hosts that were lost in a cell, by shard.
-    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &Lost)> {
+    pub(super) fn lost_in(&self, cell: &str) -> impl Iterator<Item = (usize, &HostLoss)> {
         let lost = self.hosts.iter().enumerate().filter_map(|(i, host)| Some((i, host.lost.as_ref()?)));
         lost.filter(move |(_, lost)| lost.cell == cell)
     }

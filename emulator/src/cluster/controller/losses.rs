@@ -52,14 +52,14 @@ fn sum(paths: &[PathLoss], count: impl Fn(&PathLoss) -> u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fidelity::gauge::Gauge;
+    use crate::fidelity::gauge::LatenessHistograms;
     use volary_engine::finalize::Counters;
 
     fn account(name: &str, datagrams: &[(u64, u64, u64)]) -> Option<Box<FinalReport>> {
         let of = |&(sent, dropped, missing): &(u64, u64, u64)| Datagrams { sent, dropped, missing };
         Some(Box::new(FinalReport {
             tally: Counters::default(),
-            reading: Gauge::default().reading(),
+            reading: LatenessHistograms::default().reading(),
             vitals: HostVitals { name: name.to_owned(), ..HostVitals::default() },
             datagrams: datagrams.iter().map(of).collect(),
             cores: None,

@@ -1,11 +1,12 @@
-//! One point of the sweep: its tables and charts.
+//! The section of a cell: its tables and charts.
 
 use std::collections::BTreeMap;
 
-use super::{anchor, cell_title, fidelity, placements, staleness, table};
+use super::view::{View, anchor, cell_title};
+use super::{fidelity, placements, staleness, table};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
-use crate::chart::scale::Unit;
+use crate::chart::scale::TickUnit;
 use crate::chart::svg::escape;
 use crate::chart::{theme, timeline};
 use crate::cores::CoreSet;
@@ -17,24 +18,6 @@ use crate::storage::study::{CellGroup, PolicyRuns};
 
 /// Kinds of messages drawn apart; the rest is one part.
 const KINDS: usize = 7;
-
-/// What a cell's section needs to know of its page.
-pub(super) struct View<'a> {
-    /// Its place, from zero.
-    pub(super) number: usize,
-    /// Whether it is open at first.
-    pub(super) open: bool,
-    /// All policies of the page, for their colours.
-    pub(super) policies: &'a [&'a str],
-    /// Blocks that each of its timelines may have.
-    pub(super) blocks: usize,
-}
-
-impl View<'_> {
-    pub(super) fn colour(&self, policy: &str) -> usize {
-        self.policies.iter().position(|known| *known == policy).unwrap_or(0)
-    }
-}
 
 /// The section of a cell.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
@@ -73,12 +56,12 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
     let response = curves(|record| &record.response);
     let slowdown = curves(|record| &record.slowdown);
     vec![
-        distribution("Response time", "response time", Unit::Seconds, &response, SIZE),
-        tail("The slowest jobs", "response time", Unit::Seconds, &response, SIZE),
+        distribution("Response time", "response time", TickUnit::Seconds, &response, SIZE),
+        tail("The slowest jobs", "response time", TickUnit::Seconds, &response, SIZE),
         distribution(
             "Slowdown",
             "response time over the work of the longest task",
-            Unit::Number,
+            TickUnit::Number,
             &slowdown,
             SIZE,
         ),
@@ -124,7 +107,7 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> String {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    stacked("Core time: useful, wasted (pale), idle (grey)", Unit::Share, &bars, Some(1.0), &[], 520.0)
+    stacked("Core time: useful, wasted (pale), idle (grey)", TickUnit::Share, &bars, Some(1.0), &[], 520.0)
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
@@ -164,7 +147,7 @@ fn messages(group: &CellGroup, view: &View<'_>) -> String {
     if !rest.is_empty() {
         legend.push((format!("s{KINDS}"), "other".to_owned()));
     }
-    stacked("Messages for each task, by kind", Unit::Number, &bars, None, &legend, 520.0)
+    stacked("Messages for each task, by kind", TickUnit::Number, &bars, None, &legend, 520.0)
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {

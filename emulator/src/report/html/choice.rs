@@ -1,9 +1,9 @@
-//! Which policy when: the map of the sweep, and who is safe where it is not known what will come.
+//! The map of the best policy of each cell, and the tables of the safest policy over all cells.
 
 use serde_json::Value;
 
-use super::{anchor, short_key};
-use crate::chart::heat::{Heat, Row, Shade};
+use super::view::{anchor, short_key, short_title};
+use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
@@ -58,7 +58,7 @@ pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
 fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
     let Standing { policy, cells, best, close, worst, worst_at, core_time } = *standing;
     let (series, name) = (theme::series(policy), escape(policies[policy]));
-    let (link, place) = (anchor(worst_at), escape(&super::short_title(&study.cells[worst_at])));
+    let (link, place) = (anchor(worst_at), escape(&short_title(&study.cells[worst_at])));
     let place = if worst > 1.0 { format!("<a href=\"#{link}\">{place}</a>") } else { "–".to_owned() };
     format!(
         "<tr class=\"p{policy}\"><th scope=\"row\" class=\"{series}\"><i class=\"swatch\"></i> {name}</th>\
@@ -97,7 +97,7 @@ fn map(study: &Study, policies: &[&str]) -> String {
         let choice = choose((*place)?.1, policies, metric)?;
         Some(shade(&choice, policies))
     };
-    let row = |(rest, places): &(Cell, Vec<Place<'_>>)| Row {
+    let row = |(rest, places): &(Cell, Vec<Place<'_>>)| HeatRow {
         names: down.iter().map(|key| rest.get(*key).map(plain).unwrap_or_default()).collect(),
         link: places.iter().flatten().next().map_or_else(String::new, |(number, _)| anchor(*number)),
         cells: AIMS.iter().flat_map(|(_, metric)| places.iter().map(|place| cell(place, *metric))).collect(),

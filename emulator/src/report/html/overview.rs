@@ -1,9 +1,9 @@
-//! What stands above the cells: warnings, verdicts, and the sweep at a glance.
+//! The parts above the cells: warnings, verdicts, and the sweep at a glance.
 
-use super::{anchor, short_key, value};
-use crate::chart::heat::{Heat, Row, Shade};
-use crate::chart::line::{Axis, Band, Plot, Series};
-use crate::chart::scale::{Spread, Unit};
+use super::view::{anchor, short_key, value};
+use crate::chart::heat::{Heat, HeatRow, Shade};
+use crate::chart::line::{Band, Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::escape;
 use crate::number::{self, plural};
 use crate::report::table::not_finished;
@@ -150,7 +150,7 @@ fn heat(study: &Study, policies: &[&str]) -> String {
     let row = |(i, group): (usize, &CellGroup)| {
         let value = |key: &&str| group.cell.get(*key).map(plain).unwrap_or_default();
         let cells = SHADED.iter().flat_map(|(_, metric)| shades(group, policies, *metric)).collect();
-        Row { names: names.iter().map(value).collect(), link: anchor(i), cells }
+        HeatRow { names: names.iter().map(value).collect(), link: anchor(i), cells }
     };
     Heat {
         keys: names.iter().map(|key| (short_key(key, &names).to_owned(), (*key).to_owned())).collect(),
@@ -235,18 +235,18 @@ fn curve(
     let (low, high) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
     // A little air, so that the outermost dots stand free.
     let (spread, range) = if low > 0.0 && high / low >= 20.0 {
-        (Spread::Log, (low / 1.1, high * 1.1))
+        (AxisScale::Log, (low / 1.1, high * 1.1))
     } else {
-        (Spread::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
+        (AxisScale::Linear, (low - 0.04 * (high - low), high + 0.04 * (high - low)))
     };
     let at =
         other.iter().map(|(key, value)| format!("{key} = {}", plain(value))).collect::<Vec<_>>().join(", ");
     let title = if at.is_empty() { format!("Response, {name}") } else { format!("Response, {name} ({at})") };
-    let x = Axis { label: key.to_owned(), spread, unit: Unit::Number, range: Some(range) };
-    let y = Axis {
+    let x = PlotAxis { label: key.to_owned(), spread, unit: TickUnit::Number, range: Some(range) };
+    let y = PlotAxis {
         label: format!("response time, {name}"),
-        spread: Spread::Log,
-        unit: Unit::Seconds,
+        spread: AxisScale::Log,
+        unit: TickUnit::Seconds,
         range: None,
     };
     Plot { title, x, y, series, size: (520.0, 300.0), legend: true }.svg()

@@ -1,4 +1,4 @@
-//! When tasks got their nodes, of policies that say so.
+//! Tables of the times at which tasks were bound, for policies that report them.
 
 use super::table::spreads;
 use crate::chart::svg::escape;

@@ -1,9 +1,9 @@
-//! How stale the caches of schedulers were: a table, and three pictures over time.
+//! The staleness of caches: a table, and three charts over time.
 
-use super::cell::View;
 use super::table::spreads;
-use crate::chart::line::{Axis, Plot, Series};
-use crate::chart::scale::{Spread as Scale, Unit};
+use super::view::View;
+use crate::chart::line::{Plot, PlotAxis, Series};
+use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::{CellRecord, Look};
@@ -18,9 +18,13 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
         return String::new();
     }
     let charts = [
-        plot("Age of the oldest news not taken in", "mean age", Unit::Seconds, &runs, view, |look| look.age),
-        plot("Error of the caches", "mean size of the error", Unit::Seconds, &runs, view, |look| look.error),
-        plot("News in flight", "news not taken in", Unit::Number, &runs, view, |look| look.in_flight),
+        plot("Age of the oldest news not taken in", "mean age", TickUnit::Seconds, &runs, view, |look| {
+            look.age
+        }),
+        plot("Error of the caches", "mean size of the error", TickUnit::Seconds, &runs, view, |look| {
+            look.error
+        }),
+        plot("News in flight", "news not taken in", TickUnit::Number, &runs, view, |look| look.in_flight),
     ];
     let cards: String = charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect();
     format!(
@@ -35,13 +39,17 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
 fn plot(
     title: &str,
     label: &str,
-    unit: Unit,
+    unit: TickUnit,
     runs: &[&CellRecord],
     view: &View<'_>,
     value: fn(&Look) -> f64,
 ) -> String {
-    let axis =
-        |label: &str, unit: Unit| Axis { label: label.to_owned(), spread: Scale::Linear, unit, range: None };
+    let axis = |label: &str, unit: TickUnit| PlotAxis {
+        label: label.to_owned(),
+        spread: AxisScale::Linear,
+        unit,
+        range: None,
+    };
     let mut series: Vec<Series> = Vec::new();
     for run in runs.iter().filter(|run| !run.staleness.is_empty()) {
         let policy = &run.summary.policy;
@@ -51,7 +59,7 @@ fn plot(
             series.push(Series { label: policy.clone(), colour, points, ..Series::default() });
         }
     }
-    let (x, y) = (axis("time", Unit::Seconds), axis(label, unit));
+    let (x, y) = (axis("time", TickUnit::Seconds), axis(label, unit));
     Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0), legend: true }.svg()
 }
 

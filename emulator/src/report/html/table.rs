@@ -9,36 +9,54 @@ use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
 /// A column: heading, what it means, the number, how it reads, and whether the least is marked as best.
-struct Column(&'static str, &'static str, fn(&Summary) -> f64, fn(f64) -> String, bool);
+struct SummaryColumn(&'static str, &'static str, fn(&Summary) -> f64, fn(f64) -> String, bool);
 
-const COLUMNS: [Column; 15] = [
-    Column("mean", "mean response time", |s| s.response_s.mean, number::seconds, true),
-    Column("p50", "median response time", |s| s.response_s.p50, number::seconds, true),
-    Column("p90", "90th percentile of response time", |s| s.response_s.p90, number::seconds, true),
-    Column("p95", "95th percentile of response time", |s| s.response_s.p95, number::seconds, true),
-    Column("p99", "99th percentile of response time", |s| s.response_s.p99, number::seconds, true),
-    Column("p99.9", "99.9th percentile of response time", |s| s.response_s.p999, number::seconds, true),
-    Column("max", "longest response time", |s| s.response_s.max, number::seconds, true),
-    Column(
+const COLUMNS: [SummaryColumn; 15] = [
+    SummaryColumn("mean", "mean response time", |s| s.response_s.mean, number::seconds, true),
+    SummaryColumn("p50", "median response time", |s| s.response_s.p50, number::seconds, true),
+    SummaryColumn("p90", "90th percentile of response time", |s| s.response_s.p90, number::seconds, true),
+    SummaryColumn("p95", "95th percentile of response time", |s| s.response_s.p95, number::seconds, true),
+    SummaryColumn("p99", "99th percentile of response time", |s| s.response_s.p99, number::seconds, true),
+    SummaryColumn(
+        "p99.9",
+        "99.9th percentile of response time",
+        |s| s.response_s.p999,
+        number::seconds,
+        true,
+    ),
+    SummaryColumn("max", "longest response time", |s| s.response_s.max, number::seconds, true),
+    SummaryColumn(
         "slowdown",
         "median of response time over the work of the longest task",
         |s| s.slowdown.p50,
         number::short,
         true,
     ),
-    Column("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short, true),
-    Column("wait p50", "median wait of tasks", |s| s.wait_s.p50, number::seconds, true),
-    Column("wait p99", "99th percentile of the wait of tasks", |s| s.wait_s.p99, number::seconds, true),
-    Column("utilization", "busy share of all core time", |s| s.utilization, number::percent, false),
-    Column(
+    SummaryColumn("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short, true),
+    SummaryColumn("wait p50", "median wait of tasks", |s| s.wait_s.p50, number::seconds, true),
+    SummaryColumn(
+        "wait p99",
+        "99th percentile of the wait of tasks",
+        |s| s.wait_s.p99,
+        number::seconds,
+        true,
+    ),
+    SummaryColumn("utilization", "busy share of all core time", |s| s.utilization, number::percent, false),
+    SummaryColumn(
         "wasted",
         "share of busy core time spent on copies that nobody needed",
         wasted_share,
         number::percent,
         true,
     ),
-    Column("msgs/task", "the policy's own messages for each task", messages_per_task, number::short, true),
-    Column(
+    SummaryColumn(
+        "msgs/task",
+        "the policy's own messages for each task",
+        messages_per_task,
+        number::short,
+        true,
+    ),
+    SummaryColumn(
         "repairs/task",
         "messages for each task that repair losses or report what is so, counted apart",
         repairs_per_task,
@@ -50,7 +68,7 @@ const COLUMNS: [Column; 15] = [
 /// The summary of a cell: a row a policy, the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
     let mut out = String::from("<div class=\"wide\"><table class=\"stack\"><thead><tr><th>policy</th>");
-    for Column(heading, meaning, ..) in &COLUMNS {
+    for SummaryColumn(heading, meaning, ..) in &COLUMNS {
         out.push_str(&format!("<th scope=\"col\" title=\"{meaning}\">{heading}</th>"));
     }
     out.push_str("</tr></thead><tbody>");
@@ -103,7 +121,7 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> String {
     let name = escape(&reference.policy);
     let mut out =
         format!("<h3>Against {name}, seed by seed</h3><div class=\"wide\"><table><thead><tr><th>policy</th>");
-    for Column(heading, ..) in columns {
+    for SummaryColumn(heading, ..) in columns {
         out.push_str(&format!("<th scope=\"col\">{heading}</th>"));
     }
     out.push_str("</tr></thead><tbody>");

@@ -1,17 +1,18 @@
 //! The page, from made-up measurements.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::*;
+use super::html;
 use crate::fidelity::Certificate;
 use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::measured;
 use crate::results::{ClaimResult, Placements, Verdict};
 use crate::results::{RealCore, RealWork, Samples};
+use crate::storage::Study;
 use crate::storage::fixture::manifest;
-use crate::storage::hosts::Held;
-use crate::storage::manifest::Failure;
+use crate::storage::hosts::{HostRecord, HostShard};
+use crate::storage::manifest::{Failure, RunState};
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -119,7 +120,7 @@ fn all_text_is_escaped() {
     manifest.experiment = evil.into();
     manifest.argv = vec![evil.into()];
     manifest.spec = json!({ evil: evil });
-    let held = Held { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
+    let held = HostShard { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
     let address = ([127, 0, 0, 1], 4433).into();
     manifest.hosts = Some(vec![HostRecord {
         name: evil.into(),

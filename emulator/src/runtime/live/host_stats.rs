@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::timerfd::TimerFd;
-use crate::fidelity::gauge::Spread;
+use crate::fidelity::gauge::SpanHistogram;
 use crate::results::{HostVitals, TimerProbe};
 use crate::runtime::cost;
 use volary_actors::base::Span;
@@ -25,7 +25,7 @@ pub struct HostStats {
     machine: Option<CpuTicks>,
     switches: u64,
     stop: Arc<AtomicBool>,
-    timer: Option<JoinHandle<Spread>>,
+    timer: Option<JoinHandle<SpanHistogram>>,
 }
 
 impl HostStats {
@@ -87,8 +87,8 @@ impl Drop for HostStats {
 }
 
 /// Measures the lateness of a bare timer until stopped.
-fn bare_timer(stop: &AtomicBool) -> Spread {
-    let mut late = Spread::default();
+fn bare_timer(stop: &AtomicBool) -> SpanHistogram {
+    let mut late = SpanHistogram::default();
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return late };
     runtime.block_on(async {
         let Ok(timer) = TimerFd::new() else { return };
@@ -103,7 +103,7 @@ fn bare_timer(stop: &AtomicBool) -> Spread {
     late
 }
 
-fn probe(late: &Spread) -> Option<TimerProbe> {
+fn probe(late: &SpanHistogram) -> Option<TimerProbe> {
     (!late.is_empty()).then(|| TimerProbe {
         count: late.len(),
         p50_s: late.quantile_s(0.5),

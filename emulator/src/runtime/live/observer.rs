@@ -3,10 +3,10 @@
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 
-use crate::fidelity::gauge::Gauge;
+use crate::fidelity::gauge::LatenessHistograms;
 use crate::parcel::{Observation, Seen};
 use crate::shard::{Due, Observer};
-use crate::storage::input_log::{Section, What};
+use crate::storage::input_log::{LogEvent, Section};
 
 /// Collects what a shard observes until the next report.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct LiveObserver {
     /// Observations since the last report, in order of time.
     pub notes: Vec<Observation>,
     /// Lateness of events.
-    pub gauge: Gauge,
+    pub gauge: LatenessHistograms,
     /// The log of inputs, if there is one.
     pub inputs: Option<Section>,
 }
@@ -23,7 +23,7 @@ impl LiveObserver {
     /// Ends the log of inputs at `now`.
     pub fn end(&mut self, now: Time) {
         if let Some(mut section) = self.inputs.take() {
-            section.put(now, What::End);
+            section.put(now, LogEvent::End);
         }
     }
 }

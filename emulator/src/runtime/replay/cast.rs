@@ -7,7 +7,7 @@ use volary_actors::machine::{Effect, Effects, Input, Machine};
 use super::{Divergence, divergence};
 use crate::runtime::error::UnitError;
 use crate::shard::{Parts, Placement};
-use crate::storage::input_log::{Digest, Digester, Entry, What};
+use crate::storage::input_log::{Digest, Digester, LogEntry, LogEvent};
 use volary_engine::world::World;
 
 /// Every machine that was stepped, with its random stream.
@@ -27,13 +27,13 @@ impl<'a> Cast<'a> {
     }
 
     /// Why an entry cannot be of this world.
-    pub(super) fn check(&self, entry: &Entry) -> Result<(), String> {
+    pub(super) fn check(&self, entry: &LogEntry) -> Result<(), String> {
         let layout = self.parts.layout;
         let (what, id, most) = match entry.what {
-            What::Step { who, .. } => ("actor", who.0, layout.actors()),
-            What::Restarted { who, .. } => ("endpoint", who.0, layout.endpoints()),
-            What::Crashed(core) => ("core", core, layout.workers()),
-            What::End => return Ok(()),
+            LogEvent::Step { who, .. } => ("actor", who.0, layout.actors()),
+            LogEvent::Restarted { who, .. } => ("endpoint", who.0, layout.endpoints()),
+            LogEvent::Crashed(core) => ("core", core, layout.workers()),
+            LogEvent::End => return Ok(()),
         };
         if id < most {
             return Ok(());

@@ -13,7 +13,7 @@ use crate::results::{Injected, Summary};
 use crate::runtime::watch::panic_text;
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
-use crate::storage::input_log::{self, FILE, Found, Log};
+use crate::storage::input_log::{self, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
 use volary_engine::world::World;
 
@@ -74,7 +74,7 @@ pub enum Error {
 /// A run directory with its log, and the experiment that is planned anew from it.
 pub struct Source<R> {
     path: PathBuf,
-    log: Log<R>,
+    log: InputLog<R>,
     cells: Vec<String>,
     state: RunState,
     /// The hosts of the run, if it was on some.
@@ -98,7 +98,7 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
     }
     let of_log = |source| Error::Log { path: path.to_owned(), source };
     let file = File::open(&name).map_err(|source| of_log(input_log::Error::Io { doing: "open", source }))?;
-    let log = Log::new(file).map_err(of_log)?;
+    let log = InputLog::new(file).map_err(of_log)?;
     let records = storage::load_records(path, &manifest)?;
     let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
     let hosts = manifest.hosts.unwrap_or_default();
@@ -184,7 +184,7 @@ impl<R: Read + Seek> Source<R> {
     }
 
     /// The sections of the last attempt at a cell.
-    fn sections(&self, cell: &str) -> Result<Vec<Found>, Error> {
+    fn sections(&self, cell: &str) -> Result<Vec<LogSection>, Error> {
         let of_cell = self.log.found().iter().filter(|found| found.header.cell == cell);
         let last = of_cell.clone().map(|found| found.header.attempt).max();
         let sections: Vec<_> = of_cell.filter(|found| Some(found.header.attempt) == last).cloned().collect();

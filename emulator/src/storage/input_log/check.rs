@@ -4,7 +4,7 @@ use flate2::Crc;
 use volary_actors::machine::Effect;
 use volary_actors::message::KINDS;
 
-use super::Digest;
+use super::format::Digest;
 use crate::codec;
 
 /// CRC-32 of a frame.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use volary_actors::base::{Span, Time};
 
 use super::check::{checksum, vocabulary};
-use super::{EXPERIMENT, Entry, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
+use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, MAGIC, NUMBER, failed, version_text};
 use crate::codec;
 
 /// Where a payload is.
@@ -19,7 +19,7 @@ struct Place {
 
 /// A section of a log.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct LogSection {
     /// What it is of.
     pub header: Header,
     /// Which of the log's experiments it belongs to.
@@ -28,19 +28,19 @@ pub struct Found {
     frames: Vec<Place>,
 }
 
-impl Found {
+impl LogSection {
     /// Its start.
     #[must_use]
-    pub fn cursor(&self) -> Cursor {
+    pub fn cursor(&self) -> LogCursor {
         let mut frames = self.frames.clone();
         frames.reverse();
-        Cursor { frames, number: 0, at: 0, payload: Vec::new(), used: 0, last: Time::ZERO }
+        LogCursor { frames, number: 0, at: 0, payload: Vec::new(), used: 0, last: Time::ZERO }
     }
 }
 
 /// How the last frame ends.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Tail {
+enum FileEnd {
     Whole,
     /// The file ends within a frame.
     Cut,
@@ -50,16 +50,16 @@ enum Tail {
 
 /// A log that is being read.
 #[derive(Debug)]
-pub struct Log<R> {
+pub struct InputLog<R> {
     file: BufReader<R>,
     experiments: Vec<Place>,
-    found: Vec<Found>,
+    found: Vec<LogSection>,
     /// Where the last whole frame ends.
     end: u64,
-    tail: Tail,
+    tail: FileEnd,
 }
 
-impl<R: Read + Seek> Log<R> {
+impl<R: Read + Seek> InputLog<R> {
     /// Finds the sections. What follows a frame that is cut or damaged is not looked at.
     ///
     /// # Errors
@@ -69,10 +69,10 @@ impl<R: Read + Seek> Log<R> {
         let size = file.seek(SeekFrom::End(0)).map_err(failed("read"))?;
         file.rewind().map_err(failed("read"))?;
         let end = begin(&mut file, size)?;
-        let mut log = Self { file, experiments: Vec::new(), found: Vec::new(), end, tail: Tail::Whole };
+        let mut log = Self { file, experiments: Vec::new(), found: Vec::new(), end, tail: FileEnd::Whole };
         let mut sections = BTreeMap::new();
         let mut payload = Vec::new();
-        while log.end < size && log.tail == Tail::Whole {
+        while log.end < size && log.tail == FileEnd::Whole {
             log.scan(size, &mut sections, &mut payload).map_err(failed("read"))?;
         }
         Ok(log)
@@ -87,18 +87,18 @@ impl<R: Read + Seek> Log<R> {
     ) -> std::io::Result<()> {
         let left = size - self.end;
         if left < 12 {
-            self.tail = Tail::Cut;
+            self.tail = FileEnd::Cut;
             return Ok(());
         }
         let [length, crc, number] = words(&mut self.file)?;
         if left - 12 < u64::from(length) {
-            self.tail = Tail::Cut;
+            self.tail = FileEnd::Cut;
             return Ok(());
         }
         payload.clear();
         (&mut self.file).take(u64::from(length)).read_to_end(payload)?;
         if checksum(number, payload) != crc {
-            self.tail = Tail::Damaged("a checksum does not match".to_owned());
+            self.tail = FileEnd::Damaged("a checksum does not match".to_owned());
             return Ok(());
         }
         let place = Place { at: self.end + 12, length };
@@ -111,14 +111,14 @@ impl<R: Read + Seek> Log<R> {
             match (header, self.experiments.len().checked_sub(1)) {
                 (Ok(header), Some(experiment)) => {
                     sections.insert(number, self.found.len());
-                    self.found.push(Found { header, experiment, number, frames: Vec::new() });
+                    self.found.push(LogSection { header, experiment, number, frames: Vec::new() });
                 }
                 (Err(why), _) => {
-                    self.tail = Tail::Damaged(why.to_string());
+                    self.tail = FileEnd::Damaged(why.to_string());
                     return Ok(());
                 }
                 (Ok(_), None) => {
-                    self.tail = Tail::Damaged("a section comes before its experiment".to_owned());
+                    self.tail = FileEnd::Damaged("a section comes before its experiment".to_owned());
                     return Ok(());
                 }
             }
@@ -129,22 +129,22 @@ impl<R: Read + Seek> Log<R> {
 
     /// The sections, in the order in which they began.
     #[must_use]
-    pub fn found(&self) -> &[Found] {
+    pub fn found(&self) -> &[LogSection] {
         &self.found
     }
 
     /// Whether the file ends within a frame, as a killed run leaves it.
     #[must_use]
     pub fn is_cut(&self) -> bool {
-        self.tail == Tail::Cut
+        self.tail == FileEnd::Cut
     }
 
     /// What is wrong with the file, if it is not merely cut.
     #[must_use]
     pub fn damage(&self) -> Option<Error> {
         match &self.tail {
-            Tail::Damaged(why) => Some(Error::Damaged { at: self.end, why: why.clone() }),
-            Tail::Whole | Tail::Cut => None,
+            FileEnd::Damaged(why) => Some(Error::Damaged { at: self.end, why: why.clone() }),
+            FileEnd::Whole | FileEnd::Cut => None,
         }
     }
 
@@ -176,18 +176,18 @@ impl<R: Read + Seek> Log<R> {
     ///
     /// # Errors
     /// When the file cannot be read, or holds no entry there; [`Error::Missing`] when a frame is not there.
-    pub fn next(&mut self, cursor: &mut Cursor) -> Result<Option<Entry>, Error> {
+    pub fn next(&mut self, cursor: &mut LogCursor) -> Result<Option<LogEntry>, Error> {
         while cursor.used == cursor.payload.len() {
             let Some(place) = cursor.frames.pop() else { return Ok(None) };
             self.load(place, &mut cursor.payload)?;
             cursor.open(place.at)?;
         }
         let at = cursor.at + cursor.used as u64;
-        let (entry, used): (Entry, _) = codec::take(&cursor.payload[cursor.used..])
+        let (entry, used): (LogEntry, _) = codec::take(&cursor.payload[cursor.used..])
             .map_err(|why| Error::Damaged { at, why: why.to_string() })?;
         cursor.used += used;
         cursor.last += Span(entry.at.0);
-        Ok(Some(Entry { at: cursor.last, ..entry }))
+        Ok(Some(LogEntry { at: cursor.last, ..entry }))
     }
 
     fn load(&mut self, place: Place, payload: &mut Vec<u8>) -> Result<(), Error> {
@@ -200,7 +200,7 @@ impl<R: Read + Seek> Log<R> {
 
 /// How far a section has been read.
 #[derive(Debug)]
-pub struct Cursor {
+pub struct LogCursor {
     /// What is left, the next one at the end.
     frames: Vec<Place>,
     /// Number of the next one.
@@ -212,7 +212,7 @@ pub struct Cursor {
     last: Time,
 }
 
-impl Cursor {
+impl LogCursor {
     /// Begins with the payload of a frame, which must be the one that follows.
     fn open(&mut self, at: u64) -> Result<(), Error> {
         let Some(number) = self.payload.first_chunk() else {

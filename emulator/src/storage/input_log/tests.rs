@@ -1,10 +1,13 @@
-use std::fs;
-use std::io::Cursor as Bytes;
+//! Logs that are written, cut, damaged and continued.
 
-use volary_actors::base::{JobId, Span};
-use volary_actors::machine::{Effect, Timer};
+use std::io::Cursor as Bytes;
+use std::{fs, io};
+
+use volary_actors::base::{ActorId, JobId, Span, Time};
+use volary_actors::machine::{Effect, Input, Timer};
 use volary_actors::message::Probe;
 
+use super::format::*;
 use super::*;
 
 /// Effects that depend on `n`.
@@ -33,16 +36,16 @@ fn sample(path: &std::path::Path) {
         step(&mut two, n + 1);
         step(&mut broken, n);
     }
-    two.put(Time(601_000_000_000), What::Crashed(4));
-    two.put(Time(602_000_000_000), What::Restarted { who: ActorId(1), epoch: 1 });
+    two.put(Time(601_000_000_000), LogEvent::Crashed(4));
+    two.put(Time(602_000_000_000), LogEvent::Restarted { who: ActorId(1), epoch: 1 });
     for mut section in [one, two] {
-        section.put(Time(u64::MAX), What::End);
+        section.put(Time(u64::MAX), LogEvent::End);
     }
     drop((broken, unit));
     sink.close().unwrap();
 }
 
-fn entries<R: io::Read + io::Seek>(log: &mut Log<R>, index: usize) -> Vec<Entry> {
+fn entries<R: io::Read + io::Seek>(log: &mut InputLog<R>, index: usize) -> Vec<LogEntry> {
     let mut cursor = log.found()[index].cursor();
     std::iter::from_fn(|| log.next(&mut cursor).unwrap()).collect()
 }
@@ -52,7 +55,7 @@ fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     sample(&path);
-    let mut log = Log::new(fs::File::open(&path).unwrap()).unwrap();
+    let mut log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();
     assert!(!log.is_cut() && log.damage().is_none());
     assert_eq!(log.experiment::<String>(0).unwrap(), "the experiment");
     let headers: Vec<_> = log.found().iter().map(|found| found.header.clone()).collect();
@@ -61,18 +64,19 @@ fn what_is_written_is_read() {
     assert!(headers[0].attempt == headers[1].attempt && headers[0].attempt != headers[2].attempt);
 
     let one = entries(&mut log, 0);
-    assert_eq!((one.len(), one[2000].at, one[2000].what), (2001, Time(u64::MAX), What::End));
+    assert_eq!((one.len(), one[2000].at, one[2000].what), (2001, Time(u64::MAX), LogEvent::End));
     let mut digester = Digester::default();
     for (n, entry) in one[..2000].iter().enumerate() {
         let n = n as u64;
         let input = Input::Start { epoch: n as u32 };
-        let what = What::Step { who: ActorId(n as u32 % 5), input, effects: digester.digest(&effects(n)) };
-        assert_eq!(*entry, Entry { at: Time(n * 300_000_000), what });
+        let what =
+            LogEvent::Step { who: ActorId(n as u32 % 5), input, effects: digester.digest(&effects(n)) };
+        assert_eq!(*entry, LogEntry { at: Time(n * 300_000_000), what });
     }
     assert_ne!(digester.digest(&effects(1)), digester.digest(&effects(4)), "effects differ in their content");
     let two = entries(&mut log, 1);
-    assert_eq!(two[2000].what, What::Crashed(4));
-    assert_eq!(two[2001].what, What::Restarted { who: ActorId(1), epoch: 1 });
+    assert_eq!(two[2000].what, LogEvent::Crashed(4));
+    assert_eq!(two[2001].what, LogEvent::Restarted { who: ActorId(1), epoch: 1 });
     assert_eq!(entries(&mut log, 2).len(), 2000, "a section that broke off keeps what it had");
 }
 
@@ -83,12 +87,12 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
     sample(&path);
     let whole = fs::read(&path).unwrap();
     let all: usize = {
-        let mut log = Log::new(Bytes::new(&whole)).unwrap();
+        let mut log = InputLog::new(Bytes::new(&whole)).unwrap();
         (0..3).map(|i| entries(&mut log, i).len()).sum()
     };
     let mut before = 0;
     for length in (16..whole.len()).step_by(997) {
-        let mut log = Log::new(Bytes::new(&whole[..length])).unwrap();
+        let mut log = InputLog::new(Bytes::new(&whole[..length])).unwrap();
         assert!(log.damage().is_none(), "cut at {length}");
         let count = (0..log.found().len()).map(|i| entries(&mut log, i).len()).sum();
         assert!(count >= before && count < all, "cut at {length}: {count} after {before} of {all}");
@@ -99,10 +103,10 @@ fn a_cut_log_is_read_up_to_the_cut_and_can_go_on() {
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let sink = Sink::append(&path, &"again").unwrap();
     let mut section = sink.unit("bb", "random", 6).section(0, 1);
-    section.put(Time(1), What::End);
+    section.put(Time(1), LogEvent::End);
     drop(section);
     sink.close().unwrap();
-    let mut log = Log::new(fs::File::open(&path).unwrap()).unwrap();
+    let mut log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();
     assert!(!log.is_cut() && log.damage().is_none());
     let last = log.found().len() - 1;
     let found = log.found()[last].clone();
@@ -129,7 +133,7 @@ fn a_frame_that_is_not_there_is_missed() {
         frames().into_iter().enumerate().filter(|(n, _)| *n != lost).for_each(|(_, f)| assert!(relay.put(f)));
         drop(relay);
         sink.close().unwrap();
-        let mut log = Log::new(fs::File::open(&path).unwrap()).unwrap();
+        let mut log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();
         assert!(log.damage().is_none() && !log.is_cut());
         let mut cursor = log.found()[0].cursor();
         (0..lost).for_each(|_| assert!(log.next(&mut cursor).unwrap().is_some()));
@@ -148,7 +152,7 @@ fn every_flipped_byte_is_found() {
     for at in (0..whole.len()).step_by(331).chain(0..64) {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
-        match Log::new(Bytes::new(&bytes)) {
+        match InputLog::new(Bytes::new(&bytes)) {
             Err(Error::Foreign) => assert!(at < 8, "{at}"),
             Err(Error::Version { .. }) => assert!((8..16).contains(&at), "{at}"),
             Err(error) => panic!("{at}: {error}"),

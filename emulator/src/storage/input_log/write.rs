@@ -1,4 +1,4 @@
-//! Writing: shards fill frames, one thread appends them to the file.
+//! The writer: shards fill frames, one thread appends them to the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -14,7 +14,8 @@ use volary_actors::machine::{Effect, Input, Note};
 use volary_engine::shard::Observer;
 
 use super::check::{Digester, checksum, vocabulary};
-use super::{EXPERIMENT, Entry, Error, FORMAT, Header, Log, MAGIC, NUMBER, What, failed};
+use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, LogEvent, MAGIC, NUMBER, failed};
+use super::read::InputLog;
 use crate::codec;
 
 /// Bytes after which a frame is sent off.
@@ -59,7 +60,7 @@ impl Sink {
             return Self::create(path, experiment);
         }
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(failed("open"))?;
-        let log = Log::new(&file)?;
+        let log = InputLog::new(&file)?;
         if let Some(damage) = log.damage() {
             return Err(damage);
         }
@@ -87,11 +88,11 @@ impl Sink {
 
     /// Where the shards of one attempt at a cell begin their sections.
     #[must_use]
-    pub fn unit(&self, cell: &str, policy: &str, seed: u64) -> Unit {
+    pub fn unit(&self, cell: &str, policy: &str, seed: u64) -> CellLog {
         let attempt = self.next.fetch_add(1, Ordering::Relaxed);
         let header =
             Header { cell: cell.to_owned(), attempt, policy: policy.to_owned(), seed, shard: 0, shards: 1 };
-        Unit { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
+        CellLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
     /// Waits until everything is on its way to the disk; every [`Section`] must be gone.
@@ -138,13 +139,13 @@ pub fn frame(section: u32, payload: &[u8], out: &mut impl Write) -> io::Result<(
 
 /// One attempt at a cell.
 #[derive(Clone, Debug)]
-pub struct Unit {
+pub struct CellLog {
     header: Header,
     frames: Sender<Frame>,
     next: Arc<AtomicU32>,
 }
 
-impl Unit {
+impl CellLog {
     /// The section of one of the shards.
     #[must_use]
     pub fn section(&self, shard: u16, shards: u16) -> Section {
@@ -247,11 +248,11 @@ impl Section {
     /// An actor was stepped.
     pub fn step(&mut self, at: Time, who: ActorId, input: Input, effects: &[Effect]) {
         let effects = self.digester.digest(effects);
-        self.put(at, What::Step { who, input, effects });
+        self.put(at, LogEvent::Step { who, input, effects });
     }
 
     /// Anything else.
-    pub fn put(&mut self, at: Time, what: What) {
+    pub fn put(&mut self, at: Time, what: LogEvent) {
         if self.payload.len() >= FULL || (!self.is_empty() && at.since(self.since) > OLD) {
             self.flush();
         }
@@ -261,7 +262,7 @@ impl Section {
         let after = at.since(self.last);
         self.last += after;
         // Entries are plain numbers: they always have an encoding.
-        let _ = codec::append(&Entry { at: Time(after.0), what }, &mut self.payload);
+        let _ = codec::append(&LogEntry { at: Time(after.0), what }, &mut self.payload);
     }
 
     const fn is_empty(&self) -> bool {
@@ -295,7 +296,7 @@ impl Observer for Section {
     fn note(&mut self, _now: Time, _who: ActorId, _note: Note) {}
 
     fn crashed(&mut self, now: Time, core: u32) {
-        self.put(now, What::Crashed(core));
+        self.put(now, LogEvent::Crashed(core));
     }
 
     /// The log has everything in order.
@@ -310,10 +311,10 @@ impl Observer for Section {
     }
 
     fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
-        self.put(now, What::Restarted { who, epoch });
+        self.put(now, LogEvent::Restarted { who, epoch });
     }
 
     fn ended(&mut self, now: Time) {
-        self.put(now, What::End);
+        self.put(now, LogEvent::End);
     }
 }

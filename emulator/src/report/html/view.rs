@@ -1,0 +1,73 @@
+//! What the parts of the page share: anchors, titles, values as text.
+
+use serde_json::Value;
+
+use crate::chart::svg::escape;
+use crate::number;
+use crate::results::plain;
+use crate::storage::study::CellGroup;
+
+/// The place of a cell on its page.
+pub(super) struct View<'a> {
+    /// Its place, from zero.
+    pub(super) number: usize,
+    /// Whether it is open at first.
+    pub(super) open: bool,
+    /// All policies of the page, for their colours.
+    pub(super) policies: &'a [&'a str],
+    /// Blocks that each of its timelines may have.
+    pub(super) blocks: usize,
+}
+
+impl View<'_> {
+    pub(super) fn colour(&self, policy: &str) -> usize {
+        self.policies.iter().position(|known| *known == policy).unwrap_or(0)
+    }
+}
+
+/// The id of a cell's section.
+pub(super) fn anchor(number: usize) -> String {
+    format!("cell-{}", number + 1)
+}
+
+/// The last part of a swept key, if no other key ends alike.
+pub(super) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
+    let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
+    let alike = keys.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();
+    if alike > 1 { key } else { last(key) }
+}
+
+/// The name of a cell in the contents, by short keys.
+pub(super) fn short_title(group: &CellGroup) -> String {
+    let keys: Vec<&str> = group.cell.keys().map(String::as_str).collect();
+    let words = group.cell.iter().map(|(key, value)| format!("{} = {}", short_key(key, &keys), plain(value)));
+    let name = words.collect::<Vec<_>>().join(", ");
+    if name.is_empty() { cell_title(group) } else { name }
+}
+
+/// The name of a cell's section.
+pub(super) fn cell_title(group: &CellGroup) -> String {
+    if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
+}
+
+/// Any JSON value, as lists of names and values.
+pub(super) fn value(json: &Value) -> String {
+    match json {
+        Value::Object(fields) => {
+            let rows = fields
+                .iter()
+                .map(|(key, json)| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(key), value(json)));
+            format!("<dl class=\"json\">{}</dl>", rows.collect::<String>())
+        }
+        // Points along a swept key: each with its value.
+        Value::Array(items) if items.iter().any(Value::is_array) => {
+            items.iter().map(|item| value(item).replacen(", ", ": ", 1)).collect::<Vec<_>>().join("; ")
+        }
+        Value::Array(items) => items.iter().map(value).collect::<Vec<_>>().join(", "),
+        Value::Number(number) if number.is_f64() => {
+            escape(&number::short(number.as_f64().unwrap_or(f64::NAN)))
+        }
+        Value::Null => "–".to_owned(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => escape(&plain(json)),
+    }
+}

@@ -1,0 +1,10 @@
+//! The style of text for people: with colours, or plain.
+
+/// Whether verdicts may use colour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// Colours and bold for a terminal.
+    Terminal,
+    /// Letters only.
+    Plain,
+}

@@ -1,0 +1,30 @@
+//! Names of the files of a run directory.
+
+use std::path::{Path, PathBuf};
+
+use super::tables::TableKind;
+
+/// Name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+/// Name of the summary lines.
+pub const SUMMARY: &str = "summary.jsonl";
+/// Name of the report.
+pub const REPORT: &str = "report.html";
+/// Name of the timeline.
+pub const TIMELINE: &str = "timeline.perfetto-trace";
+pub(super) const CELLS: &str = "cells";
+pub(super) const LOGS: &str = "logs";
+
+pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.json"))
+}
+
+/// Where a cell that could not finish is kept.
+#[must_use]
+pub fn failure_path(root: &Path, id: &str) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.failed.json"))
+}
+
+pub(super) fn part_path(root: &Path, id: &str, kind: TableKind) -> PathBuf {
+    root.join(CELLS).join(format!("{id}.{}.parquet", kind.name()))
+}
