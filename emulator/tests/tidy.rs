@@ -188,7 +188,7 @@ fn comments_fit_the_page() {
 #[test]
 fn every_policy_file_is_registered_tested_and_listed() {
     let registry = fs::read_to_string(root().join("actors/src/policies/registry.rs")).unwrap();
-    let oracles = fs::read_to_string(root().join("emulator/tests/oracles.rs")).unwrap();
+    let oracles = fs::read_to_string(root().join("emulator/engine/tests/sim/oracles.rs")).unwrap();
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let mut found = 0;
     for entry in fs::read_dir(root().join("actors/src/policies")).unwrap() {
@@ -203,7 +203,7 @@ fn every_policy_file_is_registered_tested_and_listed() {
         assert!(begins(&registry, &format!("\"{name}\" => ")), "{name} has no line in the registry");
         assert!(begins(&readme, &format!("| `{name}` |")), "{name} has no row in the README's table");
         // A row runs the policy: a text that begins with its table.
-        assert!(oracles.contains(&format!("\"{name} = {{")), "{name} has no row in tests/oracles.rs");
+        assert!(oracles.contains(&format!("\"{name} = {{")), "{name} has no row in tests/sim/oracles.rs");
     }
     assert_eq!(found, volary_actors::policies::PolicySpec::cards().len());
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use volary_actors::base::Rng;
 
-use crate::faults::faults;
+use super::faults::faults;
 
 /// Policies with the parameters worth varying; `#` stands for a small order.
 const POLICIES: [&str; 45] = [
@@ -134,7 +134,7 @@ impl Site {
     fn write(&self, text: &mut String) {
         match self.topology {
             Some(name) => {
-                let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/swarm/topologies");
+                let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
                 writeln!(text, "topology = \"{folder}/{name}.toml\"")
             }
             None => writeln!(text, "nodes = {}\ncores = {}", self.nodes, self.cores),

@@ -2,18 +2,14 @@
 //! reordering, rate and buffer, crashes, partitions, pauses, bursts. The faults heal; then every job must have
 //! finished exactly once and the books must close.
 //!
-//! `VOLARY_SWARM_SEEDS=2000 cargo test --test swarm` looks further; `VOLARY_SWARM_SEED=17` replays one.
+//! `VOLARY_SWARM_SEEDS=2000 cargo test -p volary-engine --test sim swarm` looks further; `VOLARY_SWARM_SEED=17` replays one.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod draw;
 mod faults;
 
 use std::panic::catch_unwind;
 
-use common::run;
+use crate::common::run;
 use draw::experiment;
 
 fn check(seed: u64) {

@@ -1,10 +1,8 @@
 //! What each fault does to a run small enough to know the answer, to the nanosecond where there is one: see
-//! [`common::one_task`].
+//! [`one_task`].
 
-mod common;
-
-use common::{one_task, poisson, run};
-use volary::results::{CopyCounts, Measured};
+use crate::common::{one_task, poisson, run};
+use volary_engine::results::{CopyCounts, Measured};
 
 /// Runs it and closes its books.
 fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {

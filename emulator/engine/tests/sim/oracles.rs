@@ -1,9 +1,7 @@
 //! Every policy against what theory or its paper says. One row each: what is run, the metric, the expected
 //! value, the tolerance, the source. Closed forms first; sampling errors set the tolerances.
 
-mod common;
-
-use common::{one_task, poisson, run};
+use crate::common::{one_task, poisson, run};
 
 /// A row of the table.
 struct Oracle {

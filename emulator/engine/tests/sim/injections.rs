@@ -1,13 +1,9 @@
 //! A profile that is injected into a run does what it would have done in the experiment.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
-use volary::cores::{CoreSet, Injection, Interference, Profile};
-use volary::shard::{Placement, Shard};
 use volary_actors::base::Time;
-use volary_engine::metrics::{Books, Recorder};
+use volary_engine::cores::{CoreSet, Injection, Interference, Profile};
+use volary_engine::metrics::{Books, Recorder, Recording};
+use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
 const SEED: u64 = 7;
@@ -43,7 +39,7 @@ fn file(policy: &str, interference: &str) -> String {
 }
 
 fn world(text: &str) -> World {
-    common::worlds(&common::parse(text)).next().unwrap()
+    crate::common::worlds(&crate::common::parse(text)).next().unwrap()
 }
 
 const BURSTS: &str =
@@ -58,8 +54,7 @@ type Deed = (Time, fn(&mut Shard<'_, Recorder<'_>>, Time));
 
 /// Runs a world to its end, with what is done to it on the way.
 fn run(world: &World, deeds: &[Deed]) -> Books {
-    let experiment = common::parse(&file("random = {}", ""));
-    let books = world.recorder(experiment.run.recording());
+    let books = world.recorder(Recording::default());
     let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), books);
     shard.expect_injections();
     shard.start();

@@ -1,12 +1,8 @@
 //! What an experiment promises whatever the policy: the same world for all, the same order for the same seed.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
-use common::{parse, poisson, run};
-use volary::workload::{Traces, Workload};
+use crate::common::{parse, poisson, run};
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
+use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
 /// Every policy in one file, under interference and a lossy network.
@@ -25,20 +21,20 @@ fn everyone() -> String {
 #[test]
 fn policies_of_an_experiment_meet_the_same_world() {
     let experiment = parse(&everyone());
-    let traces = Traces::new(Vec::new());
     let mut worlds = Vec::new();
     for point in &experiment.points {
         let r = &point.resolved;
         let seed = experiment.seed;
-        let workload = Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &traces).unwrap();
+        let workload =
+            Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &NoTraces).unwrap();
         let machines = r.cluster.machines(0, seed);
         let jobs: Vec<_> = (0..workload.jobs()).map(|j| workload.job(JobId(j))).collect();
         let copies: Vec<_> = (0..workload.jobs())
             .flat_map(|j| (0..5).flat_map(move |t| (0..3).map(move |a| JobId(j).task(t).copy(a))))
             .map(|copy| workload.work(copy))
             .collect();
-        let pauses = volary::cores::Pauses::default();
-        let cores = volary::cores::Cores::new(r.interference.as_ref(), machines.cores, pauses, seed);
+        let pauses = volary_engine::cores::Pauses::default();
+        let cores = volary_engine::cores::Cores::new(r.interference.as_ref(), machines.cores, pauses, seed);
         let end = Time(60_000_000_000);
         let bursts: Vec<_> = (0..20)
             .flat_map(|core| cores.bursts(core, Time::ZERO, end).collect::<Vec<_>>())
@@ -57,7 +53,7 @@ fn policies_of_an_experiment_meet_the_same_world() {
     assert!(worlds.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-fn hashes(measured: &[volary::results::Measured]) -> Vec<String> {
+fn hashes(measured: &[volary_engine::results::Measured]) -> Vec<String> {
     measured.iter().map(|m| m.summary.engine.order_hash.clone()).collect()
 }
 

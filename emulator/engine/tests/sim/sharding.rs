@@ -1,16 +1,11 @@
 //! Several shards under one clock do what one does: the order of events depends on nothing else.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
-use volary::results::JobRow;
-use volary::runtime::Watch;
-use volary::runtime::virtual_time::measure;
-use volary::shard::{Observer, Placement, Shard};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
-use volary_engine::metrics::Recorder;
+use volary_engine::metrics::{Recorder, Recording};
+use volary_engine::results::JobRow;
+use volary_engine::shard::{Observer, Placement, Shard};
+use volary_engine::virtual_time::{RunConfig, measure};
 use volary_engine::world::World;
 
 const FILE: &str = r#"
@@ -96,12 +91,12 @@ fn several_shards_do_what_one_does() {
     for policy in
         ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"]
     {
-        let experiment = common::parse(&format!("{FILE}\n[[policy]]\n{policy}\n"));
-        let world = common::worlds(&experiment).next().unwrap();
-        let alone = measure("sharding", &world, &experiment.run, &Watch::default()).unwrap();
+        let experiment = crate::common::parse(&format!("{FILE}\n[[policy]]\n{policy}\n"));
+        let world = crate::common::worlds(&experiment).next().unwrap();
+        let alone = measure("sharding", &world, &RunConfig::default(), &()).unwrap();
         assert_eq!(alone.summary.jobs.finished, 150, "{policy}");
         for shards in [1, 2, 5] {
-            let (rows, crossed) = lockstep(&world, shards, world.recorder(experiment.run.recording()));
+            let (rows, crossed) = lockstep(&world, shards, world.recorder(Recording::default()));
             assert_eq!(rows, alone.jobs, "{policy} on {shards} shards");
             assert_eq!(crossed > 0, shards > 1, "{policy} on {shards} shards: {crossed} parcels crossed");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::draw::{Dice, Site};
+use super::draw::{Dice, Site};
 
 /// Appends some faults within `horizon` seconds.
 pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f64) {

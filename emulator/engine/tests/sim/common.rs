@@ -1,0 +1,124 @@
+//! Experiments as text, run in virtual time by the engine alone.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use volary_engine::cores::Interference;
+use volary_engine::results::{Cell, Measured};
+use volary_engine::scenario::{Cluster, ClusterSection, Point, PolicyEntry, Resolved};
+use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::workload::{NoTraces, Service, WorkloadSpec};
+use volary_engine::world::World;
+use volary_netem::Network;
+
+/// The sections of an experiment file that describe a world and its policies.
+#[derive(Deserialize)]
+struct File {
+    seed: u64,
+    cluster: ClusterSection,
+    workload: WorkloadSpec,
+    #[serde(default)]
+    service: Service,
+    #[serde(default)]
+    network: Network,
+    interference: Option<Interference>,
+    policy: Vec<PolicyEntry>,
+}
+
+/// The points of an experiment, and their seed.
+pub(crate) struct Experiment {
+    pub(crate) seed: u64,
+    pub(crate) points: Vec<Point>,
+}
+
+/// Parses an experiment; panics with the error.
+pub(crate) fn parse(text: &str) -> Experiment {
+    let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    let File { seed, cluster, workload, service, network, interference, policy } = file;
+    let topology = cluster.topology.as_ref().map(|path: &PathBuf| {
+        let text = std::fs::read_to_string(path).expect("the topology is there");
+        toml::from_str(&text).expect("the topology parses")
+    });
+    let resolved = Arc::new(Resolved {
+        cluster: Cluster::new(&cluster, topology, &service, seed)
+            .unwrap_or_else(|error| panic!("{error}\nin\n{text}")),
+        workload,
+        trace: None,
+        service,
+        network,
+        interference: interference.map(|table| table.resolve().expect("the profile resolves")),
+        digest: String::new(),
+    });
+    resolved.network.check().unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    let point = |entry: PolicyEntry| Point {
+        cell: Cell::new(),
+        label: entry.label().to_owned(),
+        policy: entry.spec,
+        resolved: Arc::clone(&resolved),
+        id: String::new(),
+    };
+    Experiment { seed, points: policy.into_iter().map(point).collect() }
+}
+
+/// The world of every point of an experiment under its seed.
+pub(crate) fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
+    let seed = experiment.seed;
+    experiment
+        .points
+        .iter()
+        .map(move |point| World::build(point, seed, &NoTraces).expect("the world resolves"))
+}
+
+/// Runs every point of an experiment under its seed.
+pub(crate) fn run(text: &str) -> Vec<Measured> {
+    let run = |world| measure("test", &world, &RunConfig::default(), &()).expect("the run ends");
+    worlds(&parse(text)).map(run).collect()
+}
+
+/// A cluster of single-core nodes under a Poisson stream of jobs of exponential tasks of mean 1 s.
+pub(crate) fn poisson(nodes: u32, jobs: u32, tasks: u32, gap_s: f64, policy: &str) -> String {
+    format!(
+        r#"
+        seed = 3
+        [cluster]
+        nodes = {nodes}
+        [workload.synthetic]
+        jobs = {jobs}
+        tasks = {tasks}
+        interarrival = {{ exponential = {{ mean = "{gap_s}s" }} }}
+        [service]
+        demand = {{ exponential = {{ mean = "1s" }} }}
+        homogeneous = true
+        correlated = false
+        [[policy]]
+        {policy}
+        "#
+    )
+}
+
+/// One job of one task of exactly one second, over links of 10 ms: it arrives at 1 s, is launched at once by a policy
+/// that binds early, starts at 1.01, ends at 2.01, and its client is notified at 2.02. `faults` follow the `[network]`
+/// table.
+pub(crate) fn one_task(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> String {
+    format!(
+        r#"
+        seed = 5
+        [cluster]
+        nodes = {nodes}
+        schedulers = {schedulers}
+        [workload.synthetic]
+        jobs = 1
+        tasks = 1
+        interarrival = "1s"
+        [service]
+        demand = "1s"
+        [network]
+        one_way = "10ms"
+        peer_timeout = "5s"
+        {faults}
+        [[policy]]
+        {policy}
+        "#
+    )
+}

@@ -1,0 +1,11 @@
+//! Simulations with the engine alone: closed forms, faults, sharding, injections, and worlds drawn from seeds.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod common;
+mod faults;
+mod injections;
+mod oracles;
+mod sharding;
+mod swarm;
+mod world;
