@@ -1,4 +1,4 @@
-//! The end of a run: closed books and what the shards counted become a result.
+//! The result of a run, from the totals of its recorder and the counters of its shards.
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Time;
@@ -11,27 +11,27 @@ use crate::results::{Certificate, CoreRow, Engine, Injected, MOST_BURSTS, Measur
 use crate::shard::{Observer, Shard};
 use crate::world::World;
 
-/// What shards count while they run; those of several add up.
+/// Counters that shards update while they run; those of several shards are added.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Events handled.
     pub events: u64,
-    /// Hash of their order.
+    /// Hash of the order of events.
     pub hash: u64,
     /// Messages sent over the network, in the order of [`KINDS`].
     pub by_kind: Vec<u64>,
-    /// Of these, repairs of losses.
+    /// Number of these messages that repair losses.
     pub recovery: u64,
-    /// Datagrams lost and streams given back.
+    /// Datagrams lost and stream messages returned.
     pub dropped: u64,
-    /// Transmissions that streams repeated.
+    /// Retransmissions by streams.
     pub retransmissions: u64,
-    /// What the network did.
+    /// Counters of the network.
     pub network: Stats,
 }
 
 impl Counters {
-    /// What a shard counted so far.
+    /// Returns the counters of a shard so far.
     #[must_use]
     pub fn of<O: Observer>(shard: &Shard<'_, O>) -> Self {
         let traffic = shard.traffic();
@@ -46,9 +46,9 @@ impl Counters {
         }
     }
 
-    /// Adds what another shard of the same run counted.
+    /// Adds the counters of another shard of the same run.
     pub fn add(&mut self, other: &Self) {
-        // Hosts count for themselves: what they say must not wrap.
+        // Other hosts report these numbers: the sum must not overflow.
         let add = |mine: &mut u64, theirs: u64| *mine = mine.saturating_add(theirs);
         add(&mut self.events, other.events);
         self.hash = self.hash.rotate_left(1) ^ other.hash;
@@ -87,7 +87,7 @@ impl Counters {
     }
 }
 
-/// A run that has ended, but for its books.
+/// A run that has ended, without the totals of its recorder.
 #[derive(Debug)]
 pub struct FinishedRun<'a> {
     /// The experiment's name.
@@ -100,34 +100,34 @@ pub struct FinishedRun<'a> {
     pub runtime: &'a str,
     /// What the shards counted.
     pub counters: &'a Counters,
-    /// What a run in real time measured of itself.
+    /// Measurements of a run in real time.
     pub real: Option<RealTime>,
-    /// What was injected, if anything could be.
+    /// What was injected; `None` if the runtime cannot inject.
     pub injected: Option<&'a InjectionRecord>,
 }
 
 /// What was injected into a run.
 #[derive(Clone, Default, Debug)]
 pub struct InjectionRecord {
-    /// As the results list it.
+    /// The injections as the results list them.
     pub results: Vec<Injected>,
-    /// As the cores met it, in that order.
+    /// The injections in the order in which the cores applied them.
     pub injections: Vec<Injection>,
 }
 
-/// What only a run in real time measures.
+/// Measurements that only a run in real time makes.
 #[derive(Clone, Debug)]
 pub struct RealTime {
-    /// How far the run departed from what was asked.
+    /// How far the run departed from the experiment.
     pub certificate: Certificate,
     /// What real cores did, stretch by stretch.
     pub cores: Vec<CoreRow>,
-    /// What a reader of the results should know.
+    /// Remarks for the reader of the results.
     pub notes: Vec<String>,
 }
 
 impl FinishedRun<'_> {
-    /// The result, from books that were closed at `now`. What the run cost is left at zero.
+    /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
     #[must_use]
     pub fn measured(self, books: Books, now: Time) -> Measured {
         let bursts = self.bursts(now);
@@ -182,7 +182,7 @@ impl FinishedRun<'_> {
         }
     }
 
-    /// Degraded stretches of the cores that the timeline draws, within its window.
+    /// Degraded stretches, within the window of the timeline, of the cores that it draws.
     fn bursts(&self, now: Time) -> Vec<(u32, f64, f64, f64)> {
         let end = now.min(Time::ZERO + self.recording.timeline);
         let mut cores = self.world.cores();
@@ -191,7 +191,7 @@ impl FinishedRun<'_> {
         }
         let drawn = 0..self.recording.timeline_cores.min(self.world.layout().workers());
         let bursts = drawn.flat_map(|core| {
-            // One more than is kept, so that the cut shows.
+            // One more than is kept, so that a cut is detected.
             let bursts = cores.bursts(core, Time::ZERO, end).take(MOST_BURSTS + 1);
             bursts.map(move |burst| (core, burst)).collect::<Vec<_>>()
         });

@@ -1,4 +1,4 @@
-//! FNV-1a fingerprints of files, message kinds and cells: they recognise equal contents and protect against nothing.
+//! FNV-1a fingerprints of files, message kinds and cells. They detect equal contents and are not cryptographic.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Appends bytes to what is hashed.
+    /// Appends bytes to the hashed input.
     pub fn update(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,5 +1,5 @@
-//! The pure engine of volary: everything that a run in virtual time, an oracle or a replay needs, and that runs in
-//! real time share. No wall clock, no I/O, no threads: files, clocks and progress come in as arguments.
+//! The pure engine of volary: the code that virtual-time runs, oracles, replays and real-time runs share. No wall
+//! clock, no I/O, no threads: files, clocks and progress are passed in as arguments.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
-//! | [`finalize`] | closed books and counters become a result |
-//! | [`fingerprint`] | hashes that recognise files, message kinds and cells |
+//! | [`finalize`] | the result of a run, from its totals and counters |
+//! | [`fingerprint`] | hashes that identify files, message kinds and cells |
 
 #![deny(unsafe_code)]
 

@@ -5,8 +5,8 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
 use volary_actors::message::Message;
 
-/// A message from one shard to another, stamped by its sender: the receiver holds it until `due` on the common clock,
-/// so that the emulated delay replaces that of the real path.
+/// A message from one shard to another, with the time stamps of its sender. The receiver holds it until `due` on the
+/// common clock, so that the emulated delay replaces the delay of the real path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parcel {
     /// When it was sent.
@@ -15,13 +15,13 @@ pub struct Parcel {
     pub due: Time,
     /// The sender.
     pub from: ActorId,
-    /// The sender's count of events: with `due` and `from` it orders deliveries.
+    /// The sender's count of events; orders deliveries together with `due` and `from`.
     pub count: u32,
     /// The receiver.
     pub to: ActorId,
     /// The message.
     pub msg: Message,
-    /// Whether it is returned to `from`, because `to` crashed before it arrived.
+    /// Whether it is returned to `from` because `to` crashed before it arrived.
     pub returned: bool,
 }
 

@@ -3,10 +3,10 @@
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Lines of one value that are fetched at most.
+/// Maximum number of cache lines fetched for one value.
 const LINES: usize = 3;
 
-/// Prefetches `value` into the cache. Only a hint: it changes no result, and does nothing on machines other than
+/// Prefetches `value` into the cache. This is a hint without effect on results; it does nothing on machines other than
 /// x86-64.
 #[inline]
 pub(crate) fn prefetch<T: ?Sized>(value: &T) {

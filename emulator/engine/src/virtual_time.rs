@@ -1,4 +1,4 @@
-//! Runs in virtual time: the clock jumps from event to event.
+//! The virtual-time runtime: its clock jumps from event to event.
 
 use volary_actors::base::{Span, Time};
 
@@ -8,7 +8,7 @@ use crate::results::Measured;
 use crate::shard::{Observer, Parts, Placement, Shard};
 use crate::world::{EngineError, World};
 
-/// Events between two reports of progress.
+/// Number of events between two progress reports.
 const SLICE: u64 = 1 << 14;
 
 /// How a run is bounded and recorded.
@@ -28,7 +28,7 @@ pub trait Progress {
     fn is_stopped(&self) -> bool;
 }
 
-/// Reports to no one, never stops.
+/// Ignores progress and never stops the run.
 impl Progress for () {
     fn finished(&self, _jobs: u64) {}
     fn is_stopped(&self) -> bool {
@@ -40,11 +40,11 @@ impl Progress for () {
 /// caller measures them.
 ///
 /// # Errors
-/// [`EngineError::Interrupted`] when `progress` stops the run; [`EngineError::Refused`] for what only shows under
-/// this seed.
+/// [`EngineError::Interrupted`] when `progress` stops the run; [`EngineError::Refused`] for errors that only appear
+/// under this seed.
 ///
 /// # Panics
-/// On a bug in a policy: a job that finishes twice, books that do not close.
+/// On a bug in a policy: a job that finishes twice, totals that do not add up.
 pub fn measure(
     name: &str,
     world: &World,
@@ -54,7 +54,7 @@ pub fn measure(
     measure_with(name, world, config, (), progress)
 }
 
-/// As [`measure`], with another observer beside the recorder.
+/// Like [`measure`], with another observer beside the recorder.
 ///
 /// # Errors
 /// As [`measure`].
@@ -87,8 +87,7 @@ pub fn measure_with(
     Ok(run.measured(books, now))
 }
 
-/// Steps until every job has ended, nothing more can happen, or `until` has passed; the time is returned in the last
-/// case.
+/// Steps until every job has ended, nothing more can happen, or `until` has passed. Returns the time in the last case.
 fn drive<O: Observer>(
     shard: &mut Shard<'_, (Recorder<'_>, O)>,
     until: Option<Span>,
@@ -99,7 +98,7 @@ fn drive<O: Observer>(
     shard.start();
     loop {
         for _ in 0..SLICE {
-            // Looking at the next event costs a little: only where a run has an end.
+            // Peeking at the next event has a small cost, so it is done only where a run has an end.
             let cut = end.is_some_and(|end| shard.next().is_none_or(|due| due > end));
             if shard.observer.0.all_finished() || cut || !shard.advance() {
                 progress.finished(shard.observer.0.finished_jobs() - reported);

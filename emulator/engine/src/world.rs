@@ -1,4 +1,4 @@
-//! One point of an experiment under one seed: everything that shards are built from.
+//! The world: one point of an experiment under one seed, from which shards are built.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use crate::workload::{TraceSource, Workload};
 /// Why a scenario has no result.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EngineError {
-    /// It was interrupted.
+    /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// It cannot be run with this seed.
+    /// The scenario cannot be run with this seed.
     #[error("{0}")]
     Refused(String),
 }
@@ -37,7 +37,7 @@ impl World {
     /// Builds the jobs of a point and resolves it under a seed.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] for what only shows under this seed, and for traces that cannot be read.
+    /// [`EngineError::Refused`] for errors that only appear under this seed, and for traces that cannot be read.
     pub fn build(point: &Point, seed: u64, traces: &dyn TraceSource) -> Result<Self, EngineError> {
         let resolved = &point.resolved;
         let schedulers = resolved.cluster.schedulers;
@@ -49,7 +49,7 @@ impl World {
     /// Resolves a point under a seed.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] for what only shows under this seed, and for faults that aim at nobody.
+    /// [`EngineError::Refused`] for errors that only appear under this seed, and for faults without a target.
     pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, EngineError> {
         point.resolved.cluster.check(seed).map_err(EngineError::Refused)?;
         let machines = point.resolved.cluster.machines(0, seed);
@@ -59,7 +59,7 @@ impl World {
         Ok(Self { machines, point: point.clone(), seed, workload, faults })
     }
 
-    /// The same world with other interference, and with cores that need `factor` times as long for everything.
+    /// Replaces the interference, and multiplies the time that cores take for all work by `factor`.
     #[must_use]
     pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
         self.machines.cores = self.machines.cores.slower(factor);
@@ -67,10 +67,10 @@ impl World {
         self
     }
 
-    /// What a shard that owns a part of the actors is built from.
+    /// Returns what a shard that owns a part of the actors is built from.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] for a network that this cluster cannot have.
+    /// [`EngineError::Refused`] for a network that does not fit this cluster.
     pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, EngineError> {
         let resolved = &self.point.resolved;
         let layout = &self.machines.layout;
@@ -107,7 +107,7 @@ impl World {
         &self.faults
     }
 
-    /// The cores, idle.
+    /// The cores, all idle.
     #[must_use]
     pub fn cores(&self) -> Cores {
         let layout = self.layout();
@@ -120,13 +120,13 @@ impl World {
             .with_preemption(self.point.resolved.service.preemption)
     }
 
-    /// Empty books for this world.
+    /// Creates a recorder for this world.
     #[must_use]
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         Recorder::new(self.layout(), &self.workload, &self.faults, recording)
     }
 
-    /// Who is who.
+    /// Ids and roles of the actors.
     #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.machines.layout
@@ -144,7 +144,7 @@ impl World {
         &self.workload
     }
 
-    /// The point it is made of.
+    /// The point that the world was built from.
     #[must_use]
     pub const fn point(&self) -> &Point {
         &self.point

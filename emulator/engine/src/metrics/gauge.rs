@@ -1,10 +1,10 @@
-//! Many numbers as a mean, some quantiles and a maximum.
+//! A gauge: mean, quantiles and maximum of weighted numbers.
 
 use hdrhistogram::Histogram;
 
 use crate::results::Spread;
 
-/// Numbers as counts of millionths: quantiles keep three significant digits, mean and maximum all.
+/// Numbers counted in millionths. Quantiles keep three significant digits; mean and maximum are exact.
 #[derive(Debug)]
 pub(super) struct Gauge {
     histogram: Histogram<u64>,
@@ -19,7 +19,7 @@ impl Gauge {
         Self { histogram, sum: 0.0, weight: 0.0, max: f64::NEG_INFINITY }
     }
 
-    /// Adds a number with a weight; of negative ones the quantiles are those of zero.
+    /// Adds a number with a weight. Negative numbers enter the quantiles as zero.
     pub(super) fn add(&mut self, value: f64, weight: u32) {
         let _ = self.histogram.record_n((value.max(0.0) * 1e6) as u64, u64::from(weight)); // grows as needed
         self.sum += value * f64::from(weight);

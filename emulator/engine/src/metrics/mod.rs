@@ -2,9 +2,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`recorder`] | the books of a run: jobs, tasks, copies |
-//! | [`staleness`] | how stale the caches of schedulers are |
-//! | [`placements`] | when tasks got their nodes |
+//! | [`recorder`] | totals of a run: jobs, tasks, copies |
+//! | [`staleness`] | staleness of the caches of schedulers |
+//! | [`placements`] | when tasks were bound to nodes |
 
 mod gauge;
 pub mod placements;

@@ -1,7 +1,6 @@
-//! When tasks got their nodes, began and ended, job by job.
+//! Placement times: when the tasks of each job were bound to nodes, began and ended.
 //!
-//! Policies that say when a scheduler binds a task make such a note; the others make none, and cost nothing
-//! here.
+//! Only policies whose schedulers bind tasks emit these notes; other policies cost nothing here.
 
 use volary_actors::base::{CopyId, Time};
 use volary_actors::catalog::Catalog;
@@ -14,29 +13,30 @@ use crate::workload::Workload;
 #[derive(Debug)]
 pub struct Binder<'a> {
     workload: &'a Workload,
-    /// From the first placement on.
+    /// `None` until the first placement.
     books: Option<Box<Books>>,
 }
 
 #[derive(Debug)]
 struct Books {
     count: u64,
-    /// The second of the last one, how many were in it, and the most there were in any: notes come in order.
+    /// The second of the last placement, the number of placements in it, and the maximum of any second. Notes arrive in
+    /// order of time.
     second: u64,
     within: u64,
     peak: u64,
     last: Time,
-    /// Jobs of which some task was bound and not all have ended, by id.
+    /// Jobs with a bound task that have not ended, by id.
     open: Vec<Option<Box<Job>>>,
     stages: [Gauges; 3],
 }
 
-/// A job under way.
+/// A job in progress.
 #[derive(Debug)]
 struct Job {
     /// When each of its tasks was last bound.
     bound: Vec<Time>,
-    /// Of those that ended: since the job's arrival, when they were bound, began and ended.
+    /// Bind, start and end times of the tasks that ended, relative to the job's arrival.
     stages: [Moments; 3],
 }
 
@@ -46,7 +46,7 @@ impl Job {
     }
 }
 
-/// Numbers as they come: how many, their mean, how far they lie from it.
+/// Running count, mean and squared deviation of a sequence of numbers.
 #[derive(Clone, Copy, Default, Debug)]
 struct Moments {
     count: f64,
@@ -57,7 +57,7 @@ struct Moments {
 }
 
 impl Moments {
-    /// Welford's update: exact where the numbers are large and nearly equal.
+    /// Welford's update: accurate where the numbers are large and nearly equal.
     fn add(&mut self, value: f64) {
         self.count += 1.0;
         let apart = value - self.mean;
@@ -91,7 +91,7 @@ impl Gauges {
 }
 
 impl<'a> Binder<'a> {
-    /// Nothing yet.
+    /// Creates a binder without placements.
     #[must_use]
     pub const fn new(workload: &'a Workload) -> Self {
         Self { workload, books: None }
@@ -107,7 +107,7 @@ impl<'a> Binder<'a> {
         job.bound[index] = now;
     }
 
-    /// The first finished copy of a task ended; it had begun at `start`.
+    /// Records that the first finished copy of a task, started at `start`, ended.
     pub fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
         let Some(books) = &mut self.books else { return };
         let (id, index) = (copy.task.job, copy.task.index as usize);
@@ -123,7 +123,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What was measured; nothing if nobody said when tasks were bound. `first` is the first arrival.
+    /// Returns what was measured; `None` if no note said when tasks were bound. `first` is the first arrival.
     #[must_use]
     pub fn close(self, first: Time) -> Option<Placements> {
         let books = self.books?;
@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use crate::workload::{NoTraces, Service, Synthetic, WorkloadSpec};
 
-    /// A job of two tasks that arrives at 1 s: bound at 1.5 and 1.7 s, the second anew at 3.5 s; they begin at
-    /// 2 and 4 s and end at 5 and 9 s.
+    /// A job of two tasks arrives at 1 s. Its tasks are bound at 1.5 and 1.7 s, the second again at 3.5 s; they start
+    /// at 2 and 4 s and end at 5 and 9 s.
     #[test]
     fn stages_are_folded_job_by_job() {
         let jobs: Synthetic = toml::from_str("jobs = 2\ntasks = 2\ninterarrival = \"1s\"").unwrap();

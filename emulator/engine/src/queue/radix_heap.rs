@@ -1,16 +1,14 @@
 //! The event queue: a monotone radix heap on the due time.
 //!
-//! Due times only move forward while a run is stepped, so entries can be kept in one bucket per highest bit in
-//! which their due time differs from the last one popped. A pop takes from the lowest bucket; when that
-//! empties, the next one is dealt out into the buckets below it. An entry moves at most 64 times, in practice
-//! a few, always from one contiguous vector to the end of another, which is what the cache likes: measured
-//! against binary and 4-ary heaps it wins from a thousand to a million pending events
-//! (`cargo bench --bench queue`).
+//! Due times only move forward while a run is stepped, so entries can be kept in one bucket per highest bit in which
+//! their due time differs from the last one popped. A pop takes from the lowest bucket; when that is empty, the next
+//! bucket is redistributed into those below it. An entry moves at most 64 times, in practice a few, always from one
+//! contiguous vector to the end of another, which suits the cache: in `cargo bench --bench queue` this heap is faster
+//! than binary and 4-ary heaps from a thousand to a million pending events.
 //!
-//! Entries are 16 bytes, due time and slot; payload and tie-break live in a slab. Events of the instant
-//! being popped are sorted by (source, count) once, when the instant is reached; those pushed for that very
-//! instant while it is being popped wait in a small binary heap beside. So a gang of 10⁵ events at one
-//! instant costs O(log n) each, wherever they come from.
+//! Entries are 16 bytes, due time and slot; payload and tie-break are kept in a slab. Events of the instant being
+//! popped are sorted by (source, count) once, when the instant is reached; events pushed for that same instant
+//! afterwards go to a small binary heap. A gang of 10⁵ events at one instant therefore costs O(log n) each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,14 +19,14 @@ use volary_actors::base::{ActorId, Time};
 use super::slab::{Rank, Slab};
 
 /// The order of events: due time, then source, then the source's own count. It does not depend on the order of pushes,
-/// so it is the same whatever the sharding.
+/// so it is the same for any number of shards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Key {
     /// When the event is due.
     pub due: Time,
     /// The actor that caused it.
     pub source: ActorId,
-    /// How many events that actor had caused before.
+    /// Number of events that the actor had caused before.
     pub count: u32,
 }
 
@@ -39,26 +37,26 @@ struct Entry {
     slot: u32,
 }
 
-/// Entries whose due time differs from the last popped one first in one certain bit.
+/// Entries whose due time first differs from the last one popped in one particular bit.
 #[derive(Debug, Default)]
 struct Bucket {
     entries: Vec<Entry>,
-    /// Index of the first entry in key order; meaningless when empty. Entries leave a bucket only all at once,
-    /// so this is kept up to date by pushes alone, and finding the minimum never scans.
+    /// Index of the first entry in key order; meaningless when empty. Entries leave a bucket only all at once, so
+    /// pushes alone keep it up to date, and finding the minimum needs no scan.
     first: usize,
 }
 
 /// Events in the order of their [`Key`]s.
 ///
-/// The queue is monotone: an event pushed with a due time before that of the last event popped is treated as
-/// due at that time, and comes back with it in its key. Only [`pop`](Self::pop) moves that bound;
-/// [`peek`](Self::peek) does not, so what arrives from elsewhere may still come before what was peeked at.
-/// Keys should be distinct; the order of events with equal keys is deterministic but unspecified.
+/// The queue is monotone: an event pushed with a due time before that of the last event popped is treated as due at
+/// that time, and is returned with it in its key. Only [`pop`](Self::pop) moves that bound; [`peek`](Self::peek) does
+/// not, so an event pushed later may still precede the one that was peeked at. Keys should be distinct; the order of
+/// events with equal keys is deterministic but unspecified.
 #[derive(Debug)]
 pub struct Queue<T> {
     /// Due time of the last event popped.
     last: u64,
-    /// Events due at `last` when it was reached, the next one at the end.
+    /// Events due at `last` when it was reached, in reverse order.
     ready: Vec<(Rank, u32)>,
     /// Events pushed since then that are due at `last`.
     fresh: BinaryHeap<Reverse<(Rank, u32)>>,
@@ -68,12 +66,12 @@ pub struct Queue<T> {
     occupied: u64,
     /// Slots of upcoming events that `foresee` has not visited yet.
     soon: Vec<u32>,
-    /// Events due until then have been in `soon`, unless they were pushed later; the end of time without lookahead.
+    /// Due time up to which all events have been in `soon`, except those pushed later; `u64::MAX` without lookahead.
     known: u64,
     pub(super) slab: Slab<T>,
 }
 
-/// A bucket of at most this many events is known to come next as a whole: few enough for what they need to stay in
+/// Maximum size of a bucket that is announced to `foresee` as a whole: few enough events for what they need to stay in
 /// the cache until it is used, enough for their misses to overlap.
 const SOON: usize = 128;
 
@@ -126,7 +124,7 @@ impl<T> Queue<T> {
         self.place(Entry { due: key.due.0.max(self.last), slot }, rank);
     }
 
-    /// The key of the next event, which stays where it is.
+    /// The key of the next event, which stays in the queue.
     #[must_use]
     pub fn peek(&self) -> Option<Key> {
         let ready = self.ready.last().map(|&(rank, _)| rank);
@@ -153,8 +151,8 @@ impl<T> Queue<T> {
         Some((rank.key(self.last), value))
     }
 
-    /// Calls `look` with upcoming events, each once and in no order, often none and at most `SOON`, so that what they
-    /// touch can be prefetched.
+    /// Calls `look` with upcoming events, each once and in no particular order, often none and at most `SOON`, so that
+    /// the state they touch can be prefetched.
     #[inline]
     pub fn foresee(&mut self, mut look: impl FnMut(&T)) {
         for &slot in &self.soon {
@@ -170,7 +168,7 @@ impl<T> Queue<T> {
         if self.occupied == 0 { None } else { Some(self.occupied.trailing_zeros() as usize) }
     }
 
-    /// Puts an entry where it belongs relative to `last`.
+    /// Puts an entry into the bucket that its due time relative to `last` selects.
     fn place(&mut self, entry: Entry, rank: Rank) {
         if entry.due == self.last {
             self.fresh.push(Reverse((rank, entry.slot)));
@@ -181,8 +179,8 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves `last` to the next due time, deals the lowest bucket out into those below it, and returns the
-    /// slot of the first event. Only called when nothing is due at `last`.
+    /// Moves `last` to the next due time, redistributes the lowest bucket into those below it, and returns the slot of
+    /// the first event. Only called when nothing is due at `last`.
     fn advance(&mut self) -> Option<u32> {
         let b = self.lowest()?;
         self.occupied &= !(1 << b);
@@ -215,7 +213,7 @@ impl<T> Queue<T> {
 }
 
 impl Bucket {
-    /// Adds an entry; `rank` is only asked for on a tie of due times.
+    /// Adds an entry; `rank` is only called on a tie of due times.
     fn push<T>(&mut self, entry: Entry, slab: &Slab<T>, rank: impl FnOnce() -> Rank) {
         match self.entries.get(self.first) {
             None => self.first = 0,

@@ -1,11 +1,11 @@
-//! Payloads of pending events, in one vector with a free list.
+//! A slab: payloads of pending events, in one vector with a free list.
 
 use volary_actors::base::{ActorId, Time};
 
 use super::radix_heap::Key;
 use crate::prefetch::prefetch;
 
-/// Source and count of an event in one word, ordered as the pair is.
+/// Source and count of an event in one word, ordered like the pair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rank(u64);
 
@@ -20,7 +20,7 @@ impl Rank {
     }
 }
 
-/// No slot: the end of the free list.
+/// Marks the end of the free list.
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
@@ -45,13 +45,13 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Number of slots ever needed at once.
+    /// Maximum number of slots used at once so far.
     #[cfg(test)]
     pub(super) const fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Stores a value and returns its slot. The slot freed last is used first: it is still in the cache.
+    /// Stores a value and returns its slot. The slot freed last is reused first, because it is still in the cache.
     pub(super) fn insert(&mut self, rank: Rank, value: T) -> u32 {
         self.len += 1;
         let full = Slot::Full { rank, value };

@@ -1,4 +1,4 @@
-//! The queue against a plain sorted heap: same order whatever is pushed when.
+//! Tests of the queue against a sorted heap: the order of pops does not depend on the order of pushes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,7 +12,7 @@ fn key(due: u64, source: u32, count: u32) -> Key {
     Key { due: Time(due), source: ActorId(source), count }
 }
 
-/// The same queue as simply as it can be said.
+/// A reference implementation of the queue.
 #[derive(Default)]
 struct Model {
     heap: BinaryHeap<Reverse<(Key, u64)>>,
@@ -39,12 +39,12 @@ enum Op {
         ahead: u64,
         source: u32,
     },
-    /// Push at this absolute time, perhaps before the last popped one.
+    /// Push at this absolute time, which may be before the last popped one.
     PushAt {
         due: u64,
         source: u32,
     },
-    /// Push so many at one instant.
+    /// Push this many at one instant.
     Burst {
         ahead: u64,
         many: u32,
@@ -56,7 +56,7 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    // Spans of every magnitude, and few enough distinct ones that ties are common.
+    // Spans of every magnitude, with few enough distinct values that ties are common.
     let ahead = (0u32..64, 0u64..4).prop_map(|(shift, n)| n.checked_shl(shift).unwrap_or(0) >> 1);
     prop_oneof![
         6 => (ahead.clone(), 0u32..5).prop_map(|(ahead, source)| Op::Push { ahead, source }),
@@ -68,7 +68,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Drives queue and model alike.
+/// Applies each operation to both queue and model.
 struct Pair {
     queue: Queue<u64>,
     model: Model,
@@ -77,7 +77,7 @@ struct Pair {
 
 impl Pair {
     fn push(&mut self, due: u64, source: u32) {
-        // Counts fall, so that order of push and order of key disagree.
+        // Counts fall, so that the order of pushes differs from the order of keys.
         let count = u32::MAX - self.pushed as u32;
         self.queue.push(key(due, source, count), self.pushed);
         self.model.push(key(due, source, count), self.pushed);
@@ -148,7 +148,7 @@ fn what_comes_too_late_is_due_now() {
 
 #[test]
 fn events_of_the_instant_being_popped_keep_their_order() {
-    // A gang: 10⁵ events at one instant, each of which causes another at the same instant.
+    // A gang: 10⁵ events at one instant, each of which causes another event at the same instant.
     let n = 100_000u32;
     let mut queue = Queue::new();
     for source in (0..n).rev() {
@@ -182,7 +182,7 @@ fn slots_are_used_again() {
     assert_eq!(queue.slab.capacity(), 10, "10 events pend at most");
 }
 
-/// Whoever does not ask after each event is not shown what is no longer there.
+/// Popped events are not foreseen, even if `foresee` is not called after each pop.
 #[test]
 fn what_was_popped_is_not_foreseen() {
     let mut queue = Queue::new();

@@ -1,11 +1,11 @@
 //! Broadcasts to all schedulers, as one event each.
 //!
-//! A broadcast that reaches all other schedulers at the same time is one event. The delivery is passive: its
-//! receivers take it in without effects other than notes (see `Effect::Broadcast`), so a scheduler may read it when it
-//! arrives or any time before its next input with the same result. It is therefore appended to a log, and a
-//! scheduler that is about to be stepped first reads the entries since its last step, each with its time of arrival.
-//! With thousands of schedulers of which each acts rarely, this is a tight loop instead of an event for each message
-//! and receiver. A scheduler whose notes the observer needs in order of time reads every entry at once.
+//! A broadcast that reaches all other schedulers at the same time is one event. The delivery is passive: receivers
+//! process it without effects other than notes (see `Effect::Broadcast`), so a scheduler may read it when it arrives or
+//! at any time before its next input, with the same result. The broadcast is therefore appended to a log. A scheduler
+//! reads the entries since its last step, each with its time of arrival, just before its next step. With thousands of
+//! schedulers that each act rarely, this replaces an event per message and receiver by a tight loop. A scheduler whose
+//! notes the observer needs in order of time reads every entry at once.
 
 use volary_actors::base::{ActorId, Time};
 use volary_actors::layout::Layout;
@@ -15,7 +15,7 @@ use volary_actors::message::{KINDS, Message};
 use super::event_loop::{ActorSlot, Event, EventKind, Stamp};
 use super::{Observer, Parts, Shard};
 
-/// Entries, of 48 bytes each, at which every scheduler reads and the log is cleared.
+/// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
 const FULL: usize = 1 << 20;
 
 /// A broadcast and the time of its arrival.
@@ -69,7 +69,7 @@ impl BroadcastLog {
 }
 
 impl<O: Observer> Shard<'_, O> {
-    /// Sends a message to every other scheduler: as one event, if the network treats them all alike.
+    /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
     pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
         let layout = self.parts.layout;
         let common = if self.parts.shared { self.parts.fabric.common_delay() } else { None };
@@ -90,7 +90,7 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// A broadcast arrives.
+    /// Handles the arrival of a broadcast.
     pub(super) fn append_broadcast(&mut self, from: ActorId, msg: Message) {
         if self.broadcasts.entries.len() == FULL {
             (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_broadcasts(reader));

@@ -1,4 +1,4 @@
-//! Copies on cores: start, halt, progress, completion, and injected interference in mid-run.
+//! Copies on cores: start, halt, progress, completion, and interference injected during a run.
 
 use volary_actors::base::{ActorId, CopyId, Score, Span, Time};
 use volary_actors::machine::Input;
@@ -49,7 +49,7 @@ impl<O: Observer> Shard<'_, O> {
         self.local_queue.push_front((me, Input::Progress { copy, score }));
     }
 
-    /// The copy on a core is lost in a crash.
+    /// Records the loss of the copy on a core in a crash.
     pub(super) fn lose_copy(&mut self, core: u32) {
         self.parts.cores.stop(core, self.now);
         if let Some(executor) = &mut self.executor {
@@ -57,11 +57,11 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// The copy on a core has ended by itself.
+    /// Handles the completion of the copy on a core.
     pub(super) fn complete_copy(&mut self, core: u32) {
         match &mut self.executor {
             None => self.parts.cores.finished(core, self.now),
-            // A real core may end earlier or later than the emulated one would.
+            // A real core may finish earlier or later than the emulated one would.
             Some(executor) => {
                 executor.completed(core);
                 self.parts.cores.stop(core, self.now);
@@ -69,14 +69,14 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Prepares for [`inject`](Self::inject), which needs to know the copy on every core. To be called before
+    /// Enables [`inject`](Self::inject), which needs to know the copy on every core. Must be called before
     /// [`start`](Self::start).
     pub fn expect_injections(&mut self) {
         self.copies = Some(vec![None; self.parts.layout.workers() as usize].into());
     }
 
-    /// Overrides the interference profile of some cores when the clock shows `clock`. The injection begins then at
-    /// the earliest, since what happened before is fixed; one that is over by then never applies. Returns its number
+    /// Overrides the interference profile of some cores when the clock shows `clock`. The injection begins at that time
+    /// at the earliest, because the past is fixed; an injection that ends before it never applies. Returns its number
     /// and when it begins.
     ///
     /// # Panics
@@ -89,8 +89,8 @@ impl<O: Observer> Shard<'_, O> {
         (number, injection.from)
     }
 
-    /// Ends an injection into `cores` when the clock shows `clock`, unless it is over. Returns the time of its end at
-    /// the latest.
+    /// Ends an injection into `cores` when the clock shows `clock`, unless it has ended. Returns the latest time at
+    /// which it ends.
     pub fn lift(&mut self, clock: Time, number: usize, cores: &CoreSet) -> Time {
         let at = clock.max(self.now);
         self.parts.cores.lift(number, at);
@@ -98,7 +98,7 @@ impl<O: Observer> Shard<'_, O> {
         at
     }
 
-    /// Computes again when copies end. Completions that are queued for another time become void.
+    /// Recomputes when copies end. Completions queued for another time become void.
     fn reschedule_completions(&mut self, cores: &CoreSet) {
         if let Some(executor) = &mut self.executor {
             executor.slowdowns_changed();

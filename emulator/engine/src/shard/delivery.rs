@@ -1,4 +1,4 @@
-//! Messages on their way: to an actor of the same node, over the emulated network, to another shard.
+//! Message delivery: within a node, over the emulated network, to other shards.
 
 use volary_actors::base::{ActorId, Class, Span, Time};
 use volary_actors::machine::Input;
@@ -15,11 +15,11 @@ use crate::queue::Key;
 pub struct Traffic {
     /// Messages sent over the network, indexed as [`KINDS`].
     pub by_kind: [u64; KINDS.len()],
-    /// Of these, repairs of losses.
+    /// Number of these messages that repair losses.
     pub recovery: u64,
     /// Datagrams lost and stream messages returned to their sender.
     pub dropped: u64,
-    /// Transmissions repeated by streams.
+    /// Retransmissions by streams.
     pub retransmissions: u64,
 }
 
@@ -43,7 +43,8 @@ impl Outbox {
         self.filled = true;
     }
 
-    /// Hands over the waiting parcels: shard, class and parcels, to be drained or taken. What is left stays.
+    /// Passes the waiting parcels to `give`: shard, class and parcels, to be drained or taken. Parcels that it leaves
+    /// stay in the outbox.
     pub fn flush(&mut self, mut give: impl FnMut(u16, Class, &mut Vec<Parcel>)) {
         if !std::mem::take(&mut self.filled) {
             return;
@@ -103,14 +104,14 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Queues a message for delivery, or hands it to the shard that owns its receiver.
+    /// Queues a message for delivery, or passes it to the shard that owns its receiver.
     #[inline]
     fn schedule_delivery(&mut self, me: ActorId, to: ActorId, msg: Message, after: Span) {
         if self.parts.placement.owns(self.parts.layout.endpoint(to).index()) {
             let kind = EventKind::Input(Input::Deliver { from: me, msg });
             self.push(self.now + after, me, Event { to, stamp: Stamp::delay(after), kind });
         } else {
-            // Strictly later than its cause, whatever the clocks: merging the notes of two shards relies on it.
+            // Strictly later than its cause on any clock: merging the notes of two shards relies on it.
             let due = self.now + after.max(Span(1));
             let count = self.count_event(me);
             let parcel = Parcel { sent: self.now, due, from: me, count, to, msg, returned: false };
@@ -118,14 +119,15 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Takes in a message from another shard at `now`. It is delivered when it is due, at once if that has passed.
+    /// Accepts a message from another shard at `now`. It is delivered when it is due, immediately if that time has
+    /// passed.
     pub fn receive(&mut self, now: Time, parcel: &Parcel) {
         let Parcel { sent, due, from, count, to, msg, returned } = *parcel;
         self.observer.received(now.since(due));
         let (to, stamp, input) = if returned {
             let endpoint = self.parts.layout.endpoint(from);
             if self.parts.fabric.faults().crash_between(endpoint, sent, now).is_some() {
-                // The sender has lost its state since.
+                // The sender has lost its state in the meantime.
                 return;
             }
             (from, self.epoch(from), Input::Undelivered { to, msg })

@@ -5,11 +5,11 @@
 //! network nor queue: they are delivered within the step, in the order in which they were sent.
 //!
 //! Faults are known in advance, so the network decides at send time what a crash or partition does to a message; the
-//! shard only drops machines and builds them again.
+//! shard only drops and rebuilds machines.
 //!
-//! A shard may own only some of the actors. Messages to other shards leave through the [`Outbox`], messages from
-//! other shards come in through [`Shard::receive`]. The order of events does not depend on the order in which they
-//! were queued, so several shards together behave as one would.
+//! A shard may own only some of the actors. Messages to other shards leave through the [`Outbox`]; messages from other
+//! shards enter through [`Shard::receive`]. The order of events does not depend on the order in which they were queued,
+//! so several shards together behave like one.
 
 use std::collections::VecDeque;
 
@@ -34,16 +34,16 @@ pub(super) struct Event {
     pub(super) kind: EventKind,
 }
 
-/// 32 bits of context, read according to the kind of event: the actor's [epoch](ActorSlot::epoch) at the time of
-/// queueing for timers, completions and returned messages, the configured delay for deliveries, nothing for others.
-/// A second field would push a queued event beyond a cache line.
+/// 32 bits of context, interpreted by the kind of event: for timers, completions and returned messages the actor's
+/// [epoch](ActorSlot::epoch) at the time of queueing, for deliveries the configured delay, for others nothing. A second
+/// field would make a queued event larger than a cache line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stamp(u32);
 
 impl Stamp {
     pub(super) const NONE: Self = Self(0);
 
-    /// A delay, to the microsecond, saturating after 71 minutes.
+    /// A delay in microseconds, saturating at 71 minutes.
     pub(super) fn delay(delay: Span) -> Self {
         Self(u32::try_from(delay.0 / 1000).unwrap_or(u32::MAX))
     }
@@ -56,7 +56,7 @@ impl Stamp {
 #[derive(Debug)]
 pub(super) enum EventKind {
     Input(Input),
-    /// A broadcast of the actor that the event is addressed to reaches all other schedulers.
+    /// A broadcast sent by the addressed actor reaches all other schedulers.
     Broadcast(Message),
     /// The endpoint crashes.
     Crash,
@@ -70,8 +70,8 @@ pub(super) enum EventKind {
     Resume,
 }
 
-/// The state of an actor that every event about it needs, in half a cache line: in large clusters each access is a
-/// cache miss.
+/// The state of an actor that every event about it needs, in half a cache line, because in large clusters each access
+/// is a cache miss.
 #[repr(align(32))]
 pub(super) struct ActorSlot {
     /// `None` while the actor is down.
@@ -80,13 +80,13 @@ pub(super) struct ActorSlot {
     /// Number of crashes; for a worker, number of copies that were lost, halted or rescheduled. Timers and completions
     /// of an older epoch are void.
     pub(super) epoch: u32,
-    /// Number of events that the actor has caused: a part of their order.
+    /// Number of events that the actor has caused; part of their order.
     count: u32,
 }
 
 const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
 
-/// Steps within one instant and one node after which a conversation counts as endless.
+/// Number of steps within one instant and one node above which a conversation counts as endless.
 const ENDLESS: u32 = 1 << 24;
 
 /// Actors of one thread under one clock.
@@ -96,12 +96,12 @@ pub struct Shard<'a, O> {
     pub(super) queue: Queue<Event>,
     /// Actors of upcoming events; a reused buffer.
     pub(super) upcoming: Vec<ActorId>,
-    /// Inputs between actors of one node, still to be delivered in this step.
+    /// Inputs between actors of one node that this step has yet to deliver.
     pub(super) local_queue: VecDeque<(ActorId, Input)>,
-    /// Endpoints that are down, as far as the failure detector has reported.
+    /// Endpoints that the failure detector has reported as down.
     pub(super) down: Vec<ActorId>,
     effects: Vec<Effect>,
-    /// The copy last started on each core, where injections are expected.
+    /// The copy last started on each core; `None` unless injections are expected.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     pub(super) now: Time,
     events: u64,
@@ -109,7 +109,7 @@ pub struct Shard<'a, O> {
     pub(super) traffic: Traffic,
     pub(super) outbox: Outbox,
     pub(super) broadcasts: BroadcastLog,
-    /// Copies on real cores, in runs that have some.
+    /// Copies on real cores, in runs that have them.
     pub(super) executor: Option<ExecutorState>,
     /// The observer.
     pub observer: O,
@@ -166,7 +166,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
     }
 
-    /// Replaces the machine of `actor` until it crashes, for benchmarks and tests of the loop itself. To be called
+    /// Replaces the machine of `actor` until it crashes, for benchmarks and tests of the loop itself. Must be called
     /// before [`start`](Self::start).
     pub fn install(&mut self, actor: ActorId, machine: Box<dyn Machine>) {
         self.actors[actor.index()].machine = Some(machine);
@@ -192,8 +192,8 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.advance_at(Time::ZERO)
     }
 
-    /// Handles the next event at the time that the clock shows, or at its due time if that is later; `false` if there
-    /// is none. Actors see this time, not the time that was due.
+    /// Handles the next event at the time that the clock shows, or at its due time if that is later; returns `false` if
+    /// there is none. Actors see this time instead of the due time.
     pub fn advance_at(&mut self, clock: Time) -> bool {
         let Some((key, event)) = self.queue.pop() else { return false };
         self.prefetch_upcoming();
@@ -244,17 +244,18 @@ impl<'a, O: Observer> Shard<'a, O> {
         if self.actors[to.index()].machine.is_some() {
             self.dispatch(to, input);
         } else if self.parts.fabric.faults().alive(self.parts.layout.endpoint(to), self.now) {
-            // The actor restarts at this very instant: deliver after that.
+            // The actor restarts at this very instant: deliver after the restart.
             self.push(self.now, to, Event { to, stamp, kind: EventKind::Input(input) });
         } else if let Input::Deliver { from, msg } = input
             && self.parts.layout.local(from, to)
         {
-            // A local message that was held back by a pause which a crash cut short. The network would have known.
+            // A crash cut short the pause that held back this local message. The network returns its own messages at
+            // send time.
             self.dispatch_when_running(to, from, Input::Undelivered { to, msg });
         }
     }
 
-    /// The actor's epoch, as events carry it.
+    /// The actor's epoch, in the form that events carry.
     pub(super) fn epoch(&self, actor: ActorId) -> Stamp {
         Stamp(self.actors[actor.index()].epoch)
     }
@@ -268,7 +269,8 @@ impl<'a, O: Observer> Shard<'a, O> {
         (at > self.now).then_some(at)
     }
 
-    /// Steps an actor with an input now, or when its pause ends, then in order with later events of `source`.
+    /// Steps an actor with an input now or, if it is paused, when its pause ends, in order with later events of
+    /// `source`.
     pub(super) fn dispatch_when_running(&mut self, source: ActorId, to: ActorId, input: Input) {
         match self.resumes_at(to) {
             Some(at) => {
@@ -340,7 +342,7 @@ impl<'a, O: Observer> Shard<'a, O> {
 }
 
 impl<'a, O: Observer> Shard<'a, O> {
-    /// Parcels that wait to go to other shards.
+    /// Parcels that wait for other shards.
     pub const fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
@@ -381,7 +383,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         &self.parts.fabric
     }
 
-    /// The cores, with their accounts and bursts.
+    /// The cores, with their totals and bursts.
     #[must_use]
     pub const fn cores(&self) -> &Cores {
         &self.parts.cores
@@ -406,7 +408,7 @@ fn order_hash(before: u64, key: Key, event: &Event) -> u64 {
     (before.rotate_left(7) ^ fingerprint(key, event)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// What enters the order hash of an event: time, source, receiver and kind.
+/// The part of an event that enters the order hash: time, source, receiver and kind.
 fn fingerprint(key: Key, event: &Event) -> u64 {
     let kind = match &event.kind {
         EventKind::Input(Input::Deliver { msg, .. }) => u64::from(msg.kind()),

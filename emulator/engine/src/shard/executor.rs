@@ -1,7 +1,7 @@
 //! Copies on real cores.
 //!
-//! [`Cores`] computes when a copy should end, to the nanosecond. Where copies burn real cores, that time is what was
-//! asked for; the copy ends when the [`CoreExecutor`] reports it. The runtime polls the executor through
+//! [`Cores`] computes when a copy should end, to the nanosecond. Where copies burn real cores that time is only the
+//! target; the copy ends when the [`CoreExecutor`] reports it. The runtime polls the executor through
 //! [`Shard::poll_executor`].
 
 use volary_actors::base::{ActorId, CopyId, Endpoint, Span, Time};
@@ -13,41 +13,41 @@ use super::{Observer, Shard};
 use crate::cores::Cores;
 use crate::results::{RealWork, Worked};
 
-/// Real cores, each of which runs at most one copy. Work is that of a healthy reference core, in emulated time.
+/// Real cores, each of which runs at most one copy. Work is measured in emulated time of a healthy reference core.
 pub trait CoreExecutor {
     /// Starts work on an idle core. The ticket identifies it in [`finished`](Self::finished).
     fn run(&mut self, core: u32, ticket: u64, work: Span);
-    /// Stops the work of a core and returns what is left of it: zero only if it was finished.
+    /// Stops the work of a core and returns the remainder: zero only if it was finished.
     fn halt(&mut self, core: u32) -> Span;
-    /// What is left of the work of a core.
+    /// Remaining work of a core.
     fn left(&self, core: u32) -> Span;
-    /// A core and ticket whose work is finished, and when it was.
+    /// A core and ticket whose work is finished, and the time at which it finished.
     fn finished(&mut self) -> Option<(u32, u64, Time)>;
-    /// Slows the cores down as `cores` has it, for some time from `now` on. The plan is renewed when that time is
-    /// over, or at once if it has `changed`.
+    /// Slows the cores down as `cores` says, for some time from `now` on. The plan is renewed when that time is over,
+    /// or at once if it has `changed`.
     fn degrade(&mut self, cores: &Cores, now: Time, changed: bool);
     /// Ends all work and returns what the cores did, without the copies.
     fn end(&mut self) -> Worked;
 }
 
-/// The executor of a shard, and what it runs.
+/// The executor of a shard, and the copies that it runs.
 pub(super) struct ExecutorState {
     executor: Box<dyn CoreExecutor>,
     runs: Vec<Option<RunningCopy>>,
     tickets: u64,
-    /// The slowdown plan has changed and must be passed to the executor again.
+    /// Whether the slowdown plan has changed and must be passed to the executor again.
     changed: bool,
-    /// Core time of copies that ended by themselves, asked and achieved.
+    /// Target and achieved core time of copies that ran to their end.
     measured: RealWork,
 }
 
 struct RunningCopy {
     copy: CopyId,
     ticket: u64,
-    /// The work of the copy alone, without that of putting a preempted one away.
+    /// The work of the copy alone, without the time to put a preempted copy away.
     work: Span,
     since: Time,
-    /// When it should end.
+    /// Time at which the copy should end.
     due: Time,
     state: RunState,
 }
@@ -55,13 +55,13 @@ struct RunningCopy {
 #[derive(Clone, Copy)]
 enum RunState {
     Running,
-    /// Finished at this time.
+    /// The copy finished at this time.
     Finished(Time),
-    /// The node is paused, with so much work left.
+    /// The node is paused with this much work left.
     Paused(Span),
 }
 
-/// Work from which on the rate of a copy that was stopped is measured.
+/// Minimum work of a stopped copy for its rate to be measured.
 const LEAST_MEASURED: Span = Span::from_millis(1);
 
 impl ExecutorState {
@@ -70,7 +70,7 @@ impl ExecutorState {
         Self { executor, runs, tickets: 0, changed: false, measured: RealWork::default() }
     }
 
-    /// Runs a copy that should end at `due`.
+    /// Starts a copy that should end at `due`.
     pub(super) fn run(&mut self, cores: &Cores, core: u32, now: Time, copy: CopyId, work: Span, due: Time) {
         self.tickets += 1;
         let state = RunState::Running;
@@ -87,7 +87,7 @@ impl ExecutorState {
         }
     }
 
-    /// The slowdown plan has changed.
+    /// Notes that the slowdown plan has changed.
     pub(super) const fn slowdowns_changed(&mut self) {
         self.changed = true;
     }
@@ -112,7 +112,7 @@ impl ExecutorState {
             let done = |left: Span| work.0.saturating_sub(left.0) as f64;
             let (achieved, asked) = (done(left), done(expected));
             if achieved.min(asked) >= LEAST_MEASURED.0 as f64 {
-                // Scaled to the time in which so much work should have been done.
+                // Scaled to the time in which that much work should have been done.
                 let kept = now.since(since).as_secs_f64();
                 self.measured.copy(kept * achieved / asked, kept);
             }
@@ -129,7 +129,7 @@ impl ExecutorState {
         }
     }
 
-    /// The copy on a core has ended.
+    /// Handles the end of the copy on a core.
     pub(super) fn completed(&mut self, core: u32) {
         if let Some(RunningCopy { since, due, state: RunState::Finished(at), .. }) =
             self.runs[core as usize].take()
@@ -159,7 +159,7 @@ impl ExecutorState {
 }
 
 impl<O: Observer> Shard<'_, O> {
-    /// Runs copies on real cores from now on. To be called before [`start`](Self::start).
+    /// Runs copies on real cores from now on. Must be called before [`start`](Self::start).
     pub fn set_executor(&mut self, executor: Box<dyn CoreExecutor>) {
         self.executor = Some(ExecutorState::new(executor, self.parts.layout.workers()));
         for node in 0..self.parts.layout.nodes() {
@@ -174,15 +174,15 @@ impl<O: Observer> Shard<'_, O> {
         }
     }
 
-    /// Takes in what the executor has finished and keeps its slowdown plan up to date. To be called repeatedly;
-    /// does nothing without an executor.
+    /// Handles the copies that the executor has finished and keeps its slowdown plan up to date. Must be called
+    /// repeatedly; does nothing without an executor.
     pub fn poll_executor(&mut self, now: Time) {
         let Some(state) = &mut self.executor else { return };
         state.executor.degrade(&self.parts.cores, now, std::mem::take(&mut state.changed));
         while let Some(state) = &mut self.executor
             && let Some((core, ticket, at)) = state.executor.finished()
         {
-            // A copy that was halted meanwhile has another ticket or none.
+            // A copy halted in the meantime has another ticket or none.
             let Some(running) = state.runs[core as usize].as_mut().filter(|r| r.ticket == ticket) else {
                 continue;
             };

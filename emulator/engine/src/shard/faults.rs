@@ -1,4 +1,4 @@
-//! Crashes and restarts: machines are dropped and built again, and the failure detector reports both.
+//! Crashes and restarts: machines are dropped and rebuilt, and the failure detector reports both.
 
 use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
@@ -33,7 +33,7 @@ impl<O: Observer> Shard<'_, O> {
         self.push(at, actor, Event { to: actor, stamp: Stamp::NONE, kind });
     }
 
-    /// Drops the machine of an actor with all its state; a node's workers and their copies with it.
+    /// Drops the machine of an actor with all its state, and for a node its workers and their copies.
     pub(super) fn crash(&mut self, actor: ActorId) {
         if !self.parts.placement.owns(actor.index()) {
             return;
@@ -62,7 +62,7 @@ impl<O: Observer> Shard<'_, O> {
         self.notify_all(actor, Input::Up { actor });
     }
 
-    /// Builds the machine of an actor again. Right after its start it is notified of the actors that are down.
+    /// Rebuilds the machine of an actor. Right after its start it is notified of the actors that are down.
     fn boot(&mut self, actor: ActorId) {
         let epoch = self.actors[actor.index()].epoch;
         self.actors[actor.index()].rng = Rng::new(self.parts.seed, actor.0, epoch);
@@ -90,7 +90,8 @@ impl<O: Observer> Shard<'_, O> {
 
     /// Passes a report of the failure detector about an actor to all that are up.
     fn notify_all(&mut self, about: ActorId, input: Input) {
-        // Nodes before schedulers before clients: a receiver that reacts with a message meets actors that know.
+        // Nodes before schedulers before clients: by the time a receiver reacts with a message, the actors it contacts
+        // have been notified.
         for other in (0..self.parts.layout.endpoints()).rev().map(ActorId) {
             if self.is_notified_of(other, about) && self.actors[other.index()].machine.is_some() {
                 self.dispatch_when_running(about, other, input);

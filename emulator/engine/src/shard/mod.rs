@@ -1,4 +1,4 @@
-//! The event loop over a partition of the actors, and everything it acts on.
+//! The event loop over a partition of the actors, and the state it acts on.
 //!
 //! | module | what it holds |
 //! |---|---|

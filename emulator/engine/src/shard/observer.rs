@@ -1,4 +1,4 @@
-//! Callbacks for everything a shard does.
+//! The observer: callbacks for everything a shard does.
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
@@ -17,9 +17,9 @@ pub enum Due {
     Work,
 }
 
-/// Callbacks of a shard. A recorder needs only the first two; callbacks left at their default cost nothing.
+/// Callbacks of a shard. A recorder needs only the first two; callbacks with their default body cost nothing.
 pub trait Observer {
-    /// An actor noted something.
+    /// An actor emitted a note.
     fn note(&mut self, now: Time, who: ActorId, note: Note);
     /// The node of a core crashed.
     fn crashed(&mut self, now: Time, core: u32);
@@ -31,13 +31,13 @@ pub trait Observer {
     /// An event is handled `late` after it was due.
     #[inline]
     fn due(&mut self, _what: Due, _late: Span) {}
-    /// A message came from another shard, `late` after it was due; zero if it was in time.
+    /// A message from another shard arrived `late` after it was due; zero if it was in time.
     #[inline]
     fn received(&mut self, _late: Span) {}
     /// An actor reacted to an input.
     #[inline]
     fn stepped(&mut self, _now: Time, _who: ActorId, _input: &Input, _effects: &[Effect]) {}
-    /// An endpoint was restarted without its state for the `epoch`-th time, and a node's workers with it.
+    /// An endpoint, and with it a node's workers, was restarted without its state for the `epoch`-th time.
     #[inline]
     fn restarted(&mut self, _now: Time, _who: ActorId, _epoch: u32) {}
     /// The run ended.

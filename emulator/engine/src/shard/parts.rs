@@ -1,4 +1,4 @@
-//! What a shard is built from: the world it acts in, and which actors it owns.
+//! The parts that a shard is built from: the world it acts in, and the actors it owns.
 
 use volary_actors::base::{ActorId, Span};
 use volary_actors::layout::{Layout, Role};
@@ -10,13 +10,13 @@ use volary_netem::Fabric;
 use crate::cores::Cores;
 use crate::workload::Workload;
 
-/// What a shard is built from.
+/// Everything that a shard is built from.
 pub struct Parts<'a> {
     /// Ids and roles of the actors.
     pub layout: &'a Layout,
     /// Jobs and their work.
     pub workload: &'a Workload,
-    /// What schedulers and nodes do.
+    /// Behaviour of schedulers and nodes.
     pub policy: &'a PolicySpec,
     /// The run's seed.
     pub seed: u64,
@@ -30,14 +30,14 @@ pub struct Parts<'a> {
     pub pauses: bool,
     /// Time from a crash until the failure detector reports it, unless the restart comes first.
     pub peer_timeout: Span,
-    /// Whether a broadcast that reaches all schedulers at the same time is one event.
+    /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,
     /// Which actors the shard owns.
     pub placement: Placement<'a>,
 }
 
 impl Parts<'_> {
-    /// A new machine for an actor, as it starts and restarts.
+    /// Builds a machine for an actor, at its start and at each restart.
     #[must_use]
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
@@ -53,11 +53,11 @@ impl Parts<'_> {
     }
 }
 
-/// Number of schedulers whose caches are observed, about.
+/// Approximate number of schedulers whose caches are observed.
 const WATCHED: u32 = 16;
 
-/// Whether the cache of a scheduler is observed: a few evenly spread ones are, or all if there are few. It depends on
-/// the layout alone, so it is the same in every run of a world.
+/// Whether the cache of a scheduler is observed: a few evenly spread schedulers are, or all if there are few. The
+/// choice depends on the layout alone, so it is the same in every run of a world.
 #[must_use]
 pub fn is_watched(layout: &Layout, scheduler: u32) -> bool {
     scheduler.is_multiple_of(layout.schedulers().div_ceil(WATCHED))
@@ -68,16 +68,16 @@ pub fn is_watched(layout: &Layout, scheduler: u32) -> bool {
 pub struct Placement<'a> {
     /// The shard of every endpoint; empty if there is only one.
     homes: &'a [u16],
-    /// The shard in question.
+    /// Index of this shard.
     me: u16,
     shards: u16,
 }
 
 impl<'a> Placement<'a> {
-    /// One shard owns everything.
+    /// The placement of a single shard that owns everything.
     pub const ALONE: Placement<'static> = Placement { homes: &[], me: 0, shards: 1 };
 
-    /// Shard `me` of `shards`, where `homes` has the shard of every endpoint.
+    /// Creates the placement of shard `me` of `shards`; `homes` holds the shard of every endpoint.
     #[must_use]
     pub const fn new(homes: &'a [u16], me: u16, shards: u16) -> Self {
         Self { homes, me, shards }

@@ -1,7 +1,7 @@
-//! Cache prefetch of what upcoming events touch.
+//! Cache prefetch of the state that upcoming events touch.
 //!
 //! In a large cluster every event concerns an actor that was last touched long ago, and each access (the event, the
-//! actor's slot, its machine) is a cache miss that waits for the one before. The queue knows a few dozen events in
+//! actor's slot, its machine) is a cache miss that depends on the previous one. The queue knows a few dozen events in
 //! advance; their misses overlap when they are requested together.
 
 use volary_actors::base::ActorId;
@@ -11,14 +11,14 @@ use volary_actors::machine::Effect;
 use super::{Observer, Parts, Shard};
 use crate::prefetch::prefetch;
 
-/// Number of actors from which on they do not fit into the cache and prefetching pays.
+/// Number of actors above which they do not fit into the cache and prefetching pays.
 pub(super) const LARGE: u32 = 20_000;
 
-/// Number of effects of one step from which on it pays to prefetch their links.
+/// Number of effects of one step above which it pays to prefetch their links.
 const MANY: usize = 4;
 
 impl<O: Observer> Shard<'_, O> {
-    /// Prefetches what the events that the queue foresees touch.
+    /// Prefetches the state that the upcoming events known to the queue touch.
     #[inline]
     pub(super) fn prefetch_upcoming(&mut self) {
         let Self { parts, queue, actors, upcoming, .. } = self;

@@ -1,4 +1,4 @@
-//! The end of a run: its books are closed, and every sum is checked.
+//! The end of recording: the totals of a run, with every sum checked.
 
 use hdrhistogram::Histogram;
 use volary_actors::base::{JobId, Time};
@@ -11,7 +11,7 @@ use crate::results::{
     StalenessRow, TaskCounts, percentile,
 };
 
-/// Closed books.
+/// Totals of a run that has ended.
 #[derive(Debug)]
 pub struct Books {
     /// Jobs.
@@ -30,26 +30,26 @@ pub struct Books {
     pub makespan: f64,
     /// Busy share of the cores.
     pub utilization: f64,
-    /// How stale caches were, if there were some.
+    /// Staleness of caches; `None` if the policy has none.
     pub staleness: Option<Staleness>,
-    /// When tasks got their nodes, of policies that say so.
+    /// Placement times; `None` if the policy does not note them.
     pub placements: Option<Placements>,
-    /// Looks at them.
+    /// Observations of caches.
     pub looks: Vec<StalenessRow>,
-    /// What a reader should know.
+    /// Remarks for the reader of the results.
     pub notes: Vec<String>,
     /// Every job that arrived.
     pub rows: Vec<JobRow>,
     /// Sampled executions.
     pub sample: Vec<CopyRow>,
-    /// One job in how many is sampled.
+    /// One job in this many is sampled.
     pub sampled_one_in: u32,
     /// Executions on the timeline's cores.
     pub timeline: Vec<CopyRow>,
 }
 
 impl Books {
-    /// Median run time of the copies that ran to their end, s: of the sample, or else the mean of all copies.
+    /// Median run time of the copies that finished, s: of the sample, or the mean of all copies if nothing was sampled.
     #[must_use]
     pub fn median_copy(&self) -> f64 {
         let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
@@ -64,15 +64,15 @@ impl Books {
 }
 
 impl Recorder<'_> {
-    /// Closes the books of a run that was stopped at `at`, as `run.until` asks, which may be later than the
-    /// last event: makespan and utilization are about the time up to there.
+    /// Closes the recorder of a run that `run.until` stopped at `at`, which may be later than the last event. Makespan
+    /// and utilization cover the time up to `at`.
     #[must_use]
     pub fn cut(mut self, at: Time) -> Books {
         self.progress = at;
         self.close(at)
     }
 
-    /// Closes the books at `now`: what still runs is cut off, and every sum is checked.
+    /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
     #[must_use]
     pub fn close(mut self, now: Time) -> Books {
         let busy = self.busy > 0;
@@ -88,7 +88,7 @@ impl Recorder<'_> {
         self.counts.unfinished = self.counts.submitted - self.counts.finished;
         let CopyCounts { started, finished, preempted, lost, .. } = self.copies;
         assert_eq!(started, finished + preempted + lost, "the books of copies do not close");
-        // A run that got stuck idled until it was given up; that is not part of it.
+        // A stuck run idled until it was abandoned; that time is not part of it.
         let end = match (self.all_finished(), busy) {
             (true, _) => self.last_finish,
             (false, true) => now,

@@ -1,7 +1,7 @@
-//! Folds notes into the results of one run, and keeps its books.
+//! The recorder: notes folded into the totals of one run.
 //!
-//! The books are checked as they are written: a job that finishes twice, or with a task that no copy
-//! finished, is a bug in a policy and stops the run with its seed.
+//! The totals are checked as they are updated. A job that finishes twice, or with a task that has no finished copy, is
+//! a bug in a policy and stops the run with its seed.
 
 use std::collections::BTreeMap;
 
@@ -20,24 +20,24 @@ use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
 
-/// How much is kept beyond the summary.
+/// What is recorded beyond the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recording {
-    /// Executions to sample over the whole run, about.
+    /// Approximate number of executions to sample over the whole run.
     pub copies: u32,
     /// Sample one job in this many instead; 0 samples none.
     pub one_in: Option<u32>,
     /// Cores drawn on the timeline.
     pub timeline_cores: u32,
-    /// How much of the run, from its start, is drawn.
+    /// Length of the timeline from the start of the run.
     pub timeline: Span,
-    /// Executions kept for the timeline at most.
+    /// Maximum number of executions kept for the timeline.
     pub timeline_copies: u32,
-    /// How often caches are looked at; zero: never.
+    /// Interval between observations of caches; zero disables them.
     pub staleness: Span,
 }
 
-/// Emulated time without progress after which the jobs that are open count as unfinished: longer than any repair.
+/// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
 const STALLED: Span = Span::from_secs(24 * 3600);
 
 /// A job's progress.
@@ -55,7 +55,7 @@ pub(super) struct Running {
     since: Time,
 }
 
-/// A copy that was suspended: when it first started, and the core time spent on it.
+/// A suspended copy: when it first started, and the core time spent on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suspended {
     core: u32,
@@ -76,7 +76,7 @@ impl Default for Recording {
     }
 }
 
-/// The books of one run.
+/// Totals of one run, updated from its notes.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     pub(super) layout: &'a Layout,
@@ -99,20 +99,20 @@ pub struct Recorder<'a> {
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
     pub(super) timeline: Vec<CopyRow>,
-    /// What is folded of caches.
+    /// Staleness of caches.
     pub caches: Tracker<'a>,
-    /// What is folded of placements.
+    /// Placement times.
     pub(super) placements: Binder<'a>,
     pub(super) progress: Time,
 }
 
 impl<'a> Recorder<'a> {
-    /// Empty books.
+    /// Creates a recorder without observations.
     #[must_use]
     pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, recording: Recording) -> Self {
         let jobs = workload.jobs();
         let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
-        // Policies run about two copies a task at most; the sample may run over a little.
+        // Policies run at most about two copies per task; the sample may be slightly larger than asked.
         let few = (2 * tasks).div_ceil(u64::from(recording.copies.max(1))).max(1) as u32;
         let sampled_one_in = recording.one_in.unwrap_or(few);
         let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
@@ -142,7 +142,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Books one observation of actor `who`.
+    /// Records one observation of actor `who`.
     pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
         match note {
             Note::Arrived { job } => self.arrived(now, job),
@@ -209,7 +209,7 @@ impl<'a> Recorder<'a> {
         self.ended(now, core, if first { CopyEnd::First } else { CopyEnd::Second });
     }
 
-    /// Books the end of what a core ran.
+    /// Records the end of the copy on a core.
     pub(super) fn ended(&mut self, now: Time, core: u32, how: CopyEnd) {
         let Some(Running { copy, since }) = self.running[core as usize].take() else {
             panic!("core {core} ended what it was not running")
@@ -226,7 +226,7 @@ impl<'a> Recorder<'a> {
                 let start = earlier.map_or(since, |s| s.first);
                 self.placements.finished(copy, start, now);
                 let wait = start.since(self.workload.job(copy.task.job).arrival);
-                // Grows with what it is given; u64 microseconds hold any wait.
+                // The histogram resizes itself; u64 microseconds hold any wait.
                 let _ = self.waits.record(wait.0 / 1000);
             }
             CopyEnd::Second => self.copies.finished += 1,
@@ -277,13 +277,13 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whether what a scheduler notes must come in order of time.
+    /// Whether the notes of a scheduler must arrive in order of time.
     #[must_use]
     pub fn watches(&self, scheduler: u32) -> bool {
         self.caches.watches(scheduler)
     }
 
-    /// A core's node crashed: what it ran is lost.
+    /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
         self.progress = now;
         self.caches.crashed(now, core);
@@ -310,20 +310,20 @@ impl<'a> Recorder<'a> {
         self.counts.finished
     }
 
-    /// Whether jobs are still to come, or copies run.
+    /// Whether jobs have yet to arrive, or copies are running.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
     }
 
-    /// Whether the run is stuck at `now`: nothing is left to happen, every fault has healed at `heals_at`, and
-    /// the time for any repair has passed.
+    /// Whether the run is stuck at `now`: no event is pending, every fault has healed (at `heals_at`), and the time for
+    /// any repair has passed.
     #[must_use]
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
         !self.is_active() && now > heals_at && now.since(self.progress) > STALLED
     }
 
-    /// When something last arrived, started, ended or crashed.
+    /// Time of the last arrival, start, end or crash.
     #[must_use]
     pub const fn last_progress(&self) -> Time {
         self.progress

@@ -1,4 +1,4 @@
-//! The books of one run, folded from notes and closed at its end.
+//! The recorder of a run: totals folded from notes, and closed at its end.
 
 mod close;
 mod fold;

@@ -1,4 +1,4 @@
-//! Books that are closed before every job has ended.
+//! Tests of recorders that are closed before every job has ended.
 
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::layout::Layout;
@@ -24,7 +24,7 @@ fn jobs() -> Workload {
     Workload::build(&WorkloadSpec::Synthetic(jobs), &service, 1, 1, &NoTraces).unwrap()
 }
 
-/// Closes the books of a node of two cores, one of which works from 1 s on, and to 3 s if it `ends`.
+/// Closes the recorder of a node with two cores, one of which works from 1 s on, until 3 s if it `ends`.
 fn books(ends: bool, close: impl FnOnce(Recorder<'_>) -> Books) -> Books {
     let (layout, workload, faults) = (Layout::new(1, 0, [2]), jobs(), Faults::default());
     let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS);
@@ -48,6 +48,6 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
         assert_eq!((cut.jobs.submitted, cut.jobs.unfinished), (1, u64::from(!ends)));
         assert_eq!(cut.copies.preempted, u64::from(!ends));
     }
-    // Given up because nothing more could happen: the idling is no part of it.
+    // The run was abandoned because nothing more could happen: the idle time at its end does not count.
     assert_eq!(books(true, |recorder| recorder.close(until)).makespan, 2.0);
 }

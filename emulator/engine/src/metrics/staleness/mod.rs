@@ -1,4 +1,4 @@
-//! How stale the caches of schedulers are.
+//! Staleness of the caches of schedulers.
 
 mod tracker;
 

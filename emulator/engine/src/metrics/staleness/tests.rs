@@ -24,13 +24,13 @@ fn long_runs_are_looked_at_less_often() {
     assert_eq!(books.views.len(), 10);
     let last = books.rows.last().unwrap();
     assert_eq!((last.in_flight, last.age_max.round()), (1, 3000.0), "it is never taken in");
-    // Weighted by how long each look stands for, the mean age of that node is half the time.
+    // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
     let mean = books.ages.mean() * 250.0;
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// The seconds at which each of two schedulers was looked at, of which the second is down from 10 s to 20 s and has
-/// a cache again at 21.5 s.
+/// Returns the seconds at which each of two schedulers was observed. The second is down from 10 s to 20 s and has a
+/// cache again at 21.5 s.
 #[test]
 fn whoever_is_down_is_not_looked_at() {
     let layout = Layout::new(2, 0, vec![1]);

@@ -1,18 +1,17 @@
-//! How stale the caches of schedulers are, measured against the truth.
+//! The staleness tracker: the caches of schedulers compared with the truth.
 //!
-//! The truth about a node is the work of all tasks that were placed there and have not ended, by their
-//! estimates, from the moment of the decision. A watched scheduler's cache differs from it by exactly the news
-//! that has been made and that it has not taken in: the sum of what ended less the sum of what was placed.
-//! All of it is folded from notes; a policy without a cache makes none, and costs nothing here.
+//! The true load of a node is the estimated work of all tasks that were placed there and have not ended, counted from
+//! the moment of the decision. A watched scheduler's cache differs from it by exactly the updates that the scheduler
+//! has not yet received: the sum of what ended minus the sum of what was placed. All of it is folded from notes; a
+//! policy without a cache emits none and costs nothing here.
 //!
-//! Every decision of every scheduler is measured. Between decisions some schedulers and nodes are looked at,
-//! at equal distances in time; when a run turns out long, every second look is dropped and the distance
-//! doubled.
+//! Every decision of every scheduler is measured. Between decisions a sample of schedulers and nodes is observed at
+//! equal intervals. In a long run every second observation is dropped and the interval doubled.
 //!
-//! A scheduler that crashed is not looked at until it has a cache again. Beyond that crashes blur it: whoever copies a
-//! cache counts as having all news made before, so ages and news under way are a little low for a while; what takes a
-//! placement back is not counted as under way; an extra copy of a finished task stays in the truth if its node
-//! crashes. Where clocks are compared (`wait = "clock"`), news still adds up by work.
+//! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
+//! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
+//! withdrawal of a placement does not count as pending; an extra copy of a finished task stays in the truth if its node
+//! crashes. Where clocks are compared (`wait = "clock"`), updates are still summed as work.
 
 use std::collections::VecDeque;
 
@@ -27,14 +26,14 @@ use crate::results::{Staleness, StalenessRow};
 use crate::shard::is_watched;
 use crate::workload::Workload;
 
-/// Nodes looked at, about.
+/// Approximate number of nodes observed.
 const NODES: u32 = 256;
-/// Looks kept at most.
+/// Maximum number of observations kept.
 const LOOKS: usize = 1024;
-/// A task that is nowhere.
+/// Marks a task that is not placed.
 const NOWHERE: u32 = u32::MAX;
 
-/// News that a scheduler has not taken in.
+/// An update that a scheduler has not received.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     made: Time,
@@ -45,23 +44,23 @@ struct Pending {
 #[derive(Debug)]
 struct View {
     scheduler: u32,
-    /// What it expects at every node, ns of work.
+    /// Expected work at every node, ns.
     work: Vec<i64>,
-    /// News about each node, in the order it was made.
+    /// Pending updates of each node, oldest first.
     pending: Vec<VecDeque<Pending>>,
     in_flight: u64,
-    /// Since when it is believed: if the scheduler has crashed since, it is gone.
+    /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
     since: Time,
 }
 
-/// What is kept while somebody places tasks by a cache.
+/// State kept once a scheduler places tasks by a cache.
 #[derive(Debug)]
 struct Books {
     truth: MinWaitIndex,
-    /// Where each task of a job is, while it is placed.
+    /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
-    /// When it was first looked, when to look next, and how often in units of what was asked.
+    /// Time of the first observation, time of the next one, and the interval in multiples of the configured one.
     first: Time,
     next: Time,
     stride: u32,
@@ -81,7 +80,7 @@ pub struct Tracker<'a> {
     workload: &'a Workload,
     faults: &'a Faults,
     every: Span,
-    /// From the first placement on.
+    /// `None` until the first placement.
     books: Option<Box<Books>>,
 }
 
@@ -90,20 +89,20 @@ fn seconds(ns: i64) -> f64 {
 }
 
 impl<'a> Tracker<'a> {
-    /// Nothing yet; once a cache is used, looks every so often. If that is zero it never does, and decisions are all
-    /// that is measured.
+    /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero only decisions
+    /// are measured.
     #[must_use]
     pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, every: Span) -> Self {
         Self { layout, workload, faults, every, books: None }
     }
 
-    /// Whether notes of this scheduler must come in order of time.
+    /// Whether the notes of this scheduler must arrive in order of time.
     #[must_use]
     pub fn watches(&self, scheduler: u32) -> bool {
         self.every.0 > 0 && is_watched(self.layout, scheduler)
     }
 
-    /// The books, brought up to `now`; `None` if no cache is in use.
+    /// Returns the state, brought up to `now`; `None` if no cache is in use.
     #[inline]
     fn at(&mut self, now: Time) -> Option<&mut Books> {
         let books = self.books.as_deref_mut()?;
@@ -168,13 +167,13 @@ impl<'a> Tracker<'a> {
             if *place == node {
                 *place = NOWHERE;
                 books.truth.add(node, -estimate);
-                // Of a copy that was given up, and placed again, nobody counts the end.
+                // The end of a copy that was abandoned and placed again is not counted.
                 books.made(now, None, node, -estimate);
             }
         }
     }
 
-    /// A core's node crashed: it is no choice until somebody places a task there again.
+    /// A core's node crashed: it does not count as a choice until a task is placed there again.
     pub fn crashed(&mut self, now: Time, core: u32) {
         let node = self.layout.node_of_core(core);
         if let Some(books) = self.at(now) {
@@ -182,7 +181,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// A scheduler took news in.
+    /// A scheduler received an update.
     pub fn learnt(&mut self, now: Time, who: ActorId, node: u32, change: i64) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
@@ -195,7 +194,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// A scheduler replaced what it believed by something that contains all news made up to `made`.
+    /// A scheduler replaced its cache entry by one that contains all updates made up to `made`.
     pub fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
@@ -208,7 +207,7 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// What was measured, and the looks; nothing if no cache was used.
+    /// Returns what was measured, and the observations; `None` if no cache was used.
     #[must_use]
     pub fn close(mut self, now: Time) -> (Option<Staleness>, Vec<StalenessRow>) {
         self.at(now);
@@ -228,8 +227,7 @@ impl<'a> Tracker<'a> {
         (Some(staleness), books.rows)
     }
 
-    /// What is believed, what is true and the sum of the news between them, ns of work, of every watched
-    /// scheduler and node.
+    /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
     #[must_use]
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(books) = &self.books else { return Vec::new() };
@@ -242,7 +240,7 @@ impl<'a> Tracker<'a> {
     }
 }
 
-/// One node in so many is looked at.
+/// One node in this many is observed.
 const fn step(layout: &Layout) -> usize {
     layout.nodes().div_ceil(NODES) as usize
 }
@@ -301,7 +299,7 @@ impl Books {
         self.decisions.add(seconds(believed - self.truth.work(node)).abs(), 1);
     }
 
-    /// News is made for everybody but the scheduler that makes it, which knows.
+    /// Adds an update to the pending ones of all schedulers except its author, whose cache already contains it.
     fn made(&mut self, now: Time, by: Option<u32>, node: u32, change: i64) {
         for view in &mut self.views {
             if Some(view.scheduler) == by {
@@ -313,7 +311,7 @@ impl Books {
         }
     }
 
-    /// Looks at the caches that are `there`, as often as is due before `now`.
+    /// Observes the caches that are `there`, as often as is due before `now`.
     fn look(&mut self, now: Time, every: Span, there: impl Fn(&View, Time) -> bool) {
         while self.next <= now {
             let at = self.next;
@@ -335,7 +333,7 @@ impl Books {
         }
     }
 
-    /// Drops every second look; from now on they are twice as far apart.
+    /// Drops every second observation and doubles the interval.
     fn thin(&mut self, every: Span) {
         let (first, apart) = (self.first.as_secs_f64(), every.as_secs_f64() * f64::from(self.stride));
         self.rows.retain(|row| ((row.time - first) / apart).round() % 2.0 == 0.0);
@@ -344,7 +342,7 @@ impl Books {
 }
 
 impl View {
-    /// A look at this cache; `each` hears of every age and error, s.
+    /// Observes this cache; `each` is called with every age and error, s.
     fn row(&self, at: Time, truth: &MinWaitIndex, mut each: impl FnMut(f64, f64)) -> StalenessRow {
         let nodes = self.work.len();
         let mut row = StalenessRow {
