@@ -1,7 +1,7 @@
-//! The one place where an experiment meets the disk: each file that it names is read here, and remembered.
+//! The files of an experiment: each is read from the disk here, once.
 //!
-//! What was read can be packed and taken to a machine that has none of the files: there the same names are
-//! looked up in the pack and nowhere else, so a name that was not packed does not exist, whatever the disk holds.
+//! The files can be packed and sent to a machine that does not have them. There, names are looked up only in the pack:
+//! a name that was not packed does not exist, even if the disk has it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,44 +16,44 @@ use crate::guard::guard;
 
 /// Environment variable that lists folders with traces, separated by colons.
 const FOLDERS: &str = "VOLARY_TRACES";
-/// Longest text read whole, bytes: profiles, topologies, lists of values. A workload trace is streamed instead.
+/// Limit on texts that are read whole, bytes: profiles, topologies, lists of values. A workload trace is streamed
+/// instead.
 pub const LONGEST_TEXT: u64 = 16 << 20;
-/// Most bytes that all packed files may have together.
+/// Limit on the total size of packed files, bytes.
 pub const LARGEST_PACK: u64 = 1 << 30;
 
-/// Files by the names under which they are asked for. Clones share what was read.
+/// Files by the names that the experiment uses. Clones share their contents.
 #[derive(Clone, Debug)]
 pub struct Files(Arc<Store>);
 
 #[derive(Debug)]
 struct Store {
-    /// Whether the disk may be asked for what is not held.
+    /// Whether other files may be read from the disk.
     disk: bool,
-    /// Where traces are looked for, besides the experiment's folder.
+    /// Where traces are searched, besides the experiment's folder.
     folders: Vec<PathBuf>,
     held: Mutex<BTreeMap<PathBuf, Held>>,
 }
 
-/// What is known of a file.
+/// The content of a file, as far as it was read.
 #[derive(Clone, Debug)]
 enum Held {
-    /// Its bytes.
     Whole(Arc<[u8]>),
-    /// That it was streamed from the disk, where it still is.
+    /// It was streamed from the disk and is not kept.
     Streamed,
 }
 
-/// Files taken along, as [`Files::pack`] makes it.
+/// Files to send, made by [`Files::pack`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Pack {
-    /// Where traces are looked for, besides the experiment's folder.
+    /// Where traces are searched, besides the experiment's folder.
     pub folders: Vec<PathBuf>,
-    /// Name as it is asked for, to bytes.
+    /// Contents by the names that the experiment uses.
     pub files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Files {
-    /// Those of the disk; traces also in the folders of `VOLARY_TRACES`.
+    /// The files of the disk; traces also in the folders of `VOLARY_TRACES`.
     #[must_use]
     pub fn of_disk() -> Self {
         let listed = std::env::var_os(FOLDERS).unwrap_or_default();
@@ -61,7 +61,7 @@ impl Files {
         Self::new(true, folders.collect(), BTreeMap::new())
     }
 
-    /// Those of a pack and no others.
+    /// The files of a pack only.
     #[must_use]
     pub fn of_pack(pack: Pack) -> Self {
         let held = pack.files.into_iter().map(|(name, bytes)| (name, Held::Whole(bytes.into())));
@@ -72,21 +72,21 @@ impl Files {
         Self(Arc::new(Store { disk, folders, held: Mutex::new(held) }))
     }
 
-    /// Where traces are looked for, besides the experiment's folder.
+    /// Where traces are searched, besides the experiment's folder.
     #[must_use]
     pub fn folders(&self) -> &[PathBuf] {
         &self.0.folders
     }
 
-    /// Takes `bytes` for the content of `name` from now on.
+    /// Sets the content of `name` for later reads.
     pub fn hold(&self, name: &Path, bytes: &[u8]) {
         self.remember(name, Held::Whole(bytes.into()));
     }
 
-    /// The whole of a file, read now or before: all who ask see the same, even if it changes meanwhile.
+    /// The content of a file, read now or before: all readers see the same bytes, even if the file changes on disk.
     ///
     /// # Errors
-    /// When there is no such file, it cannot be read, or it is longer than [`LONGEST_TEXT`].
+    /// When the file does not exist, cannot be read, or is longer than [`LONGEST_TEXT`].
     pub fn whole(&self, name: &Path) -> io::Result<Arc<[u8]>> {
         let bytes = match self.known(name) {
             Some(Held::Whole(bytes)) => bytes,
@@ -103,10 +103,10 @@ impl Files {
         Ok(bytes)
     }
 
-    /// A file to be read from its start, of any length.
+    /// A reader from the start of a file of any length.
     ///
     /// # Errors
-    /// When there is no such file or it cannot be opened.
+    /// When the file does not exist or cannot be opened.
     pub fn stream(&self, name: &Path) -> io::Result<Box<dyn Read>> {
         if let Some(Held::Whole(bytes)) = self.known(name) {
             return Ok(Box::new(Cursor::new(bytes)));
@@ -116,13 +116,13 @@ impl Files {
         Ok(Box::new(file))
     }
 
-    /// Whether there is a file of this name.
+    /// Whether a file of this name exists.
     #[must_use]
     pub fn has(&self, name: &Path) -> bool {
         self.known(name).is_some() || (self.0.disk && name.is_file())
     }
 
-    /// Whether there is a folder of this name, and what else is in it: for remedies.
+    /// Whether a folder of this name exists, and its other entries: used in remedies.
     #[must_use]
     pub fn beside(&self, name: &Path) -> Option<Vec<String>> {
         let folder = name.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -137,11 +137,11 @@ impl Files {
         )
     }
 
-    /// Everything that was asked for and is there, with what was streamed read once more.
+    /// Packs every file that was requested and exists; streamed files are read again.
     ///
     /// # Errors
-    /// The name of a file that cannot be read any more or whose name is not UTF-8, or with which the pack would
-    /// exceed [`LARGEST_PACK`].
+    /// The name of a file that can no longer be read, whose name is not UTF-8, or with which the pack would exceed
+    /// [`LARGEST_PACK`].
     pub fn pack(&self) -> Result<Pack, (PathBuf, io::Error)> {
         let held = guard(&self.0.held).clone();
         let mut pack = Pack { folders: self.0.folders.clone(), files: BTreeMap::new() };
@@ -190,7 +190,7 @@ fn too_large(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
 
-/// Whether a law names a file of values that nobody has read: it can be neither drawn nor averaged.
+/// Whether a law names a file of values that was not read: it cannot be drawn and has no mean.
 #[must_use]
 pub fn is_unread<T>(law: &Law<T>) -> bool {
     matches!(law, Law::Empirical(empirical) if empirical.values.is_empty())
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(pack.files[Path::new("made")], b"up");
         let packed = Files::of_pack(pack);
         assert_eq!((text(&packed, &a), text(&packed, &b)), ("a".to_owned(), "b".to_owned()));
-        // The disk has it; the pack does not, so it is not there.
+        // The disk has the file, but the pack does not, so it does not exist here.
         assert!(!packed.has(&c) && packed.stream(&c).is_err() && packed.whole(&c).is_err());
         assert_eq!(packed.whole(&c).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(packed.beside(&c).is_none(), "a pack must not list folders");

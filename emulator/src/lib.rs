@@ -4,18 +4,18 @@
 //! |---|---|
 //! | [`config`] | the experiment file: parsed, resolved, swept; claims |
 //! | [`workload`] | jobs and their work: generators and trace readers |
-//! | [`files`] | the one reader of what an experiment names, from the disk or from a pack |
+//! | [`files`] | the files of an experiment, from the disk or from a pack |
 //! | [`cores`] | interference, and the exact time a core needs for work |
 //! | [`queue`] | the event queue |
-//! | [`parcel`] | what shards hand to each other |
-//! | [`codec`], [`cluster`] | what travels between machines, as bytes; over QUIC |
+//! | [`parcel`] | messages between shards |
+//! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
 //! | [`shard`] | the one loop: machines, queue, network, cores |
-//! | [`runtime`] | what moves the clock, and many cells at once |
+//! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`results`] | the one results schema |
 //! | [`record`] | observations folded into results; rows and timelines |
-//! | [`stats`], [`number`] | replications; numbers as people read them |
-//! | [`chart`], [`report`] | results for people |
+//! | [`stats`], [`number`] | replications; numbers formatted for people |
+//! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
 //! | [`storage`] | the run directory and its files |
 //! | [`cli`] | the command line |

@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits, and units that fit.
+//! Numbers formatted for people: three significant digits, and suitable units.
 
 /// `1234567` as `1 234 567` (thin spaces).
 #[must_use]
@@ -20,7 +20,7 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// Three significant digits; `–` for what was not measured.
+/// Three significant digits; `–` for a value that was not measured.
 #[must_use]
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
@@ -35,7 +35,7 @@ pub fn short(value: f64) -> String {
     }
     let decimals = (2.0 - magnitude).max(0.0) as usize;
     let text = format!("{value:.decimals$}");
-    // 9.996 rounds to 10.00: one digit too many.
+    // 9.996 rounds to 10.00, which has one digit too many.
     let digits = text.chars().filter(char::is_ascii_digit).collect::<String>();
     let text = if decimals > 0 && digits.trim_start_matches('0').len() > 3 {
         format!("{value:.*}", decimals - 1)
@@ -50,7 +50,7 @@ fn count_signed(text: &str) -> String {
     digits.parse().map_or_else(|_| text.to_owned(), |value| format!("{sign}{}", count(value)))
 }
 
-/// Seconds in the unit that fits: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
+/// Seconds in a suitable unit: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
 #[must_use]
 pub fn seconds(value: f64) -> String {
     let size = value.abs();
@@ -67,7 +67,7 @@ pub fn seconds(value: f64) -> String {
     format!("{}\u{202f}{unit}", short(value * factor))
 }
 
-/// A share as per cent.
+/// A share as a percentage.
 #[must_use]
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{}\u{202f}%", short(100.0 * share)) } else { "–".to_owned() }
@@ -89,7 +89,7 @@ pub fn change(share: f64) -> String {
     format!("{sign}{}", percent(share.abs()))
 }
 
-/// Bytes in the decimal unit that fits.
+/// Bytes in a suitable decimal unit.
 #[must_use]
 pub fn bytes(value: u64) -> String {
     let size = value as f64;

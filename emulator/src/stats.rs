@@ -1,7 +1,7 @@
-//! Replications: means over seeds and paired differences, with 95 % intervals by Student's t.
+//! Statistics over replications: means over seeds and paired differences, with 95 % intervals by Student's t.
 //!
-//! Policies of one experiment meet the same world under the same seed (common random numbers), so the
-//! difference of two policies varies much less than either: intervals are taken over the differences per seed.
+//! Policies of one experiment run in the same world under the same seed (common random numbers), so the difference of
+//! two policies varies much less than either. Intervals are therefore taken over the differences per seed.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -10,14 +10,15 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Interval {
     /// Mean over replications.
     pub mean: f64,
-    /// Half-width; `None` with fewer than two replications, where nothing can be said.
+    /// Half-width; `None` with fewer than two replications.
     pub half_width: Option<f64>,
     /// Number of replications.
     pub replications: usize,
 }
 
 impl Interval {
-    /// Of independent values, one a replication; values that are not finite are left out. `None` if none is left.
+    /// The interval of independent values, one per replication. Values that are not finite are left out; `None` if
+    /// none is left.
     #[must_use]
     pub fn new(values: &[f64]) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
@@ -34,22 +35,22 @@ impl Interval {
         Some(Self { mean, half_width, replications: count })
     }
 
-    /// Of the differences `a - b`, one pair a seed.
+    /// The interval of the differences `a - b`, one pair per seed.
     #[must_use]
     pub fn paired(pairs: &[(f64, f64)]) -> Option<Self> {
         Self::new(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>())
     }
 
-    /// Whether the interval lies on one side of zero.
+    /// Whether the interval excludes zero.
     #[must_use]
     pub fn excludes_zero(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }
 }
 
-/// The 97.5 % quantile of Student's t: what a standard error is multiplied with for a 95 % interval.
+/// The 97.5 % quantile of Student's t, the factor on a standard error for a 95 % interval.
 ///
-/// Infinite for no degrees of freedom.
+/// Infinite for zero degrees of freedom.
 #[must_use]
 pub fn t_975(freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
@@ -57,9 +58,9 @@ pub fn t_975(freedom: usize) -> f64 {
 
 /// Whether replications suffice: the paired 95 % half-width is at most `precision` times the mean of `b`.
 ///
-/// `pairs` holds one (value, reference) a seed: the metric of a policy and that of the policy it is compared
-/// with. Two seeds can agree by chance, so at least three are asked for. A reference of zero is never enough,
-/// as no share of it is.
+/// `pairs` holds one (value, reference) per seed: the metric of a policy and that of the policy it is compared with.
+/// At least three seeds are required, since two can agree by chance. A reference of zero is never precise enough,
+/// because the target is relative to it.
 #[must_use]
 pub fn enough(pairs: &[(f64, f64)], precision: f64) -> bool {
     let reference: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
@@ -74,8 +75,8 @@ pub fn enough(pairs: &[(f64, f64)], precision: f64) -> bool {
 
 /// Half-width of the 95 % band around an empirical distribution function of `count` independent values.
 ///
-/// Dvoretzky, Kiefer and Wolfowitz with Massart's constant (Annals of Probability 18(3), 1990): the whole
-/// function lies in the band, not each point.
+/// Dvoretzky, Kiefer and Wolfowitz with Massart's constant (Annals of Probability 18(3), 1990): the band covers the
+/// whole function simultaneously.
 #[must_use]
 pub fn dkw(count: u64) -> f64 {
     if count == 0 { 1.0 } else { ((2.0_f64 / 0.05).ln() / (2.0 * count as f64)).sqrt().min(1.0) }
@@ -98,7 +99,7 @@ pub fn wilson(share: f64, count: u64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Printed tables, two-sided 95 %.
+    /// Values from printed tables, two-sided 95 %.
     #[test]
     fn t_agrees_with_the_tables() {
         for (freedom, expected) in
@@ -121,7 +122,7 @@ mod tests {
         assert!(Interval::new(&[f64::NAN]).is_none());
     }
 
-    /// The seeds differ by far more than the policies do; only the paired interval sees the difference.
+    /// The seeds differ by far more than the policies do; only the paired interval detects the difference.
     #[test]
     fn pairing_removes_what_seeds_share() {
         let pairs: Vec<(f64, f64)> =

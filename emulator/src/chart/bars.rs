@@ -1,4 +1,4 @@
-//! Stacked bars, one a row.
+//! Stacked bars, one per row.
 
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
@@ -6,13 +6,12 @@ use super::svg::{Anchor, Svg};
 /// A row of a bar chart.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// Name of the row.
     pub label: String,
-    /// Class of the row's group, for colour.
+    /// Class of the row's group, which sets its colour.
     pub class: String,
-    /// Parts from left to right: class, size, and what it says on hover.
+    /// Parts from left to right: class, size and tooltip.
     pub parts: Vec<(String, f64, String)>,
-    /// What stands behind the bar.
+    /// The text behind the bar.
     pub total: String,
 }
 
@@ -73,7 +72,7 @@ fn draw(svg: &mut Svg, bar: &Bar, y: f64, scale: &Scale) {
     svg.close();
 }
 
-/// Entries as (x, which), in rows that fit the width.
+/// Entries as (x, index), in rows that fit the width.
 fn legend_rows(legend: &[(String, String)], width: f64) -> Vec<Vec<(f64, usize)>> {
     let mut rows: Vec<Vec<(f64, usize)>> = Vec::new();
     let mut at = width;
@@ -91,7 +90,7 @@ fn legend_rows(legend: &[(String, String)], width: f64) -> Vec<Vec<(f64, usize)>
     rows
 }
 
-/// At most `most` letters, cut with an ellipsis.
+/// At most `most` characters, cut with an ellipsis.
 #[must_use]
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
@@ -110,7 +109,7 @@ mod tests {
         let parts = vec![part("a", 1.0), part("nothing", 0.0), part("b", 3.0), part("unknown", f64::NAN)];
         let bar = Bar { label: "x".into(), class: "p0".into(), parts, total: "4".into() };
         let svg = stacked("t", TickUnit::Number, &[bar], None, &[("s0".into(), "first".into())], 646.0);
-        // 400 px for 4: 100 then 300.
+        // 400 px for a total of 4: 100 px, then 300 px.
         assert!(svg.contains("class=\"a\" x=\"150\" y=\"32\" width=\"100\""), "{svg}");
         assert!(svg.contains("class=\"b\" x=\"250\" y=\"32\" width=\"300\""), "{svg}");
         assert!(!svg.contains("nothing") && !svg.contains("unknown"));

@@ -1,30 +1,30 @@
-//! Distributions of response times: how many jobs were done by then, and how long the last ones took.
+//! Distributions of response times, and their tails.
 
 use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
 use crate::record::cell::Sketch;
 use crate::stats::{Interval, dkw, wilson};
 
-/// Points drawn of a curve at most.
+/// Limit on the points drawn of a curve.
 const POINTS: usize = 400;
 
-/// The distributions of one policy, one a replication.
+/// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve<'a> {
     /// Name in the legend.
     pub label: &'a str,
-    /// Number of its colour.
+    /// Index of its colour.
     pub colour: usize,
-    /// One sketch a replication, with the number of jobs submitted.
+    /// One sketch per replication, with the number of jobs submitted.
     pub runs: Vec<(&'a Sketch, u64)>,
 }
 
-/// Share of submitted jobs that were done within a time; logarithmic time.
+/// Share of submitted jobs that finished within a time, on a logarithmic axis.
 ///
-/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz, as if jobs were independent, which
-/// those of a queue are not: it is too narrow, and the report says so. With several the curve is the mean of
-/// their quantiles, and the band its 95 % interval over replications. A curve that stops short of 100 % left
-/// jobs unfinished.
+/// With one replication the band is that of Dvoretzky, Kiefer and Wolfowitz, which assumes independent jobs. Jobs in a
+/// queue are not independent, so the band is too narrow, and the report says so. With several replications the curve
+/// is the mean of their quantiles, and the band its 95 % interval over replications. A curve that ends below 100 % has
+/// unfinished jobs.
 #[must_use]
 pub fn distribution(
     title: &str,
@@ -44,17 +44,17 @@ pub fn distribution(
     Plot { title: title.into(), x, y, series, size, legend: true }.svg()
 }
 
-/// Share of submitted jobs that took longer than a time; both axes logarithmic, so that the tail is seen.
+/// Share of submitted jobs that took longer than a time; both axes are logarithmic, which shows the tail.
 ///
-/// With one replication the band is Wilson's for each point, since a band for the whole function says nothing
-/// about the last per cent.
+/// With one replication the band is Wilson's for each point, since a band for the whole function is meaningless in the
+/// last per cent.
 #[must_use]
 pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], size: (f64, f64)) -> String {
     let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);
     let least = (1.0 / jobs.max(10) as f64).clamp(1e-6, 0.1);
     for series in &mut series {
-        // Nothing is seen of a curve once it has left the picture below.
+        // The curve is invisible once it has left the picture at the bottom.
         let left = series.points.iter().position(|point| point.1 <= least).unwrap_or(series.points.len());
         series.points.truncate(left + 1);
     }
@@ -68,7 +68,7 @@ pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>], si
     Plot { title: title.into(), x, y, series, size, legend: true }.svg()
 }
 
-/// What is drawn of a share of jobs done, and its band with so many jobs.
+/// The drawn quantity for a share of finished jobs, and its band for a number of jobs.
 struct Shape {
     drawn: fn(f64) -> f64,
     band: fn(f64, u64) -> (f64, f64),
@@ -79,7 +79,7 @@ const BODY: Shape = Shape {
     band: |share, count| ((share - dkw(count)).max(0.0), (share + dkw(count)).min(1.0)),
 };
 
-/// A share of nothing has no logarithm: it is drawn at the lower edge.
+/// A share of zero has no logarithm: it is drawn at the lower edge.
 const TAIL: Shape = Shape { drawn: |share| (1.0 - share).max(1e-12), band: wilson };
 
 /// A curve and its band.
@@ -107,7 +107,7 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
         let share = (shape.drawn)(level * finished.mean);
         series.points.push((interval.mean, share));
         if let Some(half) = interval.half_width {
-            // An edge at or below zero cannot be drawn on a logarithmic axis: it goes to the far left.
+            // An edge at or below zero cannot be drawn on a logarithmic axis: it is placed at the far left.
             series.band.low.push(((interval.mean - half).max(interval.mean / 1e3), share));
             series.band.high.push((interval.mean + half, share));
         }
@@ -115,7 +115,7 @@ fn trace(curve: &Curve<'_>, shape: &Shape) -> Series {
     series
 }
 
-/// (value, share of finished jobs at or below it) of a sketch, thinned to what is drawn.
+/// (value, share of finished jobs at or below it) of a sketch, thinned to the points drawn.
 fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
     let every = sketch.rank.len().div_ceil(POINTS).max(1);
     let last = sketch.rank.len().saturating_sub(1);
@@ -124,7 +124,7 @@ fn sampled(sketch: &Sketch) -> impl Iterator<Item = (f64, f64)> {
     kept.map(|(_, (&rank, &value))| (value, (rank + 1) as f64 / sketch.count as f64))
 }
 
-/// Shares at which quantiles are averaged: even in the body, crowded towards 1.
+/// Shares at which quantiles are averaged: evenly spaced, and denser towards 1.
 fn levels() -> impl Iterator<Item = f64> {
     let body = (0..100).map(|i| f64::from(i) * 0.009);
     body.chain((0..=60).map(|i| 1.0 - 0.1 * 10f64.powf(-f64::from(i) * 0.05))).chain([1.0])

@@ -1,6 +1,6 @@
-//! A table whose cells are shaded by value.
+//! A table with cells shaded by value.
 //!
-//! It is HTML, not a picture: it scrolls, wraps and reads aloud better, and can be copied.
+//! It is HTML rather than SVG: it scrolls and wraps, is accessible to screen readers, and can be copied.
 
 use super::svg::escape;
 use super::theme;
@@ -8,44 +8,42 @@ use super::theme;
 /// A shaded table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Heat {
-    /// Headings of the columns that name a row, with what they say on hover.
+    /// Headings of the columns that identify a row, with tooltips.
     pub keys: Vec<(String, String)>,
     /// Groups of shaded columns: heading, and each column's class and heading.
     pub groups: Vec<(String, Vec<(String, String)>)>,
-    /// Rows.
     pub rows: Vec<HeatRow>,
 }
 
 /// A row of a shaded table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HeatRow {
-    /// What names it, one a key.
+    /// The identifying values, one per key.
     pub names: Vec<String>,
-    /// Id of the page that its names lead to; empty for none.
+    /// Element id that the names link to; empty for none.
     pub link: String,
-    /// One a column of all groups; `None` where nothing was measured.
+    /// One per column of all groups; `None` if nothing was measured.
     pub cells: Vec<Option<Shade>>,
 }
 
 /// A cell of a shaded table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shade {
-    /// 0 for no shade, 1 for the darkest.
+    /// Depth of the shade, from 0 (none) to 1 (darkest).
     pub depth: f64,
-    /// What is written in it.
     pub text: String,
-    /// What is written behind it, small.
+    /// Small text after `text`.
     pub small: String,
-    /// What it says on hover.
+    /// Tooltip.
     pub title: String,
-    /// The series in whose colour it is shaded; `None` for the one of all.
+    /// The series whose colour is used; `None` for the common colour.
     pub series: Option<usize>,
 }
 
 impl Heat {
-    /// The table.
+    /// The table as HTML.
     ///
-    /// Shades stay below half, so that text keeps its contrast on light and dark.
+    /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
     #[must_use]
     pub fn html(&self) -> String {
         let mut out = String::from("<table class=\"heat\"><thead><tr>");

@@ -1,19 +1,17 @@
-//! Lines over two axes: the frame that most charts share.
+//! Lines over two axes, with the frame that most charts share.
 
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
 use super::theme;
 
-/// An axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlotAxis {
-    /// What it shows.
     pub label: String,
-    /// How values are spread.
+    /// Spacing of values.
     pub spread: AxisScale,
-    /// How ticks read.
+    /// Format of ticks.
     pub unit: TickUnit,
-    /// Least and greatest value; `None` to fit the data.
+    /// Smallest and largest value; `None` to fit the data.
     pub range: Option<(f64, f64)>,
 }
 
@@ -22,41 +20,35 @@ pub struct PlotAxis {
 pub struct Series {
     /// Name in the legend.
     pub label: String,
-    /// Number of its colour and dash.
+    /// Index of its colour and dash.
     pub colour: usize,
     /// Points in order of x.
     pub points: Vec<(f64, f64)>,
     /// Confidence band; empty for none.
     pub band: Band,
-    /// Whether the curve holds its value until the next point.
+    /// Whether the curve is constant up to the next point.
     pub steps: bool,
-    /// Whether every point gets a dot with its value: for few points.
+    /// Whether every point gets a dot with its value; suitable for few points.
     pub dots: bool,
 }
 
-/// A confidence band, by its two edges in order of x.
+/// A confidence band: two edges in order of x.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Band {
-    /// One edge.
     pub low: Vec<(f64, f64)>,
-    /// The other.
     pub high: Vec<(f64, f64)>,
 }
 
 /// A chart of curves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plot {
-    /// Heading.
     pub title: String,
-    /// Horizontal axis.
     pub x: PlotAxis,
-    /// Vertical axis.
     pub y: PlotAxis,
-    /// Curves.
     pub series: Vec<Series>,
     /// Width and height in px.
     pub size: (f64, f64),
-    /// Whether to name the curves below the chart.
+    /// Whether the curves are named below the chart.
     pub legend: bool,
 }
 
@@ -66,7 +58,7 @@ const TOP: f64 = 30.0;
 const BOTTOM: f64 = 44.0;
 
 impl Plot {
-    /// The picture. Values that are not finite, or not positive on a logarithmic axis, are left out.
+    /// The chart as SVG. Values that are not finite, or not positive on a logarithmic axis, are left out.
     #[must_use]
     pub fn svg(&self) -> String {
         let legend = if self.legend { self.legend_rows() } else { Vec::new() };
@@ -100,7 +92,7 @@ impl Plot {
         let fitted = || {
             let (low, high) = bounds(&mut self.series.iter().flat_map(|s| &s.points));
             let edges = bounds(&mut self.series.iter().flat_map(|s| s.band.low.iter().chain(&s.band.high)));
-            // A band may be as wide as it likes; the curves must stay readable.
+            // A wide band must not compress the curves.
             match axis.spread {
                 _ if !low.is_finite() => (0.1, 1.0),
                 AxisScale::Log => (edges.0.clamp(low / 1.5, low), edges.1.clamp(high, high * 1.5)),
@@ -184,7 +176,7 @@ impl Plot {
     }
 }
 
-/// Turns points into steps that hold their value to the right.
+/// With `steps`, inserts points so that each value is held to the right.
 fn stepped(points: Vec<(f64, f64)>, steps: bool) -> Vec<(f64, f64)> {
     if !steps {
         return points;

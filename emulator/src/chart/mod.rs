@@ -1,16 +1,16 @@
-//! The one chart module: pure functions from data to SVG text.
+//! Charts, as pure functions from data to SVG text.
 //!
 //! | module | what it draws |
 //! |---|---|
 //! | [`mod@line`] | lines and steps over two axes, with confidence bands |
 //! | [`cdf`] | distributions of response times, and their tails |
-//! | [`bars`] | stacked bars, one a policy |
-//! | [`heat`] | a table whose cells are shaded by value |
-//! | [`timeline`] | what cores did, with interference shaded |
+//! | [`bars`] | stacked bars, one per policy |
+//! | [`heat`] | a table with cells shaded by value |
+//! | [`timeline`] | executions on cores, with interference shaded |
 //! | [`scale`], [`svg`], [`theme`] | ticks, text, colours |
 //!
-//! Colours come from the page as CSS variables ([`theme::CSS`]), so a chart follows the page into the dark. A
-//! policy has the same colour and dash in every chart. Values are there on hover, as `<title>`.
+//! Colours come from the page as CSS variables ([`theme::CSS`]), so a chart follows the page's dark mode. A policy has
+//! the same colour and dash in every chart. Values are shown as tooltips (`<title>`).
 
 pub mod bars;
 pub mod cdf;

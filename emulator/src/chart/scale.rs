@@ -1,29 +1,29 @@
-//! Axes: where a value lies, and which values get a tick.
+//! Axes: the mapping of values to pixels, and the choice of ticks.
 
 use crate::number;
 
-/// How values are spread over an axis.
+/// Spacing of values on an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AxisScale {
     /// Evenly.
     Linear,
-    /// By their logarithm; values must be positive.
+    /// Logarithmic; values must be positive.
     Log,
 }
 
-/// How ticks read.
+/// Format of ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TickUnit {
-    /// Seconds, in the unit that fits.
+    /// Seconds, in a suitable unit.
     Seconds,
-    /// A share, as per cent.
+    /// A share, as a percentage.
     Share,
     /// A plain number.
     Number,
 }
 
 impl TickUnit {
-    /// `value` in words, three digits.
+    /// `value` with its unit, three digits.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
@@ -33,7 +33,7 @@ impl TickUnit {
         }
     }
 
-    /// `value` as a tick, without needless digits.
+    /// `value` as a tick label, without trailing zeros.
     #[must_use]
     pub fn tick(self, value: f64) -> String {
         let text = self.text(value);
@@ -55,7 +55,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// From the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
+    /// A mapping of the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
     #[must_use]
     pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
@@ -70,7 +70,7 @@ impl Scale {
         Self { spread, values: (low, high), pixels }
     }
 
-    /// The pixel of a value; what lies outside is put on the edge.
+    /// The pixel of a value; values outside the range are placed on the edge.
     #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.values;
@@ -82,7 +82,7 @@ impl Scale {
         self.pixels.0 + share.clamp(0.0, 1.0) * (self.pixels.1 - self.pixels.0)
     }
 
-    /// Ticks with round values: about `about` of them.
+    /// About `about` ticks with round values.
     #[must_use]
     pub fn ticks(&self, about: usize) -> Vec<f64> {
         match self.spread {
@@ -91,7 +91,7 @@ impl Scale {
         }
     }
 
-    /// Lines between the ticks of a logarithmic axis that spans few decades.
+    /// Minor grid lines of a logarithmic axis that spans few decades.
     #[must_use]
     pub fn minor_ticks(&self) -> Vec<f64> {
         let (low, high) = self.values;
@@ -121,11 +121,11 @@ fn linear_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
         [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|step| *step >= raw * 0.999).unwrap_or(raw);
     let first = (low / step - 1e-9).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
-    // Rounded: 3 × 0.1 should be 0.3.
+    // Rounded, so that 3 × 0.1 gives 0.3.
     (first..=last).map(|i| i as f64 * step).map(|v| (v / power * 10.0).round() * power / 10.0).collect()
 }
 
-/// Powers of ten, thinned; within few decades also 2 and 5 times.
+/// Powers of ten, thinned; over few decades also 2 and 5 times a power of ten.
 fn log_ticks((low, high): (f64, f64), about: usize) -> Vec<f64> {
     let span = (high / low).log10();
     let every = (span / about.max(1) as f64).ceil().max(1.0) as i32;

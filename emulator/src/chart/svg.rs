@@ -1,4 +1,4 @@
-//! A small SVG writer: elements with attributes, everything escaped.
+//! A small SVG writer: elements with attributes, with all text escaped.
 
 use std::fmt::{Display, Write};
 
@@ -26,19 +26,19 @@ pub struct Svg {
     text: String,
 }
 
-/// Where a text is anchored.
+/// Horizontal alignment of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Anchor {
-    /// Text begins here.
+    /// The text begins at the position.
     Start,
-    /// Text is centred here.
+    /// The text is centred at the position.
     Middle,
-    /// Text ends here.
+    /// The text ends at the position.
     End,
 }
 
 impl Svg {
-    /// A picture of this size in px, with a name for screen readers. It shrinks with its column, never grows.
+    /// A picture of this size in px, with a name for screen readers. It shrinks with its container and never grows.
     #[must_use]
     pub fn new(width: f64, height: f64, label: &str) -> Self {
         let (w, h, label) = (px(width), px(height), escape(label));
@@ -65,7 +65,7 @@ impl Svg {
             write!(self.text, "<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>");
     }
 
-    /// A rectangle with a tooltip; none if `title` is empty.
+    /// A rectangle with a tooltip, which is left out if `title` is empty.
     pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), title: &str) {
         self.rect_with(class, (x, y), (width, height), "", title);
     }
@@ -95,7 +95,7 @@ impl Svg {
         self.end("circle", title);
     }
 
-    /// A path through points, closed or not; points nearer than a third of a pixel to the last are left out.
+    /// A path through points, open or closed; points closer than a third of a pixel to the previous one are left out.
     pub fn path(&mut self, class: &str, points: &[(f64, f64)], closed: bool, title: &str) {
         let _ = write!(
             self.text,
@@ -106,7 +106,6 @@ impl Svg {
         self.end("path", title);
     }
 
-    /// Text.
     pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -117,7 +116,7 @@ impl Svg {
         let _ = write!(self.text, "<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{text}</text>");
     }
 
-    /// Text turned by a quarter, reading upwards, centred.
+    /// Centred text, rotated by 90 degrees to read upwards.
     pub fn upright(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let (x, y, text) = (px(x), px(y), escape(text));
         let _ = write!(
@@ -134,7 +133,7 @@ impl Svg {
         }
     }
 
-    /// The whole picture.
+    /// The complete SVG text.
     #[must_use]
     pub fn finish(mut self) -> String {
         self.text.push_str("</svg>");
@@ -142,13 +141,14 @@ impl Svg {
     }
 }
 
-/// A coordinate to a tenth of a pixel, without needless zeros.
+/// A coordinate to a tenth of a pixel, without trailing zeros.
 pub(super) fn px(value: f64) -> impl Display {
     let tenths = if value.is_finite() { (value * 10.0).round() / 10.0 } else { 0.0 };
     tenths + 0.0 // −0 prints as 0
 }
 
-/// Path data: the first point absolute, the others relative to the one before, in tenths without drift.
+/// Path data: the first point is absolute, the others relative to the previous one, in tenths of a pixel without
+/// accumulated rounding errors.
 fn data(points: &[(f64, f64)]) -> String {
     let mut out = String::with_capacity(8 * points.len());
     let tenth = |value: f64| (value * 10.0).round() as i64;

@@ -1,6 +1,6 @@
-//! Colours: told apart by people who see few colours (after Okabe and Ito), on white and on black.
+//! Colours that remain distinguishable with colour vision deficiency (after Okabe and Ito), on white and on black.
 
-/// Number of series colours; later series repeat them with another dash.
+/// Number of series colours; further series repeat them with another dash.
 pub const COLOURS: usize = 8;
 
 /// Class of the `i`-th series: colour and dash.
@@ -9,7 +9,7 @@ pub fn series(i: usize) -> String {
     format!("s{} d{}", i % COLOURS, (i / COLOURS) % 3)
 }
 
-/// The style sheet that charts rely on, and the variables that pages may use too.
+/// The style sheet that charts require, with variables that pages may also use.
 pub const CSS: &str = "\
 :root{--paper:#fff;--card:#f7f8fa;--ink:#1a2230;--soft:#5b6675;--rule:#d9dee6;--accent:#0b63b0;\
 --good:#0a7a50;--bad:#b3261e;--warn:#8a5a00;--good-bg:#e3f5ec;--bad-bg:#fdeae8;--warn-bg:#fdf3dd;\

@@ -7,9 +7,9 @@ use crate::record::cell::Slice;
 use crate::results::CopyEnd;
 use crate::storage::tables::end_name;
 
-/// Cores drawn at most.
+/// Limit on the cores drawn.
 const CORES: usize = 16;
-/// Blocks and shades that a timeline may hold and still be read: callers shorten the window until they fit.
+/// Limit on the blocks and shades of a readable timeline: callers shorten the window until they fit.
 pub const BLOCKS: usize = 700;
 
 const LEFT: f64 = 62.0;
@@ -17,8 +17,8 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 28.0;
 const ROW: f64 = 20.0;
 
-/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw. Where
-/// interference was injected, as (core, from s, until s), there is a frame around what the core did.
+/// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw. Injected
+/// interference, as (core, from s, until s), is drawn as a frame around the executions.
 #[must_use]
 pub fn timeline(
     title: &str,
@@ -75,7 +75,7 @@ fn cores(slices: &[Slice]) -> Vec<u32> {
     cores
 }
 
-/// How long the drawn window may be: it ends where the blocks to draw become more than `blocks`.
+/// The length of the drawn window: it ends where there would be more than `blocks` blocks.
 #[must_use]
 pub fn window(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> f64 {
     let cores = cores(slices);
@@ -96,7 +96,7 @@ fn draw_burst(svg: &mut Svg, x: &Scale, row: usize, (start, end, factor): (f64, 
         number::seconds(start),
         number::seconds(end)
     );
-    // Twice as slow is a light shade, ten times and more the darkest.
+    // A slowdown of two is a light shade, ten or more the darkest.
     let depth = 0.15 + 0.35 * (factor.max(1.0).log10()).min(1.0);
     let (left, right) = (x.at(start), x.at(end));
     svg.rect_with("burst", (left, y), (right - left, ROW), &format!("fill-opacity=\"{depth:.2}\""), &title);

@@ -1,4 +1,4 @@
-//! `volary agent`
+//! The `volary agent` command.
 
 use std::fs::{self, OpenOptions};
 use std::net::SocketAddr;
@@ -81,11 +81,11 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// CPUs in order, each once.
+/// CPUs in ascending order, without duplicates.
 #[derive(Clone, Debug)]
 struct CpuList(Vec<CpuId>);
 
-/// Reads a list of CPUs that this process may use.
+/// Parses a list of CPUs that this process may use.
 fn cpus(text: &str) -> Result<CpuList, String> {
     let wrong = |_| format!("`{text}` is no CPU or list of some: write numbers and ranges, such as 0,2-5");
     let numbers: CoreSet = text.parse().map_err(wrong)?;
@@ -102,7 +102,7 @@ fn cpus(text: &str) -> Result<CpuList, String> {
     Ok(CpuList(cpus))
 }
 
-/// A file with the process id, for as long as the process lives.
+/// A file with the process id, removed when the value is dropped.
 struct Pidfile(PathBuf);
 
 impl Pidfile {
@@ -115,12 +115,12 @@ impl Pidfile {
 
 impl Drop for Pidfile {
     fn drop(&mut self) {
-        // Fails if the file was removed meanwhile.
+        // Fails if the file was already removed.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Opens the log file that `--log` names.
+/// Opens the log file given by `--log`.
 pub(super) fn log_file(path: &Path) -> anyhow::Result<fs::File> {
     OpenOptions::new()
         .create(true)

@@ -1,4 +1,4 @@
-//! `volary certs`
+//! The `volary certs` command.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was made, and what to do with it.
+/// A summary of the issued identities, and the next steps.
 fn told(issued: &Issued) -> String {
     let mut text = format!("valid until {} UTC:\n", written(issued.until));
     for folder in &issued.folders {

@@ -1,4 +1,4 @@
-//! `volary compare`
+//! The `volary compare` command.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

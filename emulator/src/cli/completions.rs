@@ -1,4 +1,4 @@
-//! `volary completions`
+//! The `volary completions` command.
 
 use std::process::ExitCode;
 
@@ -23,8 +23,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command line with the names of policies as suggestions. They are labels as well, where the experiment
-/// gives no others; the parser itself takes any.
+/// The command line with the names of policies as suggestions. Policies are labelled by their names by default; the
+/// parser itself accepts any label.
 fn suggesting(command: clap::Command) -> clap::Command {
     let names = || PossibleValuesParser::new(PolicySpec::cards().iter().map(|card| card.name));
     let labelled = ["run", "plan", "validate"];

@@ -1,4 +1,4 @@
-//! `volary inject`
+//! The `volary inject` command.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,11 +56,11 @@ pub(super) struct Options {
     json: bool,
 }
 
-/// Cores whose slots are printed at most.
+/// Limit on the cores whose slots are printed.
 const CORES: usize = 64;
-/// For how long slots are printed where no end is given.
+/// Length of the printed timeline if no end is given.
 const SHOWN: Span = Span::from_secs(10);
-/// Slots of a core that can be printed.
+/// Limit on the number of slots per core that are printed.
 const MOST: f64 = 1e5;
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
@@ -102,7 +102,7 @@ fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
     }
     let named = core.iter().fold(CoreSet::default(), |all, some| all.union(some));
     let cores = if named.is_empty() { CoreSet::below(8) } else { named };
-    // Core i is node i and in rack i, as `volary profile show` has it.
+    // Core i is node i and in rack i, as in `volary profile show`.
     let count = cores.last().map_or(0, |last| last.saturating_add(1));
     if count > 10_000 {
         return Err(anyhow!("--core: no run is asked, and without one cores are below 10000"));
@@ -148,7 +148,7 @@ impl Options {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Prints that it has begun: to stderr with `--json`.
+    /// Prints the start of the injection; to stderr with `--json`.
     fn begun(&self, plan: &InjectionPlan, begun: &[InjectionShare]) {
         let InjectionPlan { cell, policy, cell_seed, seed, .. } = plan;
         let profile = self.profile.display();
@@ -164,7 +164,7 @@ impl Options {
     }
 }
 
-/// One line on what an injection did on a host.
+/// A line that summarises what an injection did on a host.
 fn text(done: &Injected) -> String {
     let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     let from = number::seconds(from.as_secs_f64());

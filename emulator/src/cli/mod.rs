@@ -1,7 +1,7 @@
 //! The command line: one file per subcommand.
 //!
-//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 done; 1 done, but with
-//! `--check` a claim failed; 2 bad usage or input; 3 the run could not finish.
+//! Results and tables go to stdout, logs and progress to stderr. Exit status: 0 success; 1 success, but a claim failed
+//! with `--check`; 2 invalid usage or input; 3 the run could not finish.
 
 mod agent;
 mod certs;
@@ -96,7 +96,7 @@ impl ExperimentArgs {
         Overrides { set: set.clone(), policies: policy.clone(), seed: *seed, ..Overrides::default() }
     }
 
-    /// Whether the command line leaves out part of the experiment.
+    /// Whether the command line selects only part of the experiment.
     fn narrows(&self) -> bool {
         !(self.set.is_empty() && self.policy.is_empty())
     }
@@ -125,7 +125,7 @@ impl RunArgs {
         Ok(experiment)
     }
 
-    /// As [`Self::load`], for commands that run it: says what the report will say as well.
+    /// Loads an experiment to run, and prints the warnings that the report will contain.
     fn prepare(&self) -> Result<Experiment, ConfigError> {
         let mut experiment = self.load()?;
         if let Some(warning) = describe::overload(&experiment) {
@@ -153,7 +153,8 @@ impl FleetArgs {
     }
 }
 
-/// Where an agent listens: certificates and hosts files have addresses, since a name may stand for several.
+/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
+/// several.
 fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 10.77.0.2:4433"))
 }
@@ -171,7 +172,7 @@ fn runtime(text: &str) -> Result<RuntimeKind, String> {
     }
 }
 
-/// Parses the command line, does what it says, and reports errors on stderr.
+/// Parses the command line, executes it, and reports errors on stderr.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -207,7 +208,7 @@ fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An error and its causes, without those that it quotes already.
+/// An error and its causes, without causes whose text is already part of an earlier one.
 fn said_once(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -218,7 +219,7 @@ fn said_once(error: &anyhow::Error) -> String {
     text
 }
 
-/// 3 where a run broke off, 2 for what the user asked.
+/// The exit status: 3 if a run was broken off, 2 for invalid usage or input.
 fn status(error: &anyhow::Error) -> u8 {
     let run = match error.downcast_ref::<validate::Error>() {
         Some(validate::Error::Broken { .. }) => return 3,
@@ -246,12 +247,12 @@ fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// A watch that Ctrl-C stops, with a bar unless it is to be quiet. To be made once in a process.
+/// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
 fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
     let watch = Arc::new(if quiet { Watch::default() } else { Watch::on_terminal() });
     let stop = Arc::clone(&watch);
     ctrlc::set_handler(move || {
-        // A second signal means it: leave at once, with the status of an interrupted program.
+        // A second signal exits at once, with the status of an interrupted program.
         if stop.stop.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
@@ -259,17 +260,17 @@ fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
     Ok(watch)
 }
 
-/// Whoever read our output stopped reading: that is not an error of ours.
+/// Whether the reader of our output closed it, which is not an error.
 fn broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A log that takes no more, because the disk is full, must not end what it is about.
+/// A failed write to the log, for example on a full disk, must not end the run.
 const COMPLAIN: bool = false;
 
-/// Sets logging up: to stderr, or to an agent's log file, where times matter. An agent's controller `heard` it too.
+/// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
 fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
-    // An agent that serves one run writes to the terminal of whoever started it.
+    // An agent that serves one run shares the terminal of the process that started it.
     let agent = matches!(&cli.command, Command::Agent(options) if !options.once);
     let level = levels(cli.verbose + u8::from(agent));
     let Command::Agent(agent) = &cli.command else {
@@ -298,13 +299,13 @@ fn log(cli: &Cli, heard: &RunLog) -> anyhow::Result<()> {
     tracing_subscriber::registry()
         .with(file.with_filter(level.clone()))
         .with(terminal.with_filter(level))
-        // To send more of it would make more of it.
+        // More detail would include the sending of log lines, which then log again.
         .with(heard.with_filter(levels(1)))
         .init();
     Ok(())
 }
 
-/// What is logged: more of what volary does itself than of what it stands on, down to each packet of it.
+/// Log levels: volary's own modules are more verbose than its dependencies, whose logs reach down to single packets.
 fn levels(verbose: u8) -> Targets {
     let (own, others) = match verbose {
         0 => (Level::WARN, Level::WARN),
@@ -315,7 +316,7 @@ fn levels(verbose: u8) -> Targets {
     Targets::new().with_default(others).with_target(env!("CARGO_PKG_NAME"), own)
 }
 
-/// Whether a stream takes colours: a terminal whose user has not set `NO_COLOR`.
+/// Whether a stream supports colours: a terminal without `NO_COLOR` set.
 fn colours(stream: &impl IsTerminal) -> bool {
     stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
@@ -324,7 +325,7 @@ fn style() -> Style {
     if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
 }
 
-/// Standard output takes no more.
+/// Writing to stdout failed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to standard output: {0}")]
 struct Unwritten(#[from] io::Error);
@@ -339,7 +340,7 @@ fn print(text: &str) -> Result<(), Unwritten> {
     Ok(out.flush()?)
 }
 
-/// Writes text to stderr, for people who read along.
+/// Writes text for people to stderr.
 fn aside(text: &str) -> anyhow::Result<()> {
     Ok(writeln!(io::stderr(), "{text}")?)
 }
@@ -381,7 +382,7 @@ mod tests {
         super::Cli::command().debug_assert();
     }
 
-    /// Every `volary …` and `cargo run … -- …` line of the README's shell blocks is a command that exists.
+    /// Every `volary …` and `cargo run … -- …` line in the README's shell blocks parses.
     #[test]
     fn the_readme_names_commands_that_exist() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");

@@ -1,4 +1,4 @@
-//! `volary plan`
+//! The `volary plan` command.
 
 use std::process::ExitCode;
 

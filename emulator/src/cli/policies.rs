@@ -1,4 +1,4 @@
-//! `volary policies`
+//! The `volary policies` command.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ fn list(cards: &[Card]) -> String {
     })
 }
 
-/// What a policy does, and its parameters with their defaults.
+/// The description of a policy, and its parameters with their defaults.
 fn explain(card: &Card) -> String {
     let mut text = format!("{}: {}\n", card.name, card.about);
     let parameters = reference::parameters(card.name, card.schema.as_value());

@@ -1,4 +1,4 @@
-//! `volary profile`
+//! The `volary profile` command.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(super) struct Options {
     command: Command,
 }
 
-/// Slots that can be shown: more are nobody's to read.
+/// Limit on the number of slots shown.
 const MOST: f64 = 1e7;
 
 #[derive(Debug, Subcommand)]

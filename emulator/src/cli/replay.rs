@@ -1,4 +1,4 @@
-//! `volary replay`
+//! The `volary replay` command.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(status))
 }
 
-/// 1 where something differs, 3 where the log ends before the run did.
+/// The exit status: 1 if something differs, 3 if the log ends before the run did.
 fn verdict(replayed: &Replayed) -> u8 {
     match (replayed.is_identical() && replayed.is_equal(), replayed.cut) {
         (false, _) => 1,
@@ -93,7 +93,7 @@ fn text(replayed: &Replayed) -> String {
     text
 }
 
-/// Which log ends early, and where.
+/// The shard whose log ends early, and where.
 fn ends(cut: &Cut, shards: u16) -> String {
     let Cut { shard, host, at_s } = cut;
     let host = host.as_ref().map(|host| format!(", host {host},")).unwrap_or_default();
@@ -115,7 +115,7 @@ fn differs(divergence: &Divergence) -> String {
     text
 }
 
-/// What people look at first, and whatever differs.
+/// Metrics that are always shown; others only if they differ.
 const SHOWN: [&str; 6] = [
     "jobs.finished",
     "response_s.mean",

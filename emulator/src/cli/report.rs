@@ -1,4 +1,4 @@
-//! `volary report`
+//! The `volary report` command.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(own) = own {
         storage::load_manifest(own)?; // nothing is made in a folder that holds no run
     }
-    // Held while it is read: a run that ends just now writes more than was there before.
+    // Locked while it is read, so that a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own));
     let mut study = storage::merge(&options.runs)?;
     if options.runs.len() > 1 {
@@ -79,8 +79,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Claims may compare what different shards ran: judge them over all of it. A manifest that does not say what
-/// was planned leaves the verdicts as they were.
+/// Judges claims over the results of all shards, since claims may compare what different shards ran. If a manifest
+/// lacks the planned experiment, its verdicts are kept.
 fn judge_again(study: &mut Study) {
     let read = || -> Option<(Vec<Claim>, Vec<Cell>)> {
         let spec = &study.manifest.spec;

@@ -1,4 +1,4 @@
-//! `volary run`
+//! The `volary run` command.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -92,7 +92,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
 }
 
-/// A slip of the pen would run again what is there under the name that was meant.
+/// The error for `--resume` without a run directory: a misspelt name must not start the run from the beginning.
 fn nothing_to_resume(out: &Path) -> String {
     let beside = Files::of_disk().beside(out).unwrap_or_default();
     let runs = beside.iter().filter(|name| out.with_file_name(name).join(storage::MANIFEST).exists());
@@ -104,7 +104,7 @@ fn nothing_to_resume(out: &Path) -> String {
     format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
 }
 
-/// Says which claims `--check` did not check: a claim that was not tested has not failed.
+/// Prints the claims that `--check` did not check: an untested claim has not failed.
 fn untested(outcome: &Outcome, options: &Options) {
     let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
     if open == 0 {
@@ -118,7 +118,7 @@ fn untested(outcome: &Outcome, options: &Options) {
     tracing::warn!("{open} of {} not tested: {why}", number::plural(outcome.claims.len() as u64, "claim"));
 }
 
-/// What ran, what it leaves behind, and the hash by which the same run is known again.
+/// A summary of the run, its directory, and the hash that identifies equal results.
 fn closing(outcome: &Outcome, out: &Path) -> String {
     let engine = outcome.summaries.iter().map(|summary| &summary.engine);
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));

@@ -1,4 +1,4 @@
-//! `volary schema`
+//! The `volary schema` command.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `volary status`
+//! The `volary status` command.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `volary topology`
+//! The `volary topology` command.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `volary trace`
+//! The `volary trace` command.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

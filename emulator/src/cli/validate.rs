@@ -1,4 +1,4 @@
-//! `volary validate`
+//! The `volary validate` command.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,10 +14,10 @@ use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
 use crate::runtime::executor::free_cpus;
 use crate::storage;
 
-/// The file in the results' folder with what `--json` prints.
+/// The file in the results folder with the output of `--json`.
 const KEPT: &str = "validation.json";
 
-/// Agents that are started where no hosts are given.
+/// Number of agents started if no hosts are given.
 const AGENTS: u16 = 3;
 
 /// Run one experiment in several runtimes and say how far their answers diverge, and why.
@@ -75,7 +75,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         repeat: options.repeat,
         out: out
             .unwrap_or_else(|| storage::fresh(Path::new("runs"), &format!("validate-{}", experiment.name))),
-        // Agents of our own show what the network and several processes change, if not several machines.
+        // Agents on this machine show the effects of the network and of several processes, but not of several
+        // machines.
         fleet: options.fleet.fleet().unwrap_or_else(|| Fleet::Spawn(agents(&experiment))),
         threads: options.threads.map(usize::from),
         argv: std::env::args().collect(),
@@ -95,7 +96,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// Agents to start where no hosts are given: not more than there are CPUs, if each needs some of its own.
+/// The number of agents to start if no hosts are given: at most the number of CPUs if each needs its own.
 fn agents(experiment: &Experiment) -> u16 {
     match experiment.run.real {
         Some(_) => AGENTS.min(free_cpus().len() as u16).max(1),

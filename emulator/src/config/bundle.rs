@@ -8,15 +8,15 @@ use super::error::ConfigError;
 use super::experiment::{Experiment, Overrides};
 use crate::files::{Files, Pack};
 
-/// Everything that planning an experiment depends on. It may come from anywhere: what plans it opens no file.
+/// Everything that planning an experiment depends on. Its origin is not trusted: planning it opens no file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Bundle {
-    /// The experiment file, as it was named; its text is in `files`.
+    /// The experiment file's name; its text is in `files`.
     pub experiment: PathBuf,
-    /// What the command line changed.
+    /// The changes made on the command line.
     pub overrides: Overrides,
-    /// The experiment file, profiles, topologies, values of laws, bursts and workload traces. A file that is
-    /// not here does not exist for whoever plans the bundle, so that a trace which was missing stays missing.
+    /// The experiment file, profiles, topologies, values of laws, bursts and workload traces. When the bundle is
+    /// planned, other files do not exist, so a trace that was missing stays missing.
     pub files: Pack,
 }
 
@@ -24,7 +24,7 @@ impl Experiment {
     /// Packs the experiment as it was planned.
     ///
     /// # Errors
-    /// When a trace cannot be read any more, a name is not UTF-8, or the files exceed
+    /// When a trace can no longer be read, a name is not UTF-8, or the files exceed
     /// [`LARGEST_PACK`](crate::files::LARGEST_PACK).
     pub fn bundle(&self) -> Result<Bundle, ConfigError> {
         let files = self.files.pack().map_err(|(path, why)| ConfigError::Read {
@@ -35,7 +35,7 @@ impl Experiment {
         Ok(Bundle { experiment: self.file.clone(), overrides: self.overrides.clone(), files })
     }
 
-    /// Plans what was packed: the same points, ids and jobs as where it was packed.
+    /// Plans a bundle. Points, ids and jobs are the same as where it was packed.
     ///
     /// # Errors
     /// As [`Experiment::load`]; a file that was not packed cannot be read.

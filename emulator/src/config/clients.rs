@@ -1,11 +1,11 @@
-//! Clients lie outside the experiment: they are its job source, so a crash must not reach them.
+//! The refusal of faults that crash clients. Clients generate the jobs and are not part of what is measured.
 
 use volary_netem::{FaultSpec, Groups, Places};
 
 use super::document::Document;
 use super::error::ConfigError;
 
-/// Refuses crashes that take a client along; clients are the first `schedulers` endpoints.
+/// Refuses crashes that include a client; clients are the first `schedulers` endpoints.
 pub(super) fn spare(
     document: &Document<'_>,
     faults: &[FaultSpec],
@@ -15,7 +15,7 @@ pub(super) fn spare(
     for (i, fault) in faults.iter().enumerate() {
         let FaultSpec::Crash(crash) = fault else { continue };
         for target in &crash.who {
-            // What names nothing was refused when the faults were resolved.
+            // Unknown names were refused when the faults were resolved.
             if groups.resolve(target).is_ok_and(|hit| hit.iter().any(|endpoint| endpoint.0 < schedulers)) {
                 let at = ["network", "fault", &i.to_string(), "crash", "who"];
                 return Err(document

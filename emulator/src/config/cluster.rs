@@ -1,4 +1,4 @@
-//! `[cluster]` and the topology file it names, with the places of mistakes.
+//! The `[cluster]` section and the topology file it names; errors carry their position.
 
 use std::ops::Range;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub(super) fn resolve(
     })
 }
 
-/// What `[network]` and the links of a topology make together and cannot be, in the file that the key is of.
+/// Reports a conflict between `[network]` and the links of a topology in the file that contains the key.
 pub(super) fn refused(
     files: &Files,
     document: &Document<'_>,
@@ -50,7 +50,7 @@ pub(super) fn refused(
     }
 }
 
-/// The topology file with its document; relative to the file that names it.
+/// The topology file with its document. The path is relative to the file that names it.
 fn read_topology<'t>(
     texts: &'t Texts,
     files: &Files,
@@ -70,7 +70,7 @@ fn read_topology<'t>(
     Ok((file, topology))
 }
 
-/// Reads and resolves a topology file by itself.
+/// Reads and resolves a topology file without an experiment.
 ///
 /// # Errors
 /// When it cannot be read, parsed or built.

@@ -1,4 +1,4 @@
-//! `volary plan`: a resolved experiment for people, and its offered load.
+//! The readable form of a resolved experiment (`volary plan`), and its offered load.
 
 mod written;
 
@@ -18,25 +18,25 @@ use crate::results::Cell;
 use crate::results::cell_name;
 use crate::workload::{Service, Synthetic, Traces, Workload, WorkloadSpec};
 
-/// Cells shown before the rest is only counted.
+/// Cells listed; further ones are only counted.
 const SHOWN: usize = 24;
-/// Tasks of a trace or generator beyond which its work is not added up just to be shown.
+/// Limit on the tasks of a trace or generator up to which their work is summed for display.
 const MOST_TASKS: u64 = 20_000_000;
 
-/// What a workload asks of a cluster.
+/// The load that a workload offers to a cluster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// ρ = λ · E\[tasks\] · E\[work\] / (capacity · throughput): the share of the cores' time that one copy of
-    /// each task needs. Copies that a policy adds come on top.
+    /// ρ = λ · E\[tasks\] · E\[work\] / capacity: the share of the cores' time that one copy of each task needs.
+    /// Copies added by a policy are not included.
     pub offered: f64,
-    /// Work per second the cores can do, in reference cores, interference included.
+    /// Work per second that the cores can do under interference, in reference cores.
     pub capacity: f64,
-    /// Share of a healthy core's work that interference leaves.
+    /// Share of a healthy core's work that remains under interference.
     pub throughput: f64,
 }
 
-/// The offered load of a cell, where it is known: from the laws of a synthetic workload, else from the jobs
-/// drawn under `seed`.
+/// The offered load of a cell, if it is known: from the laws of a synthetic workload, otherwise from the jobs drawn
+/// under `seed`.
 #[must_use]
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let throughput = match &world.interference {
@@ -55,11 +55,11 @@ pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
 /// Work that arrives per second.
 fn synthetic(jobs: &Synthetic, demand: &Law<Span>) -> Option<f64> {
     let gap = jobs.interarrival.mean();
-    // One job has no rate.
+    // A single job has no rate.
     (gap > 0.0 && jobs.jobs > 1).then(|| jobs.tasks.mean().max(1.0) * demand.mean() / gap)
 }
 
-/// The same over the jobs of a run; one job has no rate.
+/// Work that arrives per second, from the jobs of a run; a single job has no rate.
 fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
     let schedulers = world.cluster.schedulers;
     let jobs = Workload::build(&world.workload, &world.service, seed, schedulers, traces).ok()?;
@@ -167,7 +167,7 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
     }
 }
 
-/// The offered load of every cell, with a warning where the queues must grow.
+/// The offered load of every cell, with a warning where queues grow without bound.
 fn loads(out: &mut String, experiment: &Experiment) {
     let loads = cell_loads(experiment);
     for (i, (cell, load)) in loads.iter().take(SHOWN).enumerate() {
@@ -196,7 +196,7 @@ fn loads(out: &mut String, experiment: &Experiment) {
     }
 }
 
-/// What to say before an experiment is run in which more work arrives than the cores can do.
+/// The warning printed before a run in which more work arrives than the cores can do.
 #[must_use]
 pub fn overload(experiment: &Experiment) -> Option<String> {
     let loads = cell_loads(experiment);
@@ -225,7 +225,7 @@ fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
     loads
 }
 
-/// The resolved experiment as JSON: everything, with the units to run and the load of each cell.
+/// The resolved experiment as JSON, with the units to run and the load of each cell.
 #[must_use]
 pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
     let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {

@@ -1,9 +1,9 @@
-//! A TOML document with the place of every key and value, over several texts.
+//! A TOML document with the position of every key and value, over several texts.
 //!
-//! Overrides, sweep values and included files are put into the tree of the experiment file with the place they
-//! were written at, so that an error met when the tree is read into types points at the `--set`, or at the line
-//! of the sweep or of the included file. Places are byte offsets into all texts laid end to end: the file first,
-//! then every text that was added.
+//! Overrides, sweep values and included files are put into the tree of the experiment file with their original
+//! position. An error found when the tree is read into types therefore points at the `--set`, or at the line of the
+//! sweep or of the included file. Positions are byte offsets into the concatenation of all texts: the file first, then
+//! every text that was added.
 
 use std::cell::OnceCell;
 use std::io;
@@ -19,12 +19,12 @@ use super::error::{ConfigError, Text, nearest};
 use super::explain;
 use crate::files::{Files, LONGEST_TEXT};
 
-/// A key with its place.
+/// A key with its position.
 pub type Key<'t> = Spanned<DeString<'t>>;
-/// A value with its place; that of a table with a header is the header.
+/// A value with its position; the position of a table with a header is the header.
 pub type Node<'t> = Spanned<DeValue<'t>>;
 
-/// The texts that a document borrows from, each kept until the whole list is dropped.
+/// The texts that a document borrows from; all live until the list is dropped.
 #[derive(Debug, Default)]
 pub struct Texts(OnceCell<Box<(String, Self)>>);
 
@@ -66,7 +66,7 @@ impl<'t> Document<'t> {
         Ok(document)
     }
 
-    /// The same document, whose further texts are kept by another list.
+    /// The same document, with further texts stored in another list.
     pub(super) fn with_texts<'s>(&self, kept: &'s Texts) -> Document<'s>
     where
         't: 's,
@@ -87,7 +87,8 @@ impl<'t> Document<'t> {
 
     /// Parses a single value whose first byte is at offset `base`.
     pub(super) fn value(&self, text: &str, base: usize) -> Result<Node<'t>, toml::de::Error> {
-        // `DeValue::parse` takes no white space, which gives every byte its offset: the value is that of a key.
+        // `DeValue::parse` does not accept white space, which shifts bytes to their offset: the value is parsed as
+        // that of a key.
         let line = self.kept.keep(format!("{:>base$}{text}", "v="));
         let mut values = DeTable::parse(line)?.into_inner().into_iter();
         match (values.next(), values.next()) {
@@ -96,7 +97,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// A copy of `text` in which every byte has its offset in all texts: white space stands before it.
+    /// A copy of `text` shifted by leading white space, so that its bytes have their offset in the concatenation.
     fn at(&self, base: usize, text: &str) -> &'t str {
         let (mark, rest) = text.strip_prefix('\u{feff}').map_or(("", text), |rest| ("   ", rest));
         self.kept.keep(format!("{:base$}{mark}{rest}", ""))
@@ -117,7 +118,7 @@ impl<'t> Document<'t> {
         T::deserialize(toml::de::Deserializer::from(root)).map_err(|error| explain::form(self, &error))
     }
 
-    /// The folder that paths written at a place are relative to.
+    /// The folder that paths written at a position are relative to.
     #[must_use]
     pub fn folder(&self, span: &Range<usize>) -> PathBuf {
         let folder = |index: usize| self.texts[index].1.folder.clone();
@@ -128,21 +129,21 @@ impl<'t> Document<'t> {
         self.texts.partition_point(|(base, _)| *base <= span.start).saturating_sub(1)
     }
 
-    /// Adds a text that values may point into; returns the offset of its first byte.
+    /// Adds a text that values may refer to; returns the offset of its first byte.
     pub(super) fn add_text(&mut self, text: Text) -> usize {
         let base = self.texts.last().map_or(0, |(base, text)| base + text.text.len() + 1);
         self.texts.push((base, Arc::new(text)));
         base
     }
 
-    /// An error at a place.
+    /// An error at a position.
     #[must_use]
     pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> ConfigError {
         let (base, text) = &self.texts[self.text_of(span)];
         text.error(span.start - base..span.end.saturating_sub(*base), message)
     }
 
-    /// An error at the value of a dotted key, or at the nearest table above it that is written down.
+    /// An error at the value of a dotted key, or at the nearest enclosing table that is written in the file.
     #[must_use]
     pub fn error_at(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
         let found = (1..=path.len()).map_while(|depth| self.find(&path[..depth]));
@@ -153,7 +154,7 @@ impl<'t> Document<'t> {
         self.error(&span, message)
     }
 
-    /// Place of the key, and the value, at a path; a number selects from an array.
+    /// The position of the key, and the value, at a path; a number selects an element of an array.
     #[must_use]
     pub fn find(&self, path: &[&str]) -> Option<(Range<usize>, &Node<'t>)> {
         let (first, rest) = path.split_first()?;
@@ -168,7 +169,7 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// The dotted key of the innermost entry at a place, empty at the top level.
+    /// The dotted key of the innermost entry at a position; empty at the top level.
     #[must_use]
     pub fn key_at(&self, span: &Range<usize>) -> String {
         let mut best = (usize::MAX, String::new());
@@ -176,7 +177,7 @@ impl<'t> Document<'t> {
         best.1
     }
 
-    /// The table written at a place; the empty place is the top level.
+    /// The table written at a position; the empty range is the top level.
     #[must_use]
     pub fn table_at(&self, span: &Range<usize>) -> Option<&DeTable<'t>> {
         if *span == (0..0) {
@@ -193,13 +194,13 @@ pub(super) fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a Key<'t>, &'a N
     entries
 }
 
-/// Sets a key and its place, whether it was there or not.
+/// Sets a key and its position, replacing an existing entry.
 pub(super) fn put<'t>(table: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
     table.remove(&key);
     table.insert(key, value);
 }
 
-/// The kind of a value, for messages.
+/// The kind of a value, for error messages.
 pub(super) const fn what(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
@@ -211,7 +212,7 @@ pub(super) const fn what(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-/// The table, if the value is one.
+/// The table, if the value is a table.
 pub(super) fn table_mut<'a, 't>(value: &'a mut Node<'t>) -> Option<&'a mut DeTable<'t>> {
     if let DeValue::Table(table) = value.get_mut() { Some(table) } else { None }
 }
@@ -238,7 +239,7 @@ pub fn read_text(files: &Files, path: &Path) -> Result<Text, ConfigError> {
     }
 }
 
-/// What to do about a file that cannot be read: name a similar one of its folder if there is one.
+/// The remedy for a file that cannot be read: suggests a similar file name in its folder, if there is one.
 fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
     if why.kind() == io::ErrorKind::FileTooLarge {
         return format!("texts have at most {} MiB; is this the right file?", LONGEST_TEXT >> 20);
@@ -254,7 +255,7 @@ fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
     }
 }
 
-/// Keeps in `best` the length and the dotted key of the smallest entry around `span`.
+/// Stores in `best` the length and the dotted key of the smallest entry around `span`.
 fn innermost(table: &DeTable<'_>, path: &str, span: &Range<usize>, best: &mut (usize, String)) {
     for (key, value) in entries(table) {
         let dot = if path.is_empty() { "" } else { "." };

@@ -1,4 +1,4 @@
-//! What can be run but can hardly be meant.
+//! Warnings about experiments that are valid but probably not intended.
 
 use volary_actors::base::Span;
 
@@ -8,13 +8,13 @@ use crate::workload::WorkloadSpec;
 use volary_engine::scenario::PolicyEntry;
 use volary_engine::scenario::Resolved;
 
-/// So many times the mean of tasks is longer than most stragglers.
+/// A threshold this many times the mean task is longer than most stragglers.
 const LONG: f64 = 10.0;
 
-/// Slots of interference that real cores can still follow, in real time.
+/// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
-/// What to say of a policy in this world: one that looks at copies after they have ended does nothing.
+/// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
 pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
     let patience = entry.spec.patience()?.as_secs_f64();
     let mean = world.service.demand.as_ref()?.mean();
@@ -27,7 +27,7 @@ pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String>
     })
 }
 
-/// What to say of slots in which real cores are to be slow: too short ones for what slows them down.
+/// Warns about slots that are too short for the interference on real cores.
 pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     run.burning()?;
     let slot = world.interference.as_ref()?.table.slot()?.as_secs_f64() / run.speed;
@@ -41,7 +41,7 @@ pub(super) fn of_cores(world: &Resolved, run: &RunSection) -> Option<String> {
     })
 }
 
-/// What to say of a point before it is run, in words with a remedy.
+/// Warnings about a point before it is run, with remedies.
 pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
     let silent = (world.network.loss.mean() >= 1.0).then(|| {
         "network.loss loses everything: no message ever arrives, and no job can finish; lower it, or for bursts set r, \

@@ -1,4 +1,4 @@
-//! What is wrong with an input, where, and what to do about it.
+//! Errors in an input, with their position and a remedy.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -12,31 +12,22 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 pub enum ConfigError {
     /// A file cannot be read.
     #[error("cannot read {}: {why}\n  = help: {help}", path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// What the system says.
-        why: io::Error,
-        /// What to do.
-        help: String,
-    },
+    Read { path: PathBuf, why: io::Error, help: String },
     /// Something is wrong at a place in a file, or in a `--set`.
     #[error("{0}")]
     At(Box<Diagnostic>),
     /// Something is wrong with an option of the command line.
     #[error("{option}: {message}\n  = help: {help}")]
     Option {
-        /// The option, such as `--policy`.
+        /// For example `--policy`.
         option: &'static str,
-        /// What is wrong.
         message: String,
-        /// What to do.
         help: String,
     },
 }
 
 impl ConfigError {
-    /// Adds a remedy to a located error; other kinds carry theirs already.
+    /// Adds a remedy to an error with a position; other kinds already have one.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         if let Self::At(diagnostic) = &mut self {
@@ -45,7 +36,7 @@ impl ConfigError {
         self
     }
 
-    /// Says beside the caret what was expected there.
+    /// Sets the label beside the caret, which says what was expected.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         if let Self::At(diagnostic) = &mut self {
@@ -54,7 +45,7 @@ impl ConfigError {
         self
     }
 
-    /// Adds that the error shows in a cell of the sweep.
+    /// Adds the cell of the sweep in which the error occurs.
     #[must_use]
     pub fn note(self, note: impl Into<String>) -> Self {
         match self {
@@ -67,19 +58,19 @@ impl ConfigError {
     }
 }
 
-/// An error with its place; shown with an excerpt and a caret.
+/// An error with its position; shown with an excerpt and a caret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     message: String,
     /// File, or `--set`.
     origin: String,
-    /// Number of the line, from one.
+    /// Number of the line, from 1.
     line: usize,
     /// The text of the line.
     excerpt: String,
-    /// Bytes of the line that the caret spans.
+    /// Range of bytes of the line that the caret marks.
     span: Range<usize>,
-    /// What was expected there; may be empty.
+    /// What was expected there, or empty.
     label: String,
     notes: Vec<String>,
     help: Vec<String>,
@@ -90,7 +81,7 @@ impl fmt::Display for Diagnostic {
         let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
         let caret = AnnotationKind::Primary.span(self.span.clone()).label(label);
         let place = Snippet::source(&self.excerpt).line_start(self.line).path(&self.origin).annotation(caret);
-        // The command line says that it is an error.
+        // The command line adds "error".
         let report = Level::ERROR.no_name().primary_title(&self.message).element(place);
         let notes = self.notes.iter().map(|note| Level::NOTE.message(note));
         let help = self.help.iter().map(|help| Level::HELP.message(help));
@@ -98,14 +89,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A named text that errors point into.
+/// A named text that error positions refer to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Text {
     /// File name, or `--set`.
     pub name: String,
-    /// All of it.
     pub text: String,
-    /// What paths in it are relative to; absent: the experiment file's folder.
+    /// The folder that paths in it are relative to; absent: the experiment file's folder.
     pub folder: Option<PathBuf>,
 }
 
@@ -131,7 +121,7 @@ impl Text {
     }
 }
 
-/// The candidate that `word` was probably meant to be.
+/// The most similar candidate, if one is similar enough.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['_', '-'], "");
@@ -143,7 +133,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// "`a`, `b` or `c`", cut after a dozen.
+/// "`a`, `b` or `c`", limited to a dozen.
 #[must_use]
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();

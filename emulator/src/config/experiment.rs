@@ -1,5 +1,4 @@
-//! The resolved experiment: nothing in it is a default to fill in or a key to look up, and every file it needs
-//! was found.
+//! The resolved experiment: all defaults are filled in, and every file it needs was found.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,37 +14,31 @@ use crate::files::Files;
 use crate::results::{Cell, ClaimResult, Summary};
 use crate::workload::Traces;
 
-/// Replications that `repeat = "auto"` starts with: the fewest that say something about their spread.
+/// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;
 
 /// An experiment, ready to be run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Experiment {
-    /// Path below `experiments/` without suffix, such as `latin-square/fig6`; else the file's stem.
+    /// Path below `experiments/` without suffix, such as `latin-square/fig6`; otherwise the file's stem.
     pub name: String,
-    /// The file it was read from.
     pub file: PathBuf,
-    /// What it is about.
     pub title: String,
-    /// The paper, section and figure it reproduces.
+    /// The reproduced paper, section and figure.
     pub source: Option<String>,
     /// Seed of replication 0; replication r has seed + r.
     pub seed: u64,
-    /// How many replications.
     pub repeat: Repeat,
     /// With `repeat = "auto"`: the relative 95 % half-width to reach.
     pub precision: f64,
-    /// Every cell times every policy, in written order, policies fastest.
+    /// Every cell times every policy, in written order; the policy varies fastest.
     pub points: Vec<Point>,
     /// Swept keys in written order, with their values.
     pub sweep: Vec<(String, Vec<Value>)>,
-    /// What should come out.
     pub claims: Vec<Claim>,
-    /// How to run it.
     pub run: RunSection,
-    /// What the user should know before running it.
+    /// Warnings for the user before the run.
     pub warnings: Vec<String>,
-    /// What the command line changed.
     #[serde(skip)]
     pub(super) overrides: Overrides,
     /// Every file that was read for it.
@@ -53,12 +46,12 @@ pub struct Experiment {
     pub(super) files: Files,
 }
 
-/// What the command line changes about an experiment file.
+/// Changes made on the command line to an experiment file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Overrides {
     /// `--set key=value`, in order.
     pub set: Vec<String>,
-    /// `--policy LABEL`: run only these; all when empty.
+    /// `--policy LABEL`: run only these policies; all if empty.
     pub policies: Vec<String>,
     /// `--seed N`.
     pub seed: Option<u64>,
@@ -74,7 +67,6 @@ pub struct Overrides {
 pub struct SweepSlice {
     /// Which share, 1 ..= of.
     pub index: u32,
-    /// How many shares.
     pub of: u32,
 }
 
@@ -95,11 +87,10 @@ impl std::str::FromStr for SweepSlice {
 pub struct Run {
     /// Index into [`Experiment::points`].
     pub point: usize,
-    /// Which replication, from zero.
+    /// Number of the replication, from 0.
     pub replication: u32,
-    /// Its seed.
     pub seed: u64,
-    /// Hash of what the result depends on, 16 hex digits.
+    /// Hash of everything the result depends on, 16 hex digits.
     pub id: String,
 }
 
@@ -110,13 +101,13 @@ impl Experiment {
         self.file.parent().unwrap_or_else(|| Path::new(""))
     }
 
-    /// The traces it was planned with, where it found them.
+    /// The traces that it was planned with.
     #[must_use]
     pub fn traces(&self) -> Traces {
         Traces::beside(&self.files, self.folder())
     }
 
-    /// How many replications are known to be needed: all, or with `"auto"` the first few.
+    /// The number of replications that are certainly needed: all, or with `"auto"` the initial ones.
     #[must_use]
     pub const fn replications(&self) -> u32 {
         match self.repeat {
@@ -132,7 +123,7 @@ impl Experiment {
         Run { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
     }
 
-    /// The first [`Self::replications`] of every point, in the order of points, replications fastest; with a
+    /// The first [`Self::replications`] of every point, in the order of points; the replication varies fastest. With a
     /// slice, every N-th of them.
     #[must_use]
     pub fn runs(&self, slice: Option<SweepSlice>) -> Vec<Run> {
@@ -146,7 +137,7 @@ impl Experiment {
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells: Vec<Cell> = Vec::new();
         for point in &self.points {
-            // Points of a cell are neighbours.
+            // Points of a cell are adjacent.
             if cells.last() != Some(&point.cell) {
                 cells.push(point.cell.clone());
             }
@@ -161,7 +152,7 @@ impl Experiment {
         self.points.iter().take_while(|p| Some(&p.cell) == first).map(|p| p.label.as_str()).collect()
     }
 
-    /// Judges the experiment's claims over results.
+    /// Judges the experiment's claims on results.
     #[must_use]
     pub fn judge(&self, summaries: &[Summary]) -> Vec<ClaimResult> {
         claims::judge(&self.claims, &self.cells(), summaries)

@@ -1,4 +1,4 @@
-//! Errors of the TOML parser, of serde and of the engine in the words of the experiment file, each with a remedy.
+//! Translation of errors of the TOML parser, serde and the engine into terms of the experiment file, with a remedy.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::error::{ConfigError, Text, listed, nearest};
 use crate::cores::ProfileError;
 use crate::workload::WorkloadError;
 
-/// The remedy where there is no better one.
+/// The remedy if there is no better one.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";
 const PROFILES: &str = "`volary schema profile --text` explains every key";
 const BURSTS: &str = "a trace of bursts has lines `unit start_s end_s slowdown`";
@@ -19,15 +19,15 @@ const DURATION: &str = "write a number with its unit in quotes, such as \"10ms\"
 const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
 const COUNT: &str = "write a whole number of at least zero";
 
-// `toml` and serde say what is wrong in English only. All of their words that decide anything stand here; a test
-// provokes each, so that a version with other words does not go unnoticed.
+// `toml` and serde report errors only as English text. All phrases that are matched are listed here; a test provokes
+// each of them, so that a version with a different wording is noticed.
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
 const ONE_KEY: &str = "wanted exactly 1 element";
 const DUPLICATE: &str = "duplicate key";
 const EXPECTED: &str = ", expected ";
-/// Words that a message holds, a word of what it says was expected, and what to write instead; the first that fits.
+/// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
 const REMEDIES: [(&[&str], &str, &str); 10] = [
     (&["no unit of time"], "", DURATION),
     (&["a duration"], "", DURATION),
@@ -41,7 +41,7 @@ const REMEDIES: [(&[&str], &str, &str); 10] = [
     (&[], "a string", "put it in quotes"),
 ];
 
-/// An error of syntax in a text whose first byte is at offset `base`.
+/// A syntax error in a text whose first byte is at offset `base`.
 #[must_use]
 pub(super) fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(base..base);
@@ -54,7 +54,7 @@ pub(super) fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> Confi
     found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
 }
 
-/// An error of form: a key or value does not fit its type.
+/// A key or value that does not fit its type.
 #[must_use]
 pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
@@ -99,10 +99,10 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
     document.error(&span, what).label(expected).help(remedy)
 }
 
-/// An unknown key or name, with the nearest known one.
+/// An unknown key or name, with the most similar known one.
 fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str, what: &str) -> ConfigError {
     let known = backticked(rest);
-    // Some errors carry the place of the table around the key.
+    // Some errors carry the position of the table around the key.
     let key = document.table_at(span).and_then(|table| table.get_key_value(name));
     let span = key.map_or_else(|| span.clone(), |(key, _)| key.span());
     let error = document.error(&span, format!("unknown {what} `{name}`"));
@@ -116,7 +116,7 @@ fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str,
     }
 }
 
-/// What to do about an experiment without a policy.
+/// The remedy for an experiment without a policy.
 pub(super) const NO_POLICY: &str = "add [[policy]] and below it for example sparrow = { probe_ratio = 2 }";
 
 /// The names of all policies.
@@ -131,13 +131,13 @@ pub(super) fn keyed(document: &Document<'_>, key: &str, message: impl Into<Strin
     document.error_at(&parts, message)
 }
 
-/// What the engine refuses at a key.
+/// An error of the engine about a key.
 pub(super) fn key(document: &Document<'_>, error: &KeyError) -> ConfigError {
     let path: Vec<&str> = error.key.iter().map(String::as_str).collect();
     document.error_at(&path, error.message.as_str()).help(error.help.as_str())
 }
 
-/// What the network or a topology refuses.
+/// An error of the network or a topology.
 pub(super) fn netem(document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
     match error {
         volary_netem::Error::Invalid { key, problem, remedy } => {
@@ -149,7 +149,7 @@ pub(super) fn netem(document: &Document<'_>, error: &volary_netem::Error) -> Con
     }
 }
 
-/// What the workload refuses.
+/// An error of the workload.
 pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> ConfigError {
     let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
@@ -168,7 +168,7 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
     }
 }
 
-/// A trace, or a file of values, that is nowhere.
+/// A trace, or a file of values, that was not found.
 fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigError {
     if looked.iter().any(|path| path.is_dir()) {
         return document
@@ -187,7 +187,7 @@ fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigEr
         )
 }
 
-/// What an interference profile refuses, which is the table at `path`.
+/// An error of an interference profile, which is the table at `path`.
 pub(super) fn interference(document: &Document<'_>, path: &[&str], error: &ProfileError) -> ConfigError {
     match error {
         ProfileError::Keys(why) => {
@@ -208,7 +208,7 @@ fn split(message: &str) -> (String, String) {
     }
 }
 
-/// The name that follows `start`, which ends with its opening backtick, and the rest.
+/// The name after `start`, which ends with the opening backtick, and the rest.
 fn named<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
     message.strip_prefix(start)?.split_once('`')
 }
@@ -240,7 +240,7 @@ mod tests {
         _choice: Option<Choice>,
     }
 
-    /// What the dependencies say is matched as text; a version that says it otherwise must not go unnoticed.
+    /// Messages of dependencies are matched as text; a version with another wording must fail this test.
     #[test]
     fn dependencies_word_their_errors_as_expected() {
         let message = |text: &str| toml::from_str::<Table>(text).unwrap_err().message().to_owned();

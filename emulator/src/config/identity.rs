@@ -1,4 +1,4 @@
-//! What a result depends on, as a hash: finished runs are recognised by it.
+//! The hash of everything a result depends on, by which finished runs are recognised.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,8 +16,8 @@ use volary_engine::scenario::{Point, Resolved};
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
 pub const ENGINE: u32 = 3;
 
-/// The id of a point under a seed: equal for equal results, whatever the machine or the experiment's name, and
-/// different when a key, a file's content or the engine changes.
+/// The id of a point under a seed. It depends on the keys, the files' contents and the engine version, and not on the
+/// machine or the experiment's name.
 #[must_use]
 pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     let mut depends = json!({
@@ -38,7 +38,7 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     cell_id(&depends)
 }
 
-/// Hash of the world that the policies meet; `trace` is that of the trace's content.
+/// Hash of the world that the policies run in; `trace` is the hash of the trace's content.
 pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     let table = world.interference.as_ref().map(|profile| &profile.table);
     cell_id(&json!({
@@ -51,7 +51,7 @@ pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     }))
 }
 
-/// A trace counts by its content: the name under which it was found doesn't matter.
+/// A trace is identified by its content, not by the name under which it was found.
 fn content_only(mut workload: Value) -> Value {
     if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
         trace.remove("file");

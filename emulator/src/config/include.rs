@@ -1,8 +1,8 @@
-//! Files that an experiment file refers to, put into its document before it is read into types.
+//! Inclusion of files that an experiment file refers to, before its document is read into types.
 //!
-//! A profile's keys become keys of `[interference]` and keep their place, so that a mistake in a profile is
-//! reported in the profile, and a sweep reaches into it. The values of `empirical = { file = … }` laws become
-//! `values`, wherever such a law stands.
+//! A profile's keys become keys of `[interference]` and keep their position, so that an error in a profile is reported
+//! in the profile, and a sweep can change its keys. The values of `empirical = { file = … }` laws become `values`
+//! wherever such a law is used.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use super::kind::FileKind;
 use crate::cores::{Interference, Profile};
 use crate::files::Files;
 
-/// Replaces `interference.profile` by the keys of the file it names. Keys written beside it win.
+/// Replaces `interference.profile` by the keys of the file it names. Keys of the experiment file take precedence.
 ///
 /// # Errors
 /// When the file cannot be read, is not TOML or names a profile itself.
@@ -50,10 +50,10 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
     Ok(())
 }
 
-/// Reads and checks a profile file by itself.
+/// Reads and checks a profile file without an experiment.
 ///
 /// # Errors
-/// When it, or a file it names, cannot be read, is not what [`Interference`] describes, or contradicts itself.
+/// When it, or a file it names, cannot be read, does not match [`Interference`], or is inconsistent.
 pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
     let (files, texts) = (Files::of_disk(), Texts::default());
     let mut document = Document::read(&texts, &files, path)?;
@@ -66,7 +66,7 @@ pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
         .map_err(|error| explain::interference(&document, &[], &error))
 }
 
-/// Adds what the section lacks, down to the parameters of a process: an override or a sweep may have set one.
+/// Adds missing keys to the section, down to the parameters of a process: an override or a sweep may have set some.
 fn merge<'t>(section: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
     let Some(written) = section.get_mut(&key) else {
         section.insert(key, value);
@@ -79,7 +79,7 @@ fn merge<'t>(section: &mut DeTable<'t>, key: Key<'t>, value: Node<'t>) {
     }
 }
 
-/// Makes the file of a trace relative to the experiment file, as everything else in the section.
+/// Makes the path of a trace relative to the experiment file, like other paths of the section.
 fn rebase(trace: &mut Node<'_>, folder: &Path) {
     let file = table_mut(trace).and_then(|table| table.get_mut("file")).map(Spanned::get_mut);
     if let Some(DeValue::String(path)) = file {
@@ -90,7 +90,7 @@ fn rebase(trace: &mut Node<'_>, folder: &Path) {
 /// Reads the files of all empirical laws into their values.
 ///
 /// # Errors
-/// When a file cannot be read or a line of it is no value.
+/// When a file cannot be read or one of its lines is not a value.
 pub fn values(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigError> {
     let mut root = std::mem::take(&mut document.root);
     let done = fill(files, document, &mut root);
@@ -116,7 +116,7 @@ fn fill<'t>(files: &Files, document: &Document<'t>, table: &mut DeTable<'t>) -> 
     Ok(())
 }
 
-/// Replaces `file` by `values`; a law that has both is left as it is, to be refused.
+/// Replaces `file` by `values`. A law with both is left unchanged and refused later.
 fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Result<(), ConfigError> {
     let Some((key, file)) = law.get_key_value("file") else { return Ok(()) };
     let (at, span) = (key.span(), file.span());
@@ -143,7 +143,7 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
     let values = document.value(&format!("[{list}]"), 0);
     let mut values = values.map_err(|error| document.error(&span, error.message()))?.into_inner();
     if let DeValue::Array(items) = &mut values {
-        // What is wrong with a value is reported where the file is named.
+        // Errors in a value are reported where the file is named.
         items.iter_mut().for_each(|item| *item = Spanned::new(span.clone(), item.get_ref().clone()));
     }
     law.remove("file");
@@ -151,7 +151,7 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
     Ok(())
 }
 
-/// A number or a duration as TOML; Rust reads more numbers than TOML does (`1.`, `.5`, `+1`).
+/// A number or a duration as TOML. Rust accepts numbers that TOML does not (`1.`, `.5`, `+1`).
 fn as_toml(text: &str) -> Option<String> {
     if let Ok(number) = text.parse::<f64>() {
         return number.is_finite().then(|| format!("{number:?}"));
@@ -159,7 +159,7 @@ fn as_toml(text: &str) -> Option<String> {
     text.parse::<Span>().is_ok().then(|| format!("{text:?}"))
 }
 
-/// An error about a file, at the place that names the file.
+/// An error about a file, at the position where the file is named.
 pub(super) fn located(document: &Document, span: &Range<usize>, error: ConfigError) -> ConfigError {
     match error {
         ConfigError::Read { path, why, help } => {

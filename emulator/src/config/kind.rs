@@ -1,4 +1,4 @@
-//! The three kinds of TOML files, told apart by their keys, so that an error can name the wrong kind.
+//! The three kinds of TOML files, distinguished by their keys, so that an error can name the wrong kind.
 
 use toml::de::DeTable;
 
@@ -14,7 +14,7 @@ pub(super) enum FileKind {
 }
 
 impl FileKind {
-    /// By the keys that only this kind has; `None` if there is none of them.
+    /// The kind, from keys that only one kind has; `None` if there are none.
     fn of(table: &DeTable<'_>) -> Option<Self> {
         let has = |keys: &[&str]| keys.iter().any(|key| table.contains_key(*key));
         match () {
@@ -33,7 +33,7 @@ impl FileKind {
         }
     }
 
-    /// What can be done with such a file.
+    /// The commands that accept such a file.
     fn remedy(self, file: &str) -> String {
         match self {
             Self::Experiment => format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
@@ -46,7 +46,7 @@ impl FileKind {
         }
     }
 
-    /// Refuses a document that is plainly of another kind.
+    /// Refuses a document that is clearly of another kind.
     pub(super) fn expect(self, document: &Document<'_>) -> Result<(), ConfigError> {
         self.expect_in(&document.root, document.name()).map_err(|(message, help)| {
             let first = entries(&document.root).first().map_or(0..0, |(key, _)| key.span());
@@ -54,7 +54,7 @@ impl FileKind {
         })
     }
 
-    /// The same of a table of a file; the error is a message and a remedy.
+    /// The same for a table of a file; the error is a message and a remedy.
     pub(super) fn expect_in(self, table: &DeTable<'_>, file: &str) -> Result<(), (String, String)> {
         match Self::of(table) {
             Some(kind) if kind != self => {

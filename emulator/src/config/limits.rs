@@ -1,4 +1,4 @@
-//! Numbers whose range their types cannot express, and what several of them amount to together.
+//! Limits on numbers that their types cannot express, and on combinations of them.
 
 use volary_actors::base::Span;
 
@@ -8,10 +8,10 @@ use super::file::{File, Repeat};
 use crate::workload::WorkloadSpec;
 use volary_engine::scenario::Resolved;
 
-/// How long emulated time can count, s.
+/// The range of emulated time, s.
 const EVER: f64 = u64::MAX as f64 * 1e-9;
 
-/// Work drawn from laws must fit the time there is.
+/// Work drawn from laws must fit into the range of emulated time.
 pub(super) fn check_lasting(
     document: &Document<'_>,
     world: &Resolved,
@@ -23,7 +23,7 @@ pub(super) fn check_lasting(
     };
     let work = f64::from(jobs) * spec.tasks.mean().max(1.0) * demand.mean();
     let lasts = work / world.cluster.capacity(seed);
-    // A law without a mean may have its tail.
+    // A law without a finite mean cannot be checked by its mean.
     if !lasts.is_finite() || lasts < EVER / 2.0 {
         return Ok(());
     }
@@ -35,10 +35,10 @@ pub(super) fn check_lasting(
         .help("lower the work, the jobs or the tasks, or add cores"))
 }
 
-/// More runs than this are a slip of the pen.
+/// More runs than this are treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 
-/// So many points, so often each.
+/// Checks the total number of runs.
 pub(super) fn check_runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
     let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
     if runs <= MOST_RUNS {
@@ -49,7 +49,7 @@ pub(super) fn check_runs(document: &Document<'_>, points: usize, repeat: Repeat)
         .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
 }
 
-/// Plain numbers whose range their type cannot express.
+/// Checks numbers whose range their type cannot express.
 pub(super) fn check_numbers(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
     if !(file.precision > 0.0 && file.precision < 1.0) {
         return Err(document

@@ -9,8 +9,8 @@
 //! | runtime | `supported` | that the runtime can do what is asked |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
-//! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` knows everybody's
-//! configuration types; nobody but the command line and the runtimes knows `config`.
+//! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` depends on the configuration
+//! types of all modules; only the command line and the runtimes depend on `config`.
 
 mod bundle;
 pub mod claims;

@@ -1,7 +1,7 @@
-//! File formats explained for readers, from the same schemas that editors check them with.
+//! Descriptions of the file formats for readers, from the same JSON Schemas that editors use.
 //!
-//! A schema comes from the types that parse the file and from their comments, so what is written here cannot
-//! differ from what is read.
+//! A schema is generated from the types that parse the file and from their comments, so the description always matches
+//! what is accepted.
 
 mod order;
 
@@ -18,24 +18,24 @@ use super::file::File;
 use super::schema::{What, schema};
 use crate::cores::Interference;
 
-/// A key and what may stand there.
+/// A key and its accepted values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Dotted, `[]` after a list.
+    /// The dotted key, with `[]` after a list.
     pub key: String,
-    /// What kind of value.
+    /// The kind of value, in words.
     pub kind: String,
-    /// Whether it must be there.
+    /// Whether the key is required.
     pub needed: bool,
-    /// Its default as JSON, if it has one.
+    /// Its default as JSON.
     pub default: Option<String>,
-    /// What it means, its unit, what happens without it.
+    /// Its meaning, its unit, and the effect of leaving it out.
     pub about: String,
-    /// The words it can be, if it is one of a few, each with its meaning.
+    /// The accepted words, if it is one of a few, each with its meaning.
     pub words: Vec<(String, String)>,
 }
 
-/// A file format: every key with its meaning, then what keys have in common.
+/// The description of a file format: every key with its meaning, then what keys have in common.
 #[must_use]
 pub fn text(what: What) -> String {
     let schema = schema(what).to_value();
@@ -74,14 +74,14 @@ pub fn parameters(policy: &str, schema: &Value) -> Vec<Entry> {
     })
 }
 
-/// The keys of a schema, those of tables after the table; `order` tells that of a table's keys.
+/// The keys of a schema; those of a table follow the table. `order` gives the order of a table's keys.
 fn entries(schema: &Value, order: Order<'_>) -> Vec<Entry> {
     let mut walk = Walk { root: schema, order, found: Vec::new() };
     walk.below("", schema);
     walk.found
 }
 
-/// Writes entries, each with its explanation below it.
+/// Writes entries, each with its description below it.
 pub fn list(out: &mut String, indent: &str, entries: &[Entry]) {
     for entry in entries {
         let default = entry.default.as_ref().map_or_else(String::new, |value| format!(" = {value}"));
@@ -100,8 +100,8 @@ fn indented(out: &mut String, indent: &str, text: &str) {
     }
 }
 
-/// Numbers of a line of results that `wanted` accepts by their path, and what the tables mean that they are in if
-/// `tables` are asked for.
+/// The numbers of a line of results whose path `wanted` accepts; with `tables`, also the descriptions of the tables
+/// that contain them.
 fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Vec<Entry> {
     let mut all = entries(schema, &|_| Vec::new());
     let number = |entry: &Entry| {
@@ -114,12 +114,12 @@ fn numbers(schema: &Value, wanted: impl Fn(&[&str]) -> bool, tables: bool) -> Ve
     all.retain(number);
     let by_kind = claims::BY_KIND.join(".");
     all.iter_mut().filter(|entry| entry.key == by_kind).for_each(|entry| entry.key.push_str(".KIND"));
-    // All of them are always there.
+    // All of them are always present.
     all.iter_mut().for_each(|entry| entry.needed = false);
     all
 }
 
-/// The laws a value may follow, where the format has any.
+/// The laws that a value may follow, if the format has any.
 fn laws(out: &mut String, schema: &Value) {
     let defs = schema["$defs"].as_object();
     let Some((name, law)) = defs.and_then(|defs| defs.iter().find(|(name, _)| name.starts_with(LAW))) else {
@@ -141,7 +141,7 @@ const DURATION: &str = "Duration";
 const TABLE: &str = "table";
 const OPEN: &str = "table of names";
 
-/// The keys of the table at a key, in the order in which they are declared.
+/// Gives the keys of the table at a key, in the order of declaration.
 type Order<'a> = &'a dyn Fn(&str) -> Vec<String>;
 
 struct Walk<'a> {
@@ -151,7 +151,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// What a schema stands for, and the name it has if it has one: references followed, `null` left out.
+    /// The schema behind references and without `null`, and its name if it has one.
     fn resolve(&self, mut schema: &'a Value) -> (&'a Value, Option<String>) {
         let mut name = None;
         loop {
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `chosen` is what the choice of this table means, if it is one of several.
+    /// `chosen` is the meaning of this table, if it is one of several alternatives.
     fn properties(&mut self, key: &str, table: &'a Value, chosen: Option<&'a str>) {
         let order = (self.order)(key);
         let mut properties: Vec<_> = table["properties"].as_object().into_iter().flatten().collect();
@@ -255,7 +255,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// From where to where, if both are known.
+/// The range of a number, if both ends are known.
 fn range(schema: &Value) -> String {
     match (&schema["minimum"], &schema["maximum"]) {
         (Value::Number(low), Value::Number(high)) => format!(" from {low} to {high}"),

@@ -1,4 +1,4 @@
-//! How many replications: a number, or `"auto"`.
+//! The number of replications: a number, or `"auto"`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -78,7 +78,7 @@ impl fmt::Display for Repeat {
     }
 }
 
-/// `--repeat` as text, for formats that do not say what they hold.
+/// Serialization of `--repeat` as text, for formats that are not self-describing.
 pub(super) mod as_text {
     use super::{Deserialize, Deserializer, Repeat, Serialize, Serializer, de};
 

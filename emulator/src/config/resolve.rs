@@ -1,4 +1,4 @@
-//! From a document to an [`Experiment`]: every cell is read into types, resolved and checked.
+//! Resolution of a document to an [`Experiment`]: every cell is read into types, resolved and checked.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -25,14 +25,14 @@ use crate::results::Cell;
 use crate::results::{cell_name, same};
 use crate::workload::{Traces, Workload, WorkloadSpec};
 
-/// More cells than this are a slip of the pen.
+/// More cells than this are treated as a typing error.
 const MOST_CELLS: usize = 100_000;
 
 impl Experiment {
     /// Reads, resolves and checks an experiment file.
     ///
     /// # Errors
-    /// Whatever is wrong with the file, with a file it names, or with an override; see [`ConfigError`].
+    /// Any error in the file, in a file it names, or in an override; see [`ConfigError`].
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         Self::load_from(Files::of_disk(), path, overrides)
     }
@@ -71,7 +71,7 @@ impl Experiment {
         for index in 0..count {
             let texts = Texts::default();
             let (mut document, cell) = sweep::cell(&document, &texts, &axes, index)?;
-            // What is wrong in the first cell is probably wrong in all.
+            // An error in the first cell probably affects all cells.
             let noted = |error: ConfigError| match index {
                 0 => error,
                 _ => error.note(format!("in the cell {}", cell_name(&cell))),
@@ -88,7 +88,7 @@ impl Experiment {
             axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect()
         };
         let (sweep, mut known) = (values(&axes), BTreeMap::from_iter(values(&written)));
-        // A value that an override pins away is no mistake of the claim that is about it.
+        // A claim may refer to a value that an override has pinned to another one.
         for (key, pinned) in &sweep {
             known.entry(key.clone()).or_default().extend(pinned.iter().cloned());
         }
@@ -96,13 +96,13 @@ impl Experiment {
     }
 }
 
-/// What is kept while cells are planned.
+/// State during the planning of cells.
 struct Planner<'a> {
     files: Files,
     overrides: &'a Overrides,
     traces: Traces,
     contents: Contents,
-    /// The last world that was checked in full; most sweeps leave most of it alone.
+    /// The last world that was checked in full; most sweeps change only part of it.
     checked: Option<Resolved>,
     points: Vec<Point>,
     /// Labels of all policies, run or not.
@@ -187,7 +187,7 @@ impl<'a> Planner<'a> {
         Ok(resolved)
     }
 
-    /// Where the trace is; nowhere if a generator may stand in.
+    /// The location of the trace; `None` if a generator may replace it.
     fn trace(
         &self,
         document: &Document<'_>,
@@ -201,7 +201,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Builds what can be refused, unless the last cell had the same.
+    /// Builds everything that can be refused, unless the previous cell had the same parts.
     fn check_world(
         &mut self,
         document: &Document<'_>,
@@ -236,7 +236,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Notes what to say before the experiment is run, once.
+    /// Adds warnings that are not in the list yet.
     fn warn(&mut self, warnings: impl Iterator<Item = String>) {
         for warning in warnings {
             if !self.warnings.contains(&warning) {
@@ -285,7 +285,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Labels are names, each given once.
+/// Checks that labels are names and unique.
 fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<String>, ConfigError> {
     if entries.is_empty() {
         return Err(document
@@ -312,7 +312,7 @@ fn check_labels(document: &Document<'_>, entries: &[PolicyEntry]) -> Result<Vec<
     Ok(labels)
 }
 
-/// Asks the policy whether it can run here; its answer begins with the key it is about.
+/// Asks the policy whether it can run here; its answer begins with the key in question.
 fn check_policy(
     document: &Document<'_>,
     i: usize,
@@ -366,7 +366,7 @@ fn claims(
             let parsed = Check::parse(text).and_then(|check| check.resolve(&labels, axes).map(|()| check));
             parsed.map_err(|error| {
                 let path = ["claim", &index, "check", &j.to_string()];
-                // One quote stands before the text; places shift where the string has escapes.
+                // An opening quote precedes the text; positions shift where the string has escapes.
                 let start = document.find(&path).map_or(0, |(_, node)| node.span().start + 1);
                 let span = start + error.at.start..start + error.at.end;
                 document.error(&span, error.message).help(error.help)
@@ -378,7 +378,7 @@ fn claims(
     Ok(claims)
 }
 
-/// The path below the last folder `experiments`, without suffix; else the stem.
+/// The path below the last folder `experiments`, without suffix; otherwise the stem.
 fn name(path: &Path) -> String {
     let path = path.with_extension("");
     let parts: Vec<_> = path

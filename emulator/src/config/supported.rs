@@ -1,14 +1,14 @@
-//! What a runtime cannot do: refused when an experiment is planned, at the key that asks for it.
+//! Checks that a runtime supports what an experiment asks for; errors point at the key in question.
 
 use super::document::Document;
 use super::error::ConfigError;
 use super::file::RunSection;
 
-/// Emulated seconds per real second that a real-time run may be asked for. Beyond these a nanosecond of the one
-/// clock is lost on the other, or a timer lasts longer than the machine.
+/// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
+/// the other, or a timer exceeds the range of the system's timers.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 
-/// Checks that the runtime an experiment asks for can do what else it asks for.
+/// Checks that the runtime of an experiment supports its other settings.
 pub(super) fn runtime_supported(document: &Document<'_>, run: &RunSection) -> Result<(), ConfigError> {
     // NaN is in no range.
     if !SPEEDS.contains(&run.speed) {

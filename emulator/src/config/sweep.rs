@@ -1,7 +1,7 @@
 //! Overrides (`--set key=value`) and sweeps, applied to the document before it is read into types.
 //!
-//! Values keep the place they were written at, so a wrong type or an unknown key is reported at the `--set` or
-//! at the line of the sweep. `policy.LABEL.PARAMETER` reaches into the `[[policy]]` with that label.
+//! Values keep the position at which they were written, so a wrong type or an unknown key is reported at the `--set`
+//! or at the line of the sweep. `policy.LABEL.PARAMETER` addresses the `[[policy]]` with that label.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what}
 use super::error::{ConfigError, Text, listed, nearest};
 use crate::results::Cell;
 
-/// Sections a sweep may change; the others say what to do with the results, not what the world is like.
+/// Sections that a sweep may change; the others do not affect the emulated world.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];
 
 /// One swept key with its values.
@@ -26,23 +26,23 @@ pub struct SweepAxis<'t> {
 }
 
 impl SweepAxis<'_> {
-    /// Its values as cells show them.
+    /// Its values in the form that cells show.
     #[must_use]
     pub fn plain_values(&self) -> Vec<serde_json::Value> {
         self.values.iter().filter_map(plain).collect()
     }
 }
 
-/// A value as a cell shows it.
+/// A value in the form that cells show.
 fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
     serde_json::Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 
-/// Applies `--set` texts in order. A key that is swept is pinned: its list becomes this one value, and cells
-/// keep showing it.
+/// Applies `--set` texts in order. A swept key is pinned: its list is replaced by the single value, and cells continue
+/// to show it.
 ///
 /// # Errors
-/// When a text is not `key=value`, or its key passes through something that has no keys.
+/// When a text is not `key=value`, or its key passes through a value that has no keys.
 pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigError> {
     for text in texts {
         let source = Text { name: "--set".into(), text: text.clone(), folder: None };
@@ -61,7 +61,7 @@ pub fn set(document: &mut Document<'_>, texts: &[String]) -> Result<(), ConfigEr
         let value = value.trim();
         let node = match document.value(value, at) {
             Ok(node) => node,
-            // Shells eat quotes: what cannot be anything else is a string.
+            // Shells remove quotes: text that is not valid TOML is taken as a string.
             Err(_) if !value.starts_with(['"', '\'', '[', '{']) => {
                 Spanned::new(at..base + text.len(), DeValue::String(value.to_owned().into()))
             }
@@ -97,7 +97,7 @@ fn pin_or_assign<'t>(
 /// The keys of `[sweep]` in written order.
 ///
 /// # Errors
-/// When a key is not dotted, not below a section that may be swept, or has no list of values.
+/// When a key is not dotted, is not in a section that may be swept, or has no list of values.
 pub fn axes<'t>(document: &Document<'t>) -> Result<Vec<SweepAxis<'t>>, ConfigError> {
     let Some(sweep) = document.root.get("sweep") else { return Ok(Vec::new()) };
     let Some(table) = sweep.get_ref().as_table() else {
@@ -142,16 +142,16 @@ fn axis<'t>(document: &Document<'t>, key: &Key<'t>, values: &Node<'t>) -> Result
     Ok(SweepAxis { key: key.to_string(), path, values: values.iter().cloned().collect() })
 }
 
-/// How many cells the axes span; `None` if too many to count.
+/// The number of cells that the axes span; `None` if it overflows.
 #[must_use]
 pub fn count(axes: &[SweepAxis<'_>]) -> Option<usize> {
     axes.iter().try_fold(1usize, |n, axis| n.checked_mul(axis.values.len()))
 }
 
-/// The document and the values of cell number `index`, with texts of its own; the last axis moves fastest.
+/// The document and the values of cell number `index`, with its own texts; the last axis varies fastest.
 ///
 /// # Errors
-/// When a key of the sweep passes through something that has no keys, or a value is a date.
+/// When a key of the sweep passes through a value that has no keys, or a value is a date.
 pub fn cell<'s, 't: 's>(
     document: &Document<'t>,
     texts: &'s Texts,
@@ -175,7 +175,7 @@ pub fn cell<'s, 't: 's>(
     Ok((document, cell))
 }
 
-/// Splits a dotted key as TOML does, its first byte at offset `base`; `None` if it is none.
+/// Splits a dotted key by the rules of TOML; its first byte is at offset `base`. `None` if it is not a key.
 fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<Key<'t>>> {
     let mut table = document.table(&format!("{key} = 0"), base).ok()?;
     let mut path = Vec::new();
@@ -184,7 +184,7 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
         path.push(name);
         let span = value.span();
         let value = value.into_inner();
-        // The zero must be the one written above, not one in a value that the key brought along.
+        // The zero must be the one inserted above, not one in a value that the key contains.
         if value.is_integer() {
             return (span.start > base + key.len()).then_some(path);
         }
@@ -193,7 +193,7 @@ fn segments<'t>(document: &Document<'t>, key: &str, base: usize) -> Option<Vec<K
     }
 }
 
-/// Puts a value at a path, making the tables on the way.
+/// Sets the value at a path and creates missing tables.
 fn assign<'t>(document: &mut Document<'t>, path: &[Key<'t>], value: Node<'t>) -> Result<(), ConfigError> {
     let place = path[0].span().start..path[path.len() - 1].span().end;
     let found = match path {
@@ -272,7 +272,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts live as long as the tests do.
+    /// Texts that live as long as the tests do.
     fn texts() -> &'static Texts {
         Box::leak(Box::default())
     }

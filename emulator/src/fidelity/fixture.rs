@@ -1,4 +1,4 @@
-//! Made-up evidence for tests: a healthy run, to be spoilt.
+//! Synthetic measurements for tests: a healthy run, which tests then modify.
 
 use volary_actors::base::{Law, Span};
 use volary_netem::{LinkClass, Links, Network, Stats};
@@ -9,7 +9,7 @@ use volary_engine::results::Certificate;
 use volary_engine::results::RealWork;
 use volary_engine::results::{HostVitals, TimerProbe};
 
-/// Everything that evidence borrows.
+/// Everything that the measurements borrow.
 pub(crate) struct Run {
     pub(crate) gauge: LatenessHistograms,
     pub(crate) stats: Stats,
@@ -54,7 +54,7 @@ impl Run {
         run
     }
 
-    /// A message, and how late it was.
+    /// Adds a message with its lateness.
     pub(crate) fn deliver(&mut self, asked: Span, late: Span) {
         self.gauge.deliveries.add(late);
         self.gauge.asked.add(asked);

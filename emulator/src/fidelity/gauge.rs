@@ -4,11 +4,11 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use volary_actors::base::Span;
 
-/// A histogram of spans, as it travels: counts by value in nanoseconds of emulated time, to three digits.
+/// The serialized form of a histogram of spans: counts by value in nanoseconds of emulated time, to three digits.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Buckets(Vec<(u64, u64)>);
 
-/// A distribution of spans: quantiles to three digits, whatever its size.
+/// A distribution of spans of any number; quantiles are exact to three digits.
 #[derive(Clone, Debug)]
 pub struct SpanHistogram(Histogram<u64>);
 
@@ -22,54 +22,54 @@ impl SpanHistogram {
     /// Counts one span.
     #[inline]
     pub fn add(&mut self, span: Span) {
-        // Grows with what it is given; u64 nanoseconds hold any span.
+        // The histogram grows as needed; u64 nanoseconds hold any span.
         let _ = self.0.record(span.0);
     }
 
-    /// Adds what another shard measured.
+    /// Adds the measurements of another shard.
     pub fn merge(&mut self, buckets: &Buckets) {
         for &(value, count) in &buckets.0 {
             let _ = self.0.record_n(value, count);
         }
     }
 
-    /// The counts, to travel.
+    /// The counts, for serialization.
     #[must_use]
     pub fn buckets(&self) -> Buckets {
         Buckets(self.0.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect())
     }
 
-    /// How many spans were counted.
+    /// Number of spans counted.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
-    /// Whether none was counted.
+    /// Whether no span was counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Their mean in emulated seconds; zero if there is none.
+    /// The mean in emulated seconds; zero if empty.
     #[must_use]
     pub fn mean_s(&self) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.mean() * 1e-9 }
     }
 
-    /// A quantile in emulated seconds; zero if there is none.
+    /// A quantile in emulated seconds; zero if empty.
     #[must_use]
     pub fn quantile_s(&self, q: f64) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.value_at_quantile(q) as f64 * 1e-9 }
     }
 
-    /// The longest in emulated seconds; zero if there is none.
+    /// The maximum in emulated seconds; zero if empty.
     #[must_use]
     pub fn max_s(&self) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.max() as f64 * 1e-9 }
     }
 
-    /// The share that is longer than a span.
+    /// The share of spans longer than `span`.
     #[must_use]
     pub fn share_above(&self, span: Span) -> f64 {
         if self.is_empty() {
@@ -79,15 +79,15 @@ impl SpanHistogram {
         1.0 - up_to as f64 / self.len() as f64
     }
 
-    /// The share of its most frequent value, to three digits; zero if there is none.
+    /// The share of the most frequent value, to three digits; zero if empty.
     #[must_use]
     pub fn most_frequent(&self) -> f64 {
         let most = self.0.iter_recorded().map(|value| value.count_at_value()).max().unwrap_or(0);
         most as f64 / self.len().max(1) as f64
     }
 
-    /// The largest distance between the distribution functions of this and another one: the statistic of
-    /// Kolmogorov and Smirnov. Zero if one is empty.
+    /// The Kolmogorov-Smirnov distance: the largest difference between the distribution functions of this and another
+    /// distribution. Zero if one is empty.
     #[must_use]
     pub fn distance(&self, other: &Self) -> f64 {
         if self.is_empty() || other.is_empty() {
@@ -114,7 +114,7 @@ impl SpanHistogram {
 
 macro_rules! gauge {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// Departures of one shard, or of all together.
+        /// The deviations of one shard, or of all together.
         #[derive(Clone, Default, Debug)]
         pub struct LatenessHistograms {
             $($(#[$doc])* pub $field: SpanHistogram,)*
@@ -127,13 +127,13 @@ macro_rules! gauge {
         }
 
         impl LatenessHistograms {
-            /// What it shows, to travel.
+            /// The measurements, for serialization.
             #[must_use]
             pub fn reading(&self) -> Reading {
                 Reading { $($field: self.$field.buckets(),)* }
             }
 
-            /// Adds what another shard measured.
+            /// Adds the measurements of another shard.
             pub fn merge(&mut self, reading: &Reading) {
                 $(self.$field.merge(&reading.$field);)*
             }
@@ -142,17 +142,17 @@ macro_rules! gauge {
 }
 
 gauge! {
-    /// How late messages were handed to their actors.
+    /// Lateness of messages when their actors process them.
     deliveries,
-    /// How late timers fired.
+    /// Lateness of timers.
     timers,
-    /// How late the ends of copies were noticed.
+    /// Lateness of the notice that a copy has ended.
     work,
-    /// How late messages came in from other shards, of those that were late already then.
+    /// Lateness of messages from other shards that arrived after they were due.
     arrivals,
-    /// Delays that messages were to have.
+    /// Configured delays of messages.
     asked,
-    /// Delays that they had.
+    /// Achieved delays of messages.
     achieved,
 }
 

@@ -1,4 +1,4 @@
-//! The thresholds beyond which a run did not do what was asked, and the verdict.
+//! The thresholds of fidelity, and the verdict on a run.
 //!
 //! | what | at most | because |
 //! |---|---|---|
@@ -16,8 +16,9 @@
 //! | datagrams lost by the real network | a tenth of the asked loss, of the links that lose least | so none where none was asked: policies then do without repairs |
 //! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
 //!
-//! A share counts as above its threshold when its 95 % interval is, and a mean of slowdowns as well: a short run with
-//! one late delivery is not called degraded for it. Of a single stretch of a core a quarter may be chance.
+//! A share exceeds its threshold only if its 95 % interval does, and likewise a mean of slowdowns: a single late
+//! delivery does not make a short run degraded. For a single stretch of a core, a deviation of a quarter may be
+//! chance.
 
 use volary_engine::results::{
     Certificate, Compared, Departure, HostVitals, Late, RealWork, Reason, STILL, Samples, Standing,
@@ -26,59 +27,59 @@ use volary_engine::results::{
 use crate::number;
 use crate::stats::{t_975, wilson};
 
-/// Part of the median delay from which on a delivery is late.
+/// Lateness, as a part of the median delay, from which a delivery counts as late.
 pub const DELAY_PART: f64 = 0.1;
-/// Part of the median copy from which on a delivery is late where messages take no time.
+/// The same as a part of the median copy, if messages take no time.
 pub const ZERO_DELAY_PART: f64 = 0.01;
-/// Part of the median copy from which on a timer or the end of a copy is late.
+/// Lateness, as a part of the median copy, from which a timer or the end of a copy counts as late.
 pub const TASK_PART: f64 = 0.05;
-/// Share of late events.
+/// Limit on the share of late events.
 pub const LATE_SHARE: f64 = 0.01;
-/// Excess of the mean delay.
+/// Limit on the excess of the mean delay.
 pub const MEAN_DELAY: f64 = 0.05;
-/// Distance between the laws of delays.
+/// Limit on the distance between the laws of delays.
 pub const DISTANCE: f64 = 0.1;
-/// Excess of the core time of copies.
+/// Limit on the excess of the core time of copies.
 pub const CORE_TIME: f64 = 0.01;
-/// Excess of the core time of copies that burn real cores.
+/// Limit on the excess of the core time of copies that burn real cores.
 pub const REAL_CORE_TIME: f64 = 0.05;
-/// Slowdown of real cores away from what was asked.
+/// Limit on the deviation of real cores' slowdown.
 pub const SLOWDOWN: f64 = 0.05;
-/// By how much one stretch of a core may be off by chance; of several their spread tells.
+/// Possible random deviation of a single stretch of a core; for several stretches it follows from their spread.
 const ALONE: f64 = 0.25;
-/// Busy share of a host.
+/// Limit on the busy share of a host.
 pub const BUSY: f64 = 0.9;
-/// Stolen share of a host's processor time.
+/// Limit on the stolen share of a host's processor time.
 pub const STEAL: f64 = 0.05;
-/// Real loss, as a part of the asked loss.
+/// Limit on real loss, as a part of the asked loss.
 pub const REAL_LOSS: f64 = 0.1;
-/// Wall time below which shares of processor time, which are counted in ticks of 10 ms, say nothing.
+/// Wall time below which shares of processor time are not judged, because they are counted in ticks of 10 ms.
 const TICKS_S: f64 = 0.2;
-/// The slowest that a remedy suggests in one step, as a part of the present speed.
+/// The lowest speed that a remedy suggests in one step, as a part of the present speed.
 const SLOWEST: f64 = 0.1;
-/// The fastest, as a part of the present speed.
+/// The highest speed that a remedy suggests, as a part of the present speed.
 const LEAST_STEP: f64 = 0.9;
 
-/// What to do where others need the CPUs of real cores.
+/// The remedy if other processes use the CPUs of real cores.
 const OTHERS: &str =
     "stop what else runs on these CPUs, leave some to it with run.real.spare, or emulate fewer cores";
 
-/// What to do about a departure.
+/// The remedy for a departure.
 enum Remedy {
     /// Run at this part of the present speed.
     Slower(f64),
-    /// Anything else.
+    /// A fixed text.
     Words(&'static str),
 }
 
-/// Finds the reasons and pronounces the verdict, where links that lose anything lose so much at least.
+/// Finds the departures and sets the verdict. `least_loss` is the smallest nonzero configured loss of a link.
 pub(super) fn judge(certificate: &mut Certificate, least_loss: f64) {
     certificate.reasons = Judge { certificate }.reasons(least_loss);
     certificate.verdict =
         if certificate.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
 }
 
-/// The reasons against a certificate.
+/// The departures found in a certificate.
 struct Judge<'a> {
     certificate: &'a Certificate,
 }
@@ -167,7 +168,7 @@ impl Judge<'_> {
                 format!("copies keep their cores {} longer than they were to", number::percent(excess));
             let remedy = match self.certificate.cores {
                 None => Remedy::Slower(most / excess),
-                // A slower run gets as little of a CPU that others use.
+                // At a lower speed, other processes take the same share of the CPU.
                 Some(_) => Remedy::Words(OTHERS),
             };
             self.reason(Departure::SlowCores, (excess, most), says, remedy)
@@ -187,7 +188,7 @@ impl Judge<'_> {
                 "cores that were to be {asked} times as slow for {length} {achieved}, in the mean of {}",
                 number::plural(slots.pace.count, "slot")
             );
-            // Slots last longer in a slower run, which does not help cores that others need.
+            // At a lower speed slots last longer, which does not help cores that other processes use.
             let starved = real.cores.iter().any(|core| is_off(&core.healthy, 1.0) && core.healthy.mean < 1.0);
             let remedy = if starved { Remedy::Words(OTHERS) } else { Remedy::Slower(0.5) };
             self.reason(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, remedy)
@@ -260,7 +261,7 @@ impl Judge<'_> {
     }
 }
 
-/// Whether cores surely did less or more than those `asked` times as slow should.
+/// Whether cores that should be `asked` times as slow significantly did more or less work than that.
 fn is_off(pace: &Samples, asked: f64) -> bool {
     let half = match pace.count {
         0 => f64::INFINITY,

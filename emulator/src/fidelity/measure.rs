@@ -1,4 +1,4 @@
-//! A certificate from what was measured.
+//! The construction of a certificate from the measurements of a run.
 
 use volary_actors::base::{Class, Span};
 use volary_engine::finalize::{Counters, RealTime};
@@ -14,31 +14,31 @@ use super::gauge::{LatenessHistograms, SpanHistogram};
 use super::judge::{DELAY_PART, TASK_PART, ZERO_DELAY_PART, judge};
 use crate::number;
 
-/// Delays whose middle half lies within this part of their median count as constant.
+/// Delays count as constant if their middle half is within this part of their median.
 const CONSTANT: f64 = 0.2;
-/// A law with a value that is more frequent than this has steps.
+/// A distribution with a value more frequent than this counts as stepped.
 const STEP: f64 = 0.05;
 
-/// What a real run measured of itself.
+/// The measurements of a real run.
 #[derive(Debug)]
 pub struct Evidence<'a> {
     /// Emulated seconds per real second.
     pub speed: f64,
     /// Lateness and delays of all shards.
     pub gauge: &'a LatenessHistograms,
-    /// What the emulated network did.
+    /// Statistics of the emulated network.
     pub stats: &'a Stats,
-    /// What it was to do.
+    /// The configured network.
     pub network: &'a Network,
-    /// And differently on some links.
+    /// The link classes, which may differ from `network`.
     pub classes: &'a [LinkClass],
     /// Median run time of copies, s; zero if none ran.
     pub median_copy_s: f64,
     /// Core time spent on copies, s.
     pub busy_s: f64,
-    /// One entry a process.
+    /// One entry per process.
     pub hosts: Vec<HostVitals>,
-    /// What real cores did, if copies burnt some.
+    /// Measurements of real cores, if copies burned any.
     pub cores: Option<RealWork>,
 }
 
@@ -54,9 +54,9 @@ impl Evidence<'_> {
             ZERO_DELAY_PART * self.median_copy_s
         };
         let of_copy = TASK_PART * self.median_copy_s;
-        // Known to a thousandth: of copies that are nothing but late, a little was asked nevertheless.
+        // Known to a thousandth, so even copies that were only late have some asked time.
         let late_work_s = (gauge.work.mean_s() * gauge.work.len() as f64).min(0.999 * self.busy_s);
-        // Of real cores is known what each copy was to take, on which slots it fell.
+        // For real cores, the time of each copy follows from its slots.
         let core_s = match &self.cores {
             None => Compared { asked: self.busy_s - late_work_s, achieved: self.busy_s },
             Some(real) => Compared { asked: real.asked_s, achieved: real.achieved_s + late_work_s },
@@ -117,7 +117,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// The share of transmissions of a class of messages that a link loses.
+    /// The loss probability of a transmission of a message class on a link.
     fn link_loss(&self, link: &LinkClass, of: Class) -> f64 {
         match link.loss {
             Some(loss) => loss.of(of),
@@ -126,8 +126,8 @@ impl Evidence<'_> {
         }
     }
 
-    /// The share of datagrams lost by the links that lose least and yet lose something, zero if none does: where one
-    /// does, policies repair losses on all.
+    /// The smallest nonzero loss probability of a link; zero if no link loses anything. If one link does, policies
+    /// repair losses on all.
     fn least_loss(&self) -> f64 {
         let between = self.classes.iter().filter(|link| !link.local);
         let losses = between.map(|link| self.link_loss(link, Class::Datagram)).filter(|loss| *loss > 0.0);
@@ -135,7 +135,7 @@ impl Evidence<'_> {
         losses.min_by(f64::total_cmp).unwrap_or_else(otherwise)
     }
 
-    /// The share of transmissions that every link loses of a class, if they are alike.
+    /// The loss probability of a message class, if it is equal on every link.
     fn asked_loss(&self, of: Class) -> Option<f64> {
         let mut losses = self.classes.iter().map(|link| self.link_loss(link, of));
         let first = losses.next().unwrap_or_else(|| self.network.loss.of(of));
@@ -143,7 +143,7 @@ impl Evidence<'_> {
     }
 }
 
-/// What a real run of `world` measured of itself, with its certificate.
+/// The measurements of a real run of `world`, with its certificate.
 #[must_use]
 pub fn real_time(
     world: &World,
@@ -170,7 +170,7 @@ pub fn real_time(
     RealTime { certificate, cores: cores.map_or_else(Vec::new, |cores| cores.stretches), notes }
 }
 
-/// Where the record of real cores ends, if it ends early.
+/// The time at which the record of real cores ends, if it ends early.
 fn cut(worked: &Worked) -> Option<String> {
     let last = worked.stretches.iter().map(|stretch| stretch.end).fold(0.0, f64::max);
     worked.cut.then(|| {
@@ -181,8 +181,8 @@ fn cut(worked: &Worked) -> Option<String> {
     })
 }
 
-/// Whether the distance of a law from another says how different they are: any lateness puts a constant, or a
-/// law that has steps, as far off as can be.
+/// Whether the distance between two distributions is meaningful: for a constant or stepped distribution, any lateness
+/// gives the maximal distance.
 fn is_continuous(delays: &SpanHistogram) -> bool {
     let at = |q| delays.quantile_s(q);
     at(0.75) - at(0.25) > CONSTANT * at(0.5) && delays.most_frequent() <= STEP
@@ -209,9 +209,9 @@ fn summary(spread: &SpanHistogram) -> DelaySummary {
     }
 }
 
-/// Transmissions that the loss law could take, and those that it or the real network took.
+/// The transmissions that reached the loss law, and those lost by it or by the real network.
 fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Share {
-    // Faults and full buffers come before the loss law; a degraded link's own loss comes after it.
+    // Faults and full buffers precede the loss law; the extra loss of a degraded link follows it.
     let first = [Cause::Congestion, Cause::Partition, Cause::Crash].map(|cause| stats.lost[cause as usize]);
     let trials = (stats.sent + stats.retransmissions).saturating_sub(first.iter().sum());
     share(asked, stats.lost[Cause::Loss as usize] + really, trials)

@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`gauge`] | lateness and delays, as shards measure them |
-//! | [`measure`] | a certificate from what was measured |
+//! | [`measure`] | the construction of a certificate |
 //! | [`judge`] | the thresholds, and the verdict |
 //!
 //! The certificate itself is part of the [results](volary_engine::results).

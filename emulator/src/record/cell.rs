@@ -1,21 +1,20 @@
-//! What is kept of one cell: its summary, and enough of its shape to draw every picture without a rerun.
+//! The stored form of one cell: its summary, and data for every chart without a rerun.
 
 use serde::{Deserialize, Serialize};
 
 use crate::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
 
-/// Points kept of a distribution at most.
+/// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
 
-/// Executions of the timeline kept at most; what is longer is cut at the end and says so.
+/// Limit on the executions of a stored timeline; a longer one is cut at the end and marked as cut.
 pub const TIMELINE_ROWS: usize = 10_000;
 
-/// One cell, policy and seed as it lies in `cells/<id>.json`.
+/// One cell, policy and seed, stored in `cells/<id>.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CellRecord {
     /// Hash of what the cell depends on.
     pub id: String,
-    /// The summary line.
     pub summary: Summary,
     /// Response times of finished jobs, s.
     pub response: Sketch,
@@ -27,17 +26,16 @@ pub struct CellRecord {
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Whether executions or intervals were left out to stay small.
     pub cut: bool,
-    /// One job in how many is sampled into `tasks.parquet`.
+    /// One job in this many is sampled into `tasks.parquet`.
     pub sampled_one_in: u32,
-    /// Looks at caches, each the mean over schedulers.
+    /// Samples of schedulers' caches, each the mean over schedulers.
     #[serde(default)]
     pub staleness: Vec<Look>,
-    /// Free notes.
     pub notes: Vec<String>,
 }
 
 impl CellRecord {
-    /// Keeps of `measured` what pictures need.
+    /// Extracts from `measured` what charts need.
     #[must_use]
     pub fn new(id: &str, measured: &Measured) -> Self {
         let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
@@ -66,17 +64,17 @@ impl CellRecord {
     }
 }
 
-/// A look at caches, as a short JSON array in this order.
+/// A sample of schedulers' caches, serialized as a short JSON array in this order.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "[f64; 4]", into = "[f64; 4]")]
 pub struct Look {
-    /// When, s.
+    /// Time, s.
     pub time: f64,
-    /// Mean age of the oldest news not taken in, s.
+    /// Mean age of the oldest update not yet received, s.
     pub age: f64,
     /// Mean size of the error, s of work.
     pub error: f64,
-    /// News not taken in by a scheduler.
+    /// Updates not yet received by a scheduler.
     pub in_flight: f64,
 }
 
@@ -92,7 +90,7 @@ impl From<Look> for [f64; 4] {
     }
 }
 
-/// The means over the schedulers that were looked at at the same time.
+/// The means over the schedulers that were sampled at the same time.
 fn looks(rows: &[StalenessRow]) -> Vec<Look> {
     let at_once = rows.chunk_by(|a, b| a.time == b.time);
     let mean = |looks: &[StalenessRow], of: fn(&StalenessRow) -> f64| {
@@ -107,22 +105,22 @@ fn looks(rows: &[StalenessRow]) -> Vec<Look> {
     at_once.map(look).collect()
 }
 
-/// A distribution as at most [`SKETCH_POINTS`] of its order statistics.
+/// A distribution, represented by at most [`SKETCH_POINTS`] of its order statistics.
 ///
-/// All of them when there are few; otherwise half evenly spread and half crowded towards the maximum, where
-/// the schedulers differ. A kept point is exact: nothing is averaged.
+/// A small sample is kept whole; otherwise half of the ranks are evenly spaced and half are dense towards the maximum,
+/// where schedulers differ. Kept values are exact: nothing is averaged.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sketch {
-    /// Number of values it stands for.
+    /// Number of values represented.
     pub count: u64,
-    /// Zero-based ranks that were kept, rising.
+    /// Zero-based ranks that were kept, ascending.
     pub rank: Vec<u64>,
-    /// The values of these ranks.
+    /// The values at these ranks.
     pub value: Vec<f64>,
 }
 
 impl Sketch {
-    /// Of any values, in any order; they must not be NaN.
+    /// The sketch of values in any order; they must not be NaN.
     #[must_use]
     pub fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
@@ -131,9 +129,9 @@ impl Sketch {
         Self { count: values.len() as u64, rank, value }
     }
 
-    /// Value below which a share `p` lies, interpolated between kept ranks; `None` if empty.
+    /// The quantile at `p`, interpolated between kept ranks; `None` if empty.
     ///
-    /// Exact (linear interpolation between order statistics) where neighbouring ranks were kept.
+    /// Exact (linear interpolation between order statistics) if neighbouring ranks were kept.
     #[must_use]
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let (&first, &last) = (self.value.first()?, self.value.last()?);
@@ -151,7 +149,7 @@ impl Sketch {
     }
 }
 
-/// Which ranks of `count` sorted values are kept.
+/// The ranks kept of `count` sorted values.
 fn ranks(count: usize) -> Vec<u64> {
     if count <= SKETCH_POINTS {
         return (0..count as u64).collect();

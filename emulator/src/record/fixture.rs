@@ -1,4 +1,4 @@
-//! Made-up measurements for the tests of files, tables and pages.
+//! Synthetic measurements for the tests of files, tables and pages.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(crate) fn injected() -> Injected {
     }
 }
 
-/// Draws in 0..1 that look random and never change.
+/// Deterministic pseudo-random draws in 0..1.
 pub(crate) struct Draws(u64);
 
 impl Draws {
@@ -122,7 +122,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
     }
 }
 
-/// Two cores that are a twentieth slower than they should be, of which one is degraded now and then.
+/// Two cores that are 5 % slower than asked, one of them degraded at intervals.
 fn stretches() -> Vec<CoreRow> {
     let stretch = |core: u32, i: u32| {
         let (start, asked) = (0.1 * f64::from(i), if core == 0 && i % 3 == 2 { 4.0 } else { 1.0 });
@@ -131,7 +131,7 @@ fn stretches() -> Vec<CoreRow> {
     (0..2).flat_map(|core| (0..9).map(move |i| stretch(core, i))).collect()
 }
 
-/// Ten looks at two caches.
+/// Ten samples of two caches.
 fn looks(seed: u64) -> Vec<StalenessRow> {
     let mut draws = Draws::new(seed ^ 0xfff);
     let look = |i: u32| {
@@ -153,7 +153,7 @@ fn looks(seed: u64) -> Vec<StalenessRow> {
 /// Core, start, end and slowdown.
 type Bursts = Vec<(u32, f64, f64, f64)>;
 
-/// Ten seconds of eight cores, one in five of whose seconds is degraded.
+/// Ten seconds of eight cores, with one second in five degraded.
 fn timeline(seed: u64, scale: f64) -> (Vec<CopyRow>, Bursts) {
     let mut draws = Draws::new(seed ^ 0xff);
     let (mut rows, mut bursts) = (Vec::new(), Vec::new());

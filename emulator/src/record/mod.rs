@@ -1,4 +1,4 @@
-//! What is kept of one cell: its summary, and enough of its shape to draw it again.
+//! The stored form of one cell: its summary, and data for its charts.
 
 pub mod cell;
 #[cfg(test)]

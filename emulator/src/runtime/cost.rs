@@ -1,4 +1,4 @@
-//! What a run costs the machine it runs on.
+//! CPU time and memory of a run.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub fn process_cpu_s() -> f64 {
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
-/// Peak resident memory of the process in bytes; 0 where the system does not say.
+/// Peak resident memory of the process in bytes; 0 if the system does not report it.
 #[must_use]
 pub fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

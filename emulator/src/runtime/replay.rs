@@ -1,6 +1,6 @@
-//! Replay: the machines of a run are stepped again through what they were told, as its log has it, and must
-//! answer the same. Time is the log's, so it takes no longer than the steps do; network, cores and clocks
-//! have no part in it, because all that they did is in the inputs.
+//! Replay: the actors of a run process the inputs in its log again and must produce the same effects. Time is taken
+//! from the log, so a replay is only as long as the computation; network, cores and clocks are not involved, because
+//! their effects are part of the inputs.
 
 mod books;
 mod cast;
@@ -22,77 +22,75 @@ use super::error::UnitError;
 use crate::config::RunSection;
 use volary_engine::world::World;
 
-/// What a replay found.
+/// The result of a replay.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Replayed {
-    /// The cell's id.
     pub cell: String,
     /// Label of its policy.
     pub policy: String,
-    /// The seed.
     pub seed: u64,
-    /// Shards that wrote the log.
+    /// Number of shards that wrote the log.
     pub shards: u16,
-    /// Steps replayed.
+    /// Number of steps replayed.
     pub steps: u64,
-    /// Whether the log ends before the run did: the run was killed or interrupted, or the file was cut.
+    /// Whether the log ends before the run did: the run was killed or interrupted, or the file was truncated.
     pub cut: bool,
-    /// The shards whose logs end before the run did, and where.
+    /// The shards whose logs end before the run did, with the position.
     pub cuts: Vec<Cut>,
     /// The first step whose effects differ.
     pub divergence: Option<Divergence>,
-    /// What was injected into the run: its inputs tell what that did.
+    /// Injections into the run. Their effects are part of the inputs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,
-    /// What the replayed run and the recorded one measured; empty if the run has no result, or the replay no end.
+    /// The measurements of the replay and of the recorded run; empty if the run has no result, or the replay has no
+    /// end.
     pub measured: Vec<Difference>,
 }
 
 impl Replayed {
-    /// Whether every step had the effects that it had.
+    /// Whether every step had the logged effects.
     #[must_use]
     pub const fn is_identical(&self) -> bool {
         self.divergence.is_none()
     }
 
-    /// Whether the results are those that were recorded, as far as they can be compared.
+    /// Whether the results are the recorded ones, as far as they can be compared.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }
 }
 
-/// Where the log of a shard ends early.
+/// The early end of a shard's log.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cut {
-    /// Which shard.
     pub shard: u16,
-    /// The host that it was on, of a run on hosts.
+    /// The shard's host, in a run on hosts.
     pub host: Option<String>,
     /// Time of its last entry, in emulated seconds; null if it has none.
     pub at_s: Option<f64>,
 }
 
-/// A step whose effects are not those that were logged.
+/// A step whose effects differ from the logged ones.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Divergence {
-    /// Which step of the replay, from one.
+    /// Number of the step in the replay, from 1.
     pub step: u64,
-    /// When, in emulated seconds.
+    /// Time of the step, in emulated seconds.
     pub at_s: f64,
-    /// Who was stepped.
+    /// The actor that processed the input.
     pub actor: u32,
-    /// What it is.
+    /// The actor's role.
     pub role: String,
-    /// What it was told.
+    /// The input.
     pub input: String,
-    /// How many effects it had.
+    /// Number of effects in the log.
     pub effects_logged: u32,
-    /// Those that it has now.
+    /// The effects in the replay.
     pub effects: Vec<String>,
 }
 
-/// A shard's section, and its next entry.
+/// The section of a shard, and its next entry.
 struct Part {
     shard: u16,
     cursor: LogCursor,
@@ -102,13 +100,13 @@ struct Part {
     ended: bool,
 }
 
-/// Steps the machines of `world` through the sections of one attempt at it.
+/// Replays the sections of one attempt at `world`.
 ///
 /// # Errors
-/// [`UnitError::Refused`] for a log that is damaged or of something else, or a world that cannot be.
+/// [`UnitError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
 ///
 /// # Panics
-/// On a bug in a policy, where the recorded run stopped as well.
+/// On a bug in a policy that stopped the recorded run as well.
 pub fn replay<R: std::io::Read + std::io::Seek>(
     world: &World,
     run: &RunSection,
@@ -169,7 +167,7 @@ pub fn replay<R: std::io::Read + std::io::Seek>(
     Ok(Replayed { cell, policy, seed, shards, steps, cut, cuts, divergence, injections, measured })
 }
 
-/// The shards that did not end in order; one may have no section at all.
+/// The shards whose logs end early; a shard may have no section at all.
 fn cuts(parts: &[Part], shards: u16) -> Vec<Cut> {
     let part = |shard| parts.iter().find(|part| part.shard == shard);
     let cut = |shard| match part(shard) {
@@ -179,7 +177,7 @@ fn cuts(parts: &[Part], shards: u16) -> Vec<Cut> {
     (0..shards).filter_map(cut).collect()
 }
 
-/// The shard whose next entry comes first.
+/// The shard with the earliest next entry.
 fn earliest(parts: &mut [Part]) -> Option<&mut Part> {
     let waiting = parts.iter_mut().filter_map(|part| Some((part.next?.at, part)));
     waiting.min_by_key(|(at, _)| *at).map(|(_, part)| part)

@@ -1,4 +1,4 @@
-//! One run in virtual time, and what it cost.
+//! Runs in virtual time, with their cost.
 
 use std::time::Instant;
 
@@ -16,10 +16,10 @@ use crate::storage::input_log;
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
 /// # Errors
-/// [`UnitError::Interrupted`] when told to stop; [`UnitError::Refused`] for what only shows under this seed.
+/// [`UnitError::Interrupted`] when stopped; [`UnitError::Refused`] for errors that appear only under this seed.
 ///
 /// # Panics
-/// On a bug in a policy: a job that finishes twice, books that do not close.
+/// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, UnitError> {
     measure_observed(name, world, run, (), watch)
 }

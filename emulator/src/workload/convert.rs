@@ -1,4 +1,4 @@
-//! Writes a trace as `.tr`, plain or compressed by its suffix.
+//! The conversion of traces to `.tr`, plain or compressed by suffix.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,18 +11,18 @@ use volary_engine::workload::{Trace, WorkloadError};
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
-/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. A file of that name is
-/// replaced once everything is written.
+/// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. An existing file is replaced
+/// when everything is written.
 ///
 /// # Errors
-/// When the name ends otherwise, or the file cannot be written.
+/// When the name has another suffix, or the file cannot be written.
 pub fn write(trace: &Trace, to: &Path) -> Result<(), WorkloadError> {
     let packing = Packing::of(to)?;
     let part = part_name(to);
     let written = File::create(&part).and_then(|file| write_packed(trace, BufWriter::new(file), packing));
     let moved = written.and_then(|()| std::fs::rename(&part, to));
     moved.map_err(|source| {
-        // Best effort: the error that is reported is the one that matters.
+        // Best effort: the original error is reported.
         let _ = std::fs::remove_file(&part);
         WorkloadError::Io { file: to.to_owned(), source }
     })
@@ -50,11 +50,11 @@ fn write_packed(trace: &Trace, mut out: impl Write, packing: Packing) -> io::Res
     out.flush()
 }
 
-/// Writes one line a job. Arrivals and means are exact to the nanosecond up to 13 days (one may be lost beyond),
-/// durations are what is kept of them; reading the lines again gives the same jobs.
+/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (to two nanoseconds beyond),
+/// durations to their stored precision; reading the lines again gives the same jobs.
 ///
 /// # Errors
-/// Those of `out`.
+/// Errors of `out`.
 pub fn write_lines(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     for (index, job) in trace.jobs().iter().enumerate() {
         write!(out, "{} {} {}", Seconds(job.arrival.0), job.tasks, Seconds(job.mean.0))?;
@@ -91,7 +91,7 @@ impl Packing {
     }
 }
 
-/// The name under which a file grows, so that a half-written one is never taken for a whole one.
+/// The name of the file while it is written, so that a partial file is never mistaken for a complete one.
 fn part_name(to: &Path) -> PathBuf {
     let mut name = to.as_os_str().to_owned();
     name.push(".part");

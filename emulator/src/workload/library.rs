@@ -1,4 +1,4 @@
-//! Where traces are looked for, and those already parsed: each file is parsed once and shared by all cells.
+//! The search for traces, and the cache of parsed ones: each file is parsed once and shared by all cells.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,14 +10,14 @@ use volary_engine::workload::{Trace, TraceSource, WorkloadError};
 use crate::files::Files;
 use crate::guard::guard;
 
-/// What was parsed: a file, and how many of its jobs.
+/// The key of the cache: a file, and how many of its jobs.
 #[derive(PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Key {
     file: PathBuf,
     jobs: Option<u32>,
 }
 
-/// Finds trace files and keeps what was parsed of them.
+/// Finds trace files and caches parsed traces.
 #[derive(Debug)]
 pub struct Traces {
     files: Files,
@@ -26,20 +26,20 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Looks in `folders` of the disk, in that order.
+    /// Searches `folders` of the disk, in that order.
     #[must_use]
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Self { files: Files::of_disk(), folders, parsed: Mutex::default() }
     }
 
-    /// Looks beside an experiment file in `folder`, then in the folders that `files` names.
+    /// Searches the experiment file's `folder`, then the folders that `files` names.
     #[must_use]
     pub fn beside(files: &Files, folder: &Path) -> Self {
         let folders = std::iter::once(folder.to_owned()).chain(files.folders().iter().cloned()).collect();
         Self { files: files.clone(), folders, parsed: Mutex::default() }
     }
 
-    /// Where `file` is.
+    /// The path of `file`.
     ///
     /// # Errors
     /// [`WorkloadError::Missing`] with every path that was tried.
@@ -60,7 +60,7 @@ impl Traces {
 impl TraceSource for Traces {
     fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
         let key = Key { file: self.find(file)?, jobs };
-        // Held while parsing, so that cells that start together do not all parse the same file.
+        // Held while parsing, so that concurrent cells do not parse the same file twice.
         let mut parsed = guard(&self.parsed);
         if let Some(trace) = parsed.get(&key) {
             return Ok(Arc::clone(trace));

@@ -1,8 +1,8 @@
-//! Traces of jobs on disk: where they are, what they are like, how they are written.
+//! Traces of jobs on disk: their location, description and conversion.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `library` | where traces are, and those already parsed |
+//! | `library` | the search for traces, and parsed ones |
 //! | [`describe`], `convert` | `volary trace describe` and `volary trace convert` |
 
 mod convert;

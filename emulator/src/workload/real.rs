@@ -1,5 +1,5 @@
-//! The readers and facts on real traces, where they are at hand: in a folder of `VOLARY_TRACES`, or in
-//! `shared/traces` beside the workspace. They may not be redistributed, so these tests skip what is missing.
+//! Tests of readers and facts on real traces, if they are available in a folder of `VOLARY_TRACES` or in
+//! `shared/traces` beside the workspace. The traces may not be redistributed, so these tests skip missing ones.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn traces() -> Traces {
     Traces::beside(&Files::of_disk(), &beside)
 }
 
-/// The description of a trace, or nothing if it is not here.
+/// The description of a trace, or `None` if it is not available.
 fn describe(file: &str) -> Option<Description> {
     match traces().open(file.as_ref(), None) {
         Ok(trace) => Some(super::describe(&trace, None, None)),
@@ -113,7 +113,7 @@ fn alibaba_and_swf_read_whole() {
     if let Some(d) = describe(file.to_str().unwrap()) {
         assert_eq!((d.jobs, d.fan_out.max, d.reference), (18_239, 128.0, None));
         assert!(d.users.unwrap().users > 30);
-        // By day, Unix clocks aside: the log begins at midnight.
+        // By the hour of the day, without Unix clocks: the log begins at midnight.
         let (peak, trough) = d.arrivals.peak_and_trough().unwrap();
         assert!((8..18).contains(&peak.hour) && !(8..18).contains(&trough.hour), "{peak:?} {trough:?}");
     }

@@ -1,4 +1,4 @@
-//! Claims against results.
+//! The evaluation of claims on results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,8 +9,8 @@ use super::{Check, Claim, Form, Metric, Side};
 use crate::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 use crate::stats::Interval;
 
-/// Judges claims. `cells` are those that were asked for: one without results leaves a claim untested, it does
-/// not make it hold.
+/// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
+/// satisfied.
 #[must_use]
 pub fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
     let table = Table::new(cells, summaries);
@@ -25,9 +25,9 @@ struct Table<'a> {
 
 /// One cell, policy and seed.
 struct Line {
-    /// The numbers that can be compared.
+    /// The numbers that checks can compare.
     numbers: Value,
-    /// Whether the run did not do what was asked, or was injected into.
+    /// Whether the run departed from what was asked, or had interference injected.
     degraded: bool,
 }
 
@@ -47,7 +47,7 @@ struct Along {
 }
 
 impl Along {
-    /// Differences under the seeds that both were measured under.
+    /// Differences under the seeds measured for both.
     fn minus(&self, other: &Self) -> Vec<Option<f64>> {
         let pairs = self.each.iter().filter_map(|(seed, value)| Some((value, other.each.get(seed)?)));
         pairs.map(|(a, b)| Some((*a)? - (*b)?)).collect()
@@ -58,13 +58,13 @@ impl Along {
 struct Noise(f64);
 
 impl Noise {
-    /// From the value under each seed; `None` with fewer than two seeds or where one has no value.
+    /// From the value under each seed; `None` with fewer than two seeds, or if a seed has no value.
     fn of(each: Vec<Option<f64>>) -> Option<Self> {
         let values: Vec<f64> = each.into_iter().collect::<Option<_>>()?;
         Interval::new(&values)?.half_width.map(Self)
     }
 
-    /// Whether a mean of this size may be chance. What never varies is not.
+    /// Whether a mean of this size may be due to chance. A constant value is not noise.
     fn covers(&self, mean: f64) -> bool {
         self.0 > 0.0 && mean.abs() <= self.0
     }
@@ -77,12 +77,13 @@ impl<'a> Table<'a> {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
             let mut numbers = serde_json::to_value(summary).unwrap_or_default();
             if summary.jobs.unfinished + summary.jobs.failed > 0 {
-                // Only finished jobs have times: a policy that strands its slow jobs must not win by it.
+                // Only finished jobs have times. A policy that never finishes its slow jobs must not win because of
+                // that.
                 for censored in ["response_s", "slowdown", "wait_s", "makespan_s"] {
                     numbers[censored] = Value::Null;
                 }
             }
-            // Results list the kinds that were sent.
+            // Results list only the kinds that were sent.
             if let Some(by_kind) = numbers["messages"]["by_kind"].as_object_mut() {
                 for (kind, _) in KINDS {
                     by_kind.entry(kind).or_insert(json!(0));
@@ -115,7 +116,7 @@ impl<'a> Table<'a> {
         ClaimResult { says: claim.says.clone(), verdict, measured }
     }
 
-    /// What a check says in every cell it applies to.
+    /// The findings of a check in every cell it applies to.
     fn findings(&self, claim: &Claim, check: &Check) -> Vec<(Cell, Finding)> {
         let mut cells = self.cells.iter().filter(|cell| applies(claim, cell)).cloned().collect::<Vec<_>>();
         match &check.form {
@@ -141,8 +142,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// `margin` is what the test looks at: its distance from zero, against how much it varies from seed to
-    /// seed, says whether other seeds could have given the other answer.
+    /// `margin` is the tested quantity: its distance from zero, relative to its variation over seeds, shows whether
+    /// other seeds could have given the opposite answer.
     fn compare(
         &self,
         check: &Check,
@@ -170,7 +171,7 @@ impl<'a> Table<'a> {
         (cell, Finding { holds, numbers })
     }
 
-    /// One finding for each line of cells that differ in `key` alone.
+    /// One finding for each group of cells that differ only in `key`.
     fn trends(
         &self,
         check: &Check,
@@ -195,7 +196,7 @@ impl<'a> Table<'a> {
         let degraded = line.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell)));
         let mut points: Vec<Along> =
             line.into_iter().map(|cell| self.along(check, cell, side, key)).collect();
-        // Values that are numbers or durations are put in order; others stay as written.
+        // Numbers and durations are sorted; other values keep the written order.
         if points.iter().all(|point| point.order.is_some()) {
             points.sort_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(std::cmp::Ordering::Equal));
         }
@@ -210,7 +211,7 @@ impl<'a> Table<'a> {
         let noise: Option<Vec<Noise>> =
             points.windows(2).map(|pair| Noise::of(pair[1].minus(&pair[0]))).collect();
         if let Some((steps, noise)) = steps.zip(noise) {
-            // What decides: any step if the trend holds, those against it if not.
+            // If the trend holds, every step decides; if not, only the steps against it do.
             let decides = |step: f64| holds == Some(true) || step < 0.0;
             let unsure = |(&step, noise): (&f64, &Noise)| decides(step).then(|| noise.covers(step));
             let mut unsure = steps.iter().zip(&noise).filter_map(unsure);
@@ -231,7 +232,7 @@ impl<'a> Table<'a> {
         Along { order: quantity(&at), at, value: value(&seeds), each }
     }
 
-    /// Seeds that every metric of the check was measured under, so that means are over the same worlds.
+    /// Seeds under which every metric of the check was measured, so that all means are over the same worlds.
     fn seeds(&self, check: &Check, cell: &Cell) -> BTreeSet<u64> {
         let sets = check.metrics().into_iter().map(|metric| {
             self.lines(metric, cell).map(|lines| lines.keys().copied().collect()).unwrap_or_default()
@@ -239,7 +240,7 @@ impl<'a> Table<'a> {
         sets.reduce(|a: BTreeSet<u64>, b| &a & &b).unwrap_or_default()
     }
 
-    /// Whether a run that the check looks at did not do what was asked.
+    /// Whether a run that the check uses departed from what was asked.
     fn degraded(&self, check: &Check, cell: &Cell, seeds: &BTreeSet<u64>) -> bool {
         let lines = check.metrics().into_iter().filter_map(|metric| self.lines(metric, cell)).flatten();
         lines.filter(|(seed, _)| seeds.contains(seed)).any(|(_, line)| line.degraded)
@@ -260,7 +261,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The number at a path; the names of message kinds have dots of their own.
+/// The number at a path. Names of message kinds contain dots.
 fn number(value: &Value, path: &[String]) -> Option<f64> {
     let Some((part, rest)) = path.split_first() else { return value.as_f64() };
     match value.get(part) {
@@ -278,7 +279,8 @@ fn applies(claim: &Claim, cell: &Cell) -> bool {
     })
 }
 
-/// Keys that every metric of the check takes from its own brackets: the cells differ in them for nothing.
+/// Keys that every metric of the check takes from its own brackets: cells that differ only in these give the same
+/// finding.
 fn pinned(check: &Check) -> BTreeSet<String> {
     let sets = check.metrics().into_iter().map(|m| m.at.iter().map(|(key, _)| key.clone()).collect());
     sets.reduce(|a: BTreeSet<String>, b| &a & &b).unwrap_or_default()
@@ -298,13 +300,13 @@ fn distinct(cells: &mut Vec<Cell>, pinned: &BTreeSet<String>) {
     *cells = seen;
 }
 
-/// A swept value as a number: itself, or a duration in seconds.
+/// A swept value as a number; a duration is converted to seconds.
 fn quantity(value: &Value) -> Option<f64> {
     let span = |text: &str| text.parse::<volary_actors::base::Span>().ok().map(|s| s.as_secs_f64());
     value.as_f64().or_else(|| value.as_str().and_then(span))
 }
 
-/// The check with the cell it was made in.
+/// The text of the check with its cell.
 fn name(check: &Check, cell: &Cell) -> String {
     if cell.is_empty() {
         return check.text.clone();

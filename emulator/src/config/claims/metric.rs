@@ -14,7 +14,7 @@ use crate::results::{
     TaskCounts,
 };
 
-/// Where messages are counted by kind.
+/// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
 
 impl Metric {
@@ -44,7 +44,7 @@ impl Metric {
             let whole = rest.join(".");
             (value, rest) = match (map.get(part), map.get(&whole)) {
                 (Some(below), _) => (below, &rest[1..]),
-                // Names of message kinds have dots of their own.
+                // Names of message kinds contain dots.
                 (None, Some(kind)) => (kind, &rest[rest.len()..]),
                 (None, None) => {
                     let kinds = self.path[..self.path.len() - rest.len()] == BY_KIND;
@@ -78,7 +78,7 @@ impl Metric {
         Err(unknown(&format!("value of {key}"), text, span, values.iter().map(String::as_str)))
     }
 
-    /// The cell it is taken from when the check looks at `cell`.
+    /// The cell from which the metric is taken when the check is evaluated in `cell`.
     pub(super) fn place<'a>(&self, cell: &Cell, cells: &'a [Cell]) -> Option<&'a Cell> {
         cells.iter().find(|other| {
             other.iter().all(|(key, value)| match self.at.iter().find(|(named, _)| named == key) {
@@ -89,12 +89,12 @@ impl Metric {
     }
 }
 
-/// A value as a check writes it.
+/// A value in the syntax of checks.
 fn written(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// An unknown swept key.
+/// The error for an unknown swept key.
 pub(super) fn unknown_key(key: &str, at: Range<usize>, axes: &BTreeMap<String, Vec<Value>>) -> ParseError {
     unknown("swept key", key, at, axes.keys().map(String::as_str))
 }
@@ -113,7 +113,7 @@ fn unknown<'a>(
     ParseError { at, message: format!("unknown {what} `{name}`"), help }
 }
 
-/// A line of results with every number that there can be.
+/// A line of results with every possible number.
 fn template() -> Value {
     let mut fidelity = Certificate::default();
     let network = &mut fidelity.network;
@@ -150,7 +150,7 @@ fn template() -> Value {
         engine: Engine::default(),
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();
-    // These say which line it is; nobody compares them.
+    // These identify the line and cannot be compared.
     for key in ["experiment", "policy", "cell", "runtime", "seed"] {
         value.as_object_mut().and_then(|map| map.remove(key));
     }
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A number that is sometimes null must be there in the template, or claims on it are refused.
+    /// A number that is sometimes null must be in the template, or claims on it are refused.
     #[test]
     fn the_template_leaves_nothing_open() {
         fn open(key: &str, value: &Value) -> Vec<String> {

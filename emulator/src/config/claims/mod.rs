@@ -5,13 +5,14 @@
 #![doc = concat!("```text\n", include_str!("grammar.txt"), "```")]
 //!
 //! `path` is a number in a line of results, such as `response_s.p50` or `messages.by_kind.probe.reserve`. Labels and
-//! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric
-//! names the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` leaves out
-//! cells. Replications count by their mean over the seeds that every metric of the check was measured under.
+//! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric names
+//! the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` restricts the cells.
+//! Replications enter as the mean over the seeds under which every metric of the check was measured.
 //!
-//! The verdict compares means. With two seeds or more, each comparison also says whether it is `within_noise`:
-//! whether zero lies in the 95 % interval of the difference, paired by seed, so that other seeds could have
-//! decided otherwise. Each comparison is looked at by itself: of twenty that are all chance, one will seem sure.
+//! The verdict compares means. With two seeds or more, each comparison also says whether it is `within_noise`: whether
+//! the 95 % interval of the difference, paired by seed, contains zero, so that other seeds could have decided
+//! otherwise. There is no correction for multiple comparisons: of twenty comparisons of equal policies, about one will
+//! seem significant.
 
 mod judge;
 mod metric;
@@ -32,11 +33,10 @@ pub const GRAMMAR: &str = include_str!("grammar.txt");
 /// A statement, where it applies, and the comparisons that test it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
-    /// The statement.
     pub says: String,
-    /// Only cells with these values; a list means any of its values.
+    /// Restricts the claim to cells with these values; a list means any of its values.
     pub when: BTreeMap<String, serde_json::Value>,
-    /// All of them must hold.
+    /// The claim holds if all of these hold.
     pub checks: Vec<Check>,
 }
 
@@ -78,14 +78,14 @@ enum Arithmetic {
     Divide,
 }
 
-/// A number of the results.
+/// A number in the results.
 #[derive(Clone, PartialEq, Debug)]
 struct Metric {
     label: String,
     path: Vec<String>,
-    /// Values of other cells, as written.
+    /// Bracketed keys and values of other cells, as written.
     at: Vec<(String, String)>,
-    /// Where it is written in the check.
+    /// Its position in the check.
     span: std::ops::Range<usize>,
 }
 
@@ -98,7 +98,7 @@ impl Check {
         Ok(Self { text: text.to_owned(), form: parse::check(text)? })
     }
 
-    /// Checks names against the policies' labels and the keys of the sweep with their values.
+    /// Checks names against the policies' labels and the swept keys with their values.
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown.
@@ -116,7 +116,7 @@ impl Check {
         self.metrics().into_iter().try_for_each(|metric| metric.resolve(labels, axes))
     }
 
-    /// As it was written.
+    /// The check as written.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -135,7 +135,7 @@ impl Check {
     }
 }
 
-/// Whether checks can compare the number of results at a path.
+/// Whether checks can compare the number at a path of the results.
 #[must_use]
 pub fn is_comparable(path: &[&str]) -> bool {
     let path = path.iter().map(|part| (*part).to_owned()).collect();

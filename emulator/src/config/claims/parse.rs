@@ -6,20 +6,18 @@ use volary_actors::base::Span;
 
 use super::{Arithmetic, Form, Metric, Op, Side};
 
-/// What is wrong in a check, and where.
+/// A syntax error in a check.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}; {help}")]
 pub struct ParseError {
-    /// Bytes of the check.
+    /// The range of bytes in the check.
     pub at: Range<usize>,
-    /// What is wrong.
     pub message: String,
-    /// What to write.
     pub help: String,
 }
 
 const EXAMPLE: &str = "write for example \"a.response_s.p50 < 0.8 * b.response_s.p50\"";
-/// Parentheses deeper than this are nobody's claim; the bound keeps the stack safe.
+/// Limit on nested parentheses, which bounds the recursion and thus the stack.
 const DEEPEST: usize = 32;
 
 /// Parses a whole check.
@@ -153,7 +151,7 @@ impl<'a> Parser<'a> {
         self.metric().map(Side::Metric)
     }
 
-    /// A number, with a unit of time or without; `None` if there is no digit.
+    /// A number with or without a unit of time; `None` if there is no digit.
     fn number(&mut self) -> Result<Option<f64>, ParseError> {
         self.skip();
         let rest = self.rest();
@@ -252,7 +250,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Where the bracket closes that a text begins with: a swept value may be a list.
+/// The position of the bracket that closes the one at the start of a text. A swept value may be a list.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0;
     text.find(|c| {
@@ -270,7 +268,7 @@ mod tests {
         Side::Metric(Metric { label: label.into(), path, at: Vec::new(), span: 0..0 })
     }
 
-    /// The side with places left out, so that it can be compared.
+    /// The side without positions, for comparisons.
     fn plain(side: Side) -> Side {
         match side {
             Side::Metric(m) => Side::Metric(Metric { span: 0..0, ..m }),

@@ -1,4 +1,4 @@
-//! Values as an experiment file writes them.
+//! Values in the syntax of an experiment file.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,18 +8,19 @@ use volary_netem::topology::TopologyFile;
 
 use volary_engine::scenario::Resolved;
 
-/// Characters of a line beyond which it is cut.
+/// Length in characters beyond which a line is cut.
 const LONGEST: usize = 300;
 
-/// The keys of a table in one line: `jobs = 4000, interarrival = { exponential = { mean = "10ms" } }`; any other value
-/// as it is.
+/// The keys of a table in one line: `jobs = 4000, interarrival = { exponential = { mean = "10ms" } }`. Other values
+/// are written unchanged.
 pub(super) fn line(value: &impl Serialize) -> String {
     let text = inline(value);
     let keys = text.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")).map(str::to_owned);
     cut(keys.unwrap_or(text))
 }
 
-/// What the network does, a line a key: the links of a topology, and what `[network]` says beside its defaults.
+/// The settings of the network, one line per key: the links of a topology, and the keys of `[network]` that are not
+/// defaults.
 pub(super) fn network(world: &Resolved) -> Vec<String> {
     let topology = world.cluster.topology.as_ref();
     let mut lines: Vec<String> = topology.map(links).unwrap_or_default();
@@ -46,7 +47,7 @@ fn links(topology: &TopologyFile) -> Vec<String> {
     listed.chain(classes).collect()
 }
 
-/// `key = value`; of a list of tables a line each.
+/// `key = value`; a list of tables gives one line per table.
 fn each<'a>(key: &'a str, value: &'a Value) -> impl Iterator<Item = String> + use<'a> {
     let tables = value.as_array().filter(|items| items.iter().all(Value::is_object));
     let all = tables.map_or_else(|| std::slice::from_ref(value), Vec::as_slice);

@@ -1,10 +1,10 @@
-//! The order in which types declare their keys. JSON Schemas do not keep it; serde tells it where it refuses a key.
+//! The order in which types declare their keys. JSON Schemas do not preserve it; serde lists it when it refuses a key.
 
 use serde::de::DeserializeOwned;
 
 use crate::config::explain::backticked;
 
-/// The keys of the table at `key` of a file that is read as a `T`, in order; none where any key may stand.
+/// The keys of the table at `key` of a file that is read as a `T`, in order; empty if any key is accepted.
 pub(super) fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
     let Err(error) = toml::from_str::<T>(&stray(key)) else { return Vec::new() };
     let message = error.message();
@@ -15,10 +15,10 @@ pub(super) fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
     known.map(backticked).unwrap_or_default().into_iter().map(str::to_owned).collect()
 }
 
-/// A key that nothing has.
+/// A key that no table has.
 const STRAY: &str = "?";
 
-/// A file with nothing but [`STRAY`] in the table at `key`.
+/// A file that contains only [`STRAY`] in the table at `key`.
 fn stray(key: &str) -> String {
     let (mut text, mut path) = (String::new(), String::new());
     for part in key.split('.') {

@@ -1,4 +1,4 @@
-//! The books of a replay, and how they compare with those of the run.
+//! The results of a replay, and their comparison with those of the run.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::runtime::live::aggregator::Aggregator;
 use volary_engine::metrics::{Books, Recorder};
 use volary_engine::world::World;
 
-/// Keeps books as the run did: in virtual time as things happened, in real time from the reports of shards.
+/// Records results as the run did: in virtual time as events occur, in real time from the reports of shards.
 pub(super) enum Ledger<'a> {
     Virtual { recorder: Box<Recorder<'a>>, now: Time, until: Option<Time> },
     Real(Box<Aggregator<'a>>),
@@ -62,7 +62,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// A shard ended.
+    /// Records the end of a shard.
     pub(super) fn end(&mut self, shard: u16, at: Time) {
         match self {
             Self::Virtual { now, .. } => *now = at,
@@ -79,26 +79,26 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// One thing that both runs measured.
+/// A quantity measured in both runs.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Difference {
     /// A key of the summary.
     pub what: String,
-    /// As the replay measured it; `null` if there was nothing to measure.
+    /// The value in the replay; `null` if nothing was measured.
     pub replayed: Value,
-    /// As the run did.
+    /// The value in the recorded run.
     pub recorded: Value,
 }
 
 impl Difference {
-    /// Whether they are the same.
+    /// Whether both values are equal.
     #[must_use]
     pub fn is_none(&self) -> bool {
         self.replayed == self.recorded
     }
 }
 
-/// All that a summary takes from the books, number by number.
+/// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
     let replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,

@@ -1,4 +1,4 @@
-//! The machines of a run, without a shard around them.
+//! The actors of a run, without shards.
 
 use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
@@ -10,7 +10,7 @@ use crate::shard::{Parts, Placement};
 use crate::storage::input_log::{Digest, Digester, LogEntry, LogEvent};
 use volary_engine::world::World;
 
-/// Every machine that was stepped, with its random stream.
+/// The state machine of every actor that has had a step, with its random stream.
 pub(super) struct Cast<'a> {
     parts: Parts<'a>,
     actors: Vec<Option<(Box<dyn Machine>, Rng)>>,
@@ -26,7 +26,7 @@ impl<'a> Cast<'a> {
         Ok(Self { parts, actors, effects: Vec::new(), digester: Digester::default(), steps: 0 })
     }
 
-    /// Why an entry cannot be of this world.
+    /// Why an entry cannot belong to this world.
     pub(super) fn check(&self, entry: &LogEntry) -> Result<(), String> {
         let layout = self.parts.layout;
         let (what, id, most) = match entry.what {
@@ -41,7 +41,7 @@ impl<'a> Cast<'a> {
         Err(format!("the log is damaged: it names {what} {id}, of {most} that there are"))
     }
 
-    /// Steps an actor; says so if it answers something else than what was logged.
+    /// Steps an actor; returns an error if the effects differ from the logged ones.
     pub(super) fn step(
         &mut self,
         at: Time,
@@ -62,7 +62,8 @@ impl<'a> Cast<'a> {
         })
     }
 
-    /// An endpoint comes back, empty: as the shard does it, a node's workers are new and go on in their streams.
+    /// Restarts an endpoint without state. As in a shard, the workers of a node are new and continue their random
+    /// streams.
     pub(super) fn restart(&mut self, who: ActorId, epoch: u32) {
         let layout = self.parts.layout;
         self.actors[who.index()] = Some((self.parts.machine(who), Rng::new(self.parts.seed, who.0, epoch)));
@@ -75,12 +76,12 @@ impl<'a> Cast<'a> {
         }
     }
 
-    /// What the last step did.
+    /// The effects of the last step.
     pub(super) fn effects(&self) -> &[Effect] {
         &self.effects
     }
 
-    /// How many steps there were.
+    /// The number of steps so far.
     pub(super) const fn steps(&self) -> u64 {
         self.steps
     }

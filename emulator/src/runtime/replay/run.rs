@@ -1,4 +1,4 @@
-//! From a run directory to the worlds that its log is of.
+//! The replay of a run directory: the worlds of its log, planned from the logged experiment.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,64 +23,40 @@ pub enum Error {
     /// The run directory cannot be read.
     #[error(transparent)]
     RunDir(#[from] storage::Error),
-    /// It has no log.
+    /// The directory has no log.
     #[error("{} has no {FILE}; run again with --set run.record.inputs=true", .0.display())]
     NoLog(PathBuf),
     /// The log cannot be read.
     #[error("{}: {source}", path.display())]
-    Log {
-        /// The run directory.
-        path: PathBuf,
-        /// Why.
-        source: input_log::Error,
-    },
-    /// There is no such cell in it.
+    Log { path: PathBuf, source: input_log::Error },
+    /// The log has no such cell.
     #[error("{FILE} has no cell {asked}; it has {there}")]
-    NoCell {
-        /// What was asked for.
-        asked: String,
-        /// What there is.
-        there: String,
-    },
-    /// The log is not of this run.
+    NoCell { asked: String, there: String },
+    /// The log belongs to another run.
     #[error(
         "{FILE} has cell {cell} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
          experiment was planned by another version of volary",
         path.display()
     )]
-    OtherExperiment {
-        /// The run directory.
-        path: PathBuf,
-        /// The cell.
-        cell: String,
-        /// Its policy.
-        policy: String,
-        /// Its seed.
-        seed: u64,
-    },
+    OtherExperiment { path: PathBuf, cell: String, policy: String, seed: u64 },
     /// The experiment in the log cannot be planned.
     #[error("the experiment in {FILE} cannot be planned by this version of volary: {0}")]
     Plan(ConfigError),
     /// The cell cannot be replayed.
     #[error("cell {cell}: {why}")]
-    Cell {
-        /// The cell.
-        cell: String,
-        /// Why.
-        why: String,
-    },
+    Cell { cell: String, why: String },
 }
 
-/// A run directory with its log, and the experiment that is planned anew from it.
+/// A run directory with its log, and the experiment that is planned from the log.
 pub struct Source<R> {
     path: PathBuf,
     log: InputLog<R>,
     cells: Vec<String>,
     state: RunState,
-    /// The hosts of the run, if it was on some.
+    /// The hosts of the run; empty if it was not on hosts.
     hosts: Vec<HostRecord>,
     recorded: Vec<(String, Summary)>,
-    /// What was injected, by cell.
+    /// The injections of each cell.
     injections: BTreeMap<String, Vec<Injected>>,
     /// The experiment planned last.
     planned: Option<(usize, Experiment)>,
@@ -89,7 +65,7 @@ pub struct Source<R> {
 /// Opens a run directory for replay.
 ///
 /// # Errors
-/// When it is none, or has no log that this version can read.
+/// When it is not a run directory, or has no log that this version can read.
 pub fn run(path: &Path) -> Result<Source<File>, Error> {
     let manifest = storage::load_manifest(path)?;
     let name = path.join(FILE);
@@ -107,8 +83,8 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
 }
 
 impl<R: Read + Seek> Source<R> {
-    /// Ids of the cells that the log has, in the order in which they began. Where a run was resumed under
-    /// another plan, those of the last plan; all if none is of it.
+    /// Ids of the cells in the log, in the order in which they began. If a run was resumed under another plan, only
+    /// cells of the last plan; all cells if there are none.
     #[must_use]
     pub fn cells(&self) -> Vec<String> {
         let mut cells: Vec<String> = Vec::new();
@@ -123,7 +99,7 @@ impl<R: Read + Seek> Source<R> {
         cells
     }
 
-    /// What is missing, if the run did not come to its end and the log has not all of it.
+    /// What the log lacks, if the run did not reach its end and the log is incomplete.
     #[must_use]
     pub fn ends_early(&self) -> Option<String> {
         let (logged, state) = (self.cells(), self.state);
@@ -134,13 +110,13 @@ impl<R: Read + Seek> Source<R> {
         })
     }
 
-    /// Whether the file ends within a frame, as a killed run leaves it.
+    /// Whether the file ends within a frame, as after a killed run.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.log.is_cut()
     }
 
-    /// What is wrong with the file, if it is not merely cut.
+    /// The damage of the file, if it is more than truncated.
     #[must_use]
     pub fn damage(&self) -> Option<input_log::Error> {
         self.log.damage()
@@ -172,7 +148,7 @@ impl<R: Read + Seek> Source<R> {
             .map_err(|error| refused(error.to_string()))?;
         let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
         let (run, log) = (experiment.run.clone(), &mut self.log);
-        // The run that is replayed may have been stopped by a bug, and then so is its replay.
+        // If a bug stopped the recorded run, it stops the replay as well.
         let mut replayed = catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
             .map_err(|panic| refused(panic_text(panic.as_ref())))?
             .map_err(|error| refused(error.to_string()))?;

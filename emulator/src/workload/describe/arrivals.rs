@@ -1,4 +1,4 @@
-//! How jobs arrive: gaps, whether they could be Poisson, and the hours of the day (Park's thesis, section 3.3 and
+//! Arrivals of jobs: gaps, a test for a Poisson process, and the hours of the day (Park's thesis, sections 3.3 and
 //! 3.4).
 
 use serde::Serialize;
@@ -9,24 +9,22 @@ use super::quantiles::Quantiles;
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
-/// How jobs arrive.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Arrivals {
     /// From the first to the last arrival, s.
     pub span_s: f64,
     /// Gaps between arrivals, s.
     pub gap_s: Quantiles,
-    /// Squared coefficient of variation of the gaps: 1 for a Poisson process, above 1 for bursts, 0 for a
-    /// metronome.
+    /// Squared coefficient of variation of the gaps: 1 for a Poisson process, above 1 for bursts, 0 for equal gaps.
     pub gap_cv2: f64,
     /// Share of the gaps below one second.
     pub sub_second: f64,
-    /// Largest distance between the distribution of the gaps and the exponential one of the same mean.
+    /// Largest distance between the distribution of the gaps and the exponential one with the same mean.
     pub ks: f64,
-    /// Asymptotic probability of so large a distance if the gaps were exponential (Kolmogorov's law; the mean is
-    /// fitted, so it errs towards accepting).
+    /// Asymptotic probability of a distance at least this large if the gaps were exponential (Kolmogorov's law; the
+    /// mean is fitted, so the test is biased towards accepting).
     pub ks_p: f64,
-    /// Jobs submitted in each hour of the trace's day, over its days.
+    /// Jobs submitted in each hour of the day, over the days of the trace.
     pub jobs_by_hour: Vec<Hour>,
     /// Jobs per hour over all hours.
     pub jobs_per_hour: Quantiles,
@@ -37,7 +35,7 @@ pub struct Arrivals {
 /// One hour of the day over the days of a trace.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Hour {
-    /// 0 to 23 by the trace's own clock, which need not start at midnight.
+    /// 0 to 23 by the trace's clock, which need not start at midnight.
     pub hour: u8,
     /// First quartile of the days.
     pub p25: f64,
@@ -69,7 +67,7 @@ impl Arrivals {
         }
     }
 
-    /// The hours of the day with the most and the fewest jobs by median, if the trace covers every hour twice.
+    /// The hours of the day with the highest and the lowest median of jobs, if the trace covers every hour twice.
     #[must_use]
     pub fn peak_and_trough(&self) -> Option<(Hour, Hour)> {
         let two_days = 48.0 * 3600.0;
@@ -79,10 +77,10 @@ impl Arrivals {
     }
 }
 
-/// Longest log, in hours, that is counted hour by hour: a stray arrival must not allocate centuries.
+/// Limit in hours on a trace that is counted by the hour: a single wrong arrival must not allocate centuries.
 const MOST_HOURS: u64 = 24 * 366 * 30;
 
-/// Jobs and tasks in each hour from the first arrival's to the last's.
+/// Jobs and tasks in each hour, from the first arrival to the last.
 fn by_hour(trace: &Trace) -> (Vec<f64>, Vec<f64>) {
     let (Some(first), Some(last)) = (trace.jobs().first(), trace.jobs().last()) else {
         return (Vec::new(), Vec::new());
@@ -112,7 +110,7 @@ fn days(per_hour: &[f64], first: u64) -> Vec<Hour> {
         .collect()
 }
 
-/// Kolmogorov-Smirnov distance to the exponential law of this mean, and its p-value.
+/// Kolmogorov-Smirnov distance to the exponential law with this mean, and its p-value.
 fn against_exponential(gaps: &[f64], mean: f64) -> (f64, f64) {
     if gaps.is_empty() || mean <= 0.0 {
         return (0.0, 1.0);
@@ -127,7 +125,7 @@ fn against_exponential(gaps: &[f64], mean: f64) -> (f64, f64) {
     (distance, kolmogorov((n.sqrt() + 0.12 + 0.11 / n.sqrt()) * distance))
 }
 
-/// P(K > x) of Kolmogorov's law: an alternating series for large x, its theta transform for small.
+/// P(K > x) of Kolmogorov's law: an alternating series for large x, its theta transform for small x.
 fn kolmogorov(x: f64) -> f64 {
     if x < 1.18 {
         let factor = (2.0 * std::f64::consts::PI).sqrt() / x.max(1e-9);

@@ -1,8 +1,8 @@
-//! What a trace is like: the characteristics that Park's thesis (chapter 3) compares traces by, and the facts
-//! published of the traces that papers use.
+//! Descriptions of traces: the characteristics that Park's thesis (chapter 3) compares, and published facts about the
+//! traces used in papers.
 //!
-//! A job's *duration* is that of its longest task: how long it takes when nothing makes it wait. Its *size* is its
-//! number of tasks. The thesis groups by user; where a trace has no users, the spread within jobs is given alone.
+//! A job's *duration* is that of its longest task, which is its run time without waiting. Its *size* is its number of
+//! tasks. The thesis groups jobs by user; for a trace without users, only the spread within jobs is given.
 
 mod arrivals;
 mod published;
@@ -20,13 +20,12 @@ pub use self::arrivals::{Arrivals, Hour};
 pub use self::published::{Comparison, Reference};
 pub use self::quantiles::Quantiles;
 
-/// Jobs of fewer tasks say too little about the spread within a job.
+/// Jobs with fewer tasks are left out of the spread within jobs.
 const ENOUGH_TASKS: u32 = 15;
 
 /// The characteristics of a trace.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Description {
-    /// The file.
     pub file: PathBuf,
     /// Number of jobs.
     pub jobs: usize,
@@ -34,12 +33,12 @@ pub struct Description {
     pub tasks: u64,
     /// Work of all tasks, core-seconds.
     pub work_s: f64,
-    /// Cores that the work keeps busy from the first to the last arrival: work over span. Divide it by a cluster's
-    /// cores for the load offered to that cluster.
+    /// Cores that the work keeps busy from the first to the last arrival: work over span. Divided by the number of a
+    /// cluster's cores, it is the load offered to that cluster.
     pub offered_cores: f64,
     /// Tasks per job.
     pub fan_out: Quantiles,
-    /// Mean task duration of jobs, as the trace states it, s.
+    /// Mean task duration of jobs, as stated in the trace, s.
     pub mean_s: Quantiles,
     /// Longest task of jobs, s.
     pub duration_s: Quantiles,
@@ -53,44 +52,43 @@ pub struct Description {
     pub under_12min: f64,
     /// Share of the jobs that last less than 2 hours.
     pub under_2h: f64,
-    /// How jobs arrive.
     pub arrivals: Arrivals,
-    /// How tasks of a job differ, if the trace has enough jobs with durations of their own.
+    /// Differences between the tasks of a job, if enough jobs have durations per task.
     pub within_job: Option<WithinJob>,
-    /// How jobs of a user differ, if the trace names users.
+    /// Differences between the jobs of a user, if the trace names users.
     pub users: Option<Users>,
     /// Short and long jobs, if a boundary is known.
     pub classes: Option<Classes>,
     /// The published trace it is compared with.
     pub reference: Option<Reference>,
-    /// Measured against published.
+    /// Measured and published values.
     pub comparison: Vec<Comparison>,
-    /// Rows skipped and the like.
+    /// Notes, such as the number of rows skipped.
     pub notes: Vec<String>,
 }
 
 /// Spread of the durations within jobs of at least fifteen tasks.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WithinJob {
-    /// How many jobs were looked at.
+    /// Number of such jobs.
     pub jobs: usize,
     /// Coefficient of variation of the durations of a job's tasks.
     pub cov: Quantiles,
-    /// Standard deviation over the square root of the mean, √s: 1.41 where tasks are Gaussian with variance twice
-    /// their mean, as in the Yahoo trace.
+    /// Standard deviation over the square root of the mean, √s: 1.41 for Gaussian tasks with a variance of twice their
+    /// mean, as in the Yahoo trace.
     pub std_over_root_mean: Quantiles,
 }
 
 /// Spread between the jobs of users with at least two jobs (thesis, Fig. 3.7 and 4.2b).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Users {
-    /// How many such users there are.
+    /// Number of such users.
     pub users: usize,
     /// Coefficient of variation of a user's fan-outs.
     pub fan_out_cov: Quantiles,
     /// Coefficient of variation of a user's durations.
     pub duration_cov: Quantiles,
-    /// Share of the users whose durations vary more than exponential ones, CoV above 1.
+    /// Share of the users whose durations vary more than exponential ones (CoV above 1).
     pub highly_variable: f64,
 }
 
@@ -107,8 +105,8 @@ pub struct Classes {
     pub long_work: f64,
 }
 
-/// Measures a trace. It is compared with `reference`, or else with the published trace that it resembles;
-/// jobs are split in classes at `cutoff`, or else at the boundary published for that trace.
+/// Measures a trace. It is compared with `reference`, or otherwise with the published trace that it resembles; jobs
+/// are split into classes at `cutoff`, or otherwise at the boundary published for that trace.
 #[must_use]
 pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
     let each = Measured::of(trace);
@@ -137,7 +135,7 @@ pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span
         comparison: Vec::new(),
         notes: trace.notes().to_vec(),
     };
-    // Rigid parallel jobs are none of those traces, however near their averages.
+    // Traces of rigid parallel jobs are never recognised as one of these, even with similar averages.
     let recognised = (trace.format() != Format::Swf).then(|| Reference::resembling(&description)).flatten();
     description.reference = reference.or(recognised);
     let cutoff = cutoff.or_else(|| description.reference.and_then(Reference::cutoff));
@@ -191,14 +189,14 @@ fn users(trace: &Trace, each: &[Measured]) -> Option<Users> {
     })
 }
 
-/// What is measured of one job.
+/// Measurements of one job.
 struct Measured {
     tasks: f64,
-    /// Of its longest task, s.
+    /// Duration of its longest task, s.
     longest: f64,
-    /// Core-seconds.
+    /// Work in core-seconds.
     work: f64,
-    /// Of its tasks' durations, if they are its own and there are enough of them.
+    /// Quantiles of its tasks' durations, if the trace has them and there are enough tasks.
     spread: Option<Quantiles>,
 }
 
@@ -232,7 +230,7 @@ fn within_job(each: &[Measured]) -> Option<WithinJob> {
     })
 }
 
-/// Share of the items that are so; zero if there are none.
+/// Share of the items that satisfy `so`; zero if there are no items.
 fn share<T>(items: impl Iterator<Item = T>, so: impl Fn(&T) -> bool) -> f64 {
     let (mut all, mut those) = (0u64, 0u64);
     for item in items {

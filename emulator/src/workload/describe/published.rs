@@ -1,4 +1,4 @@
-//! Facts published of the traces that papers use, and which of them a trace resembles.
+//! Published facts about the traces used in papers, and the recognition of these traces.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use volary_actors::base::Span;
 
 use super::Description;
 
-/// A trace of which facts were published.
+/// A trace about which facts were published.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reference {
@@ -26,20 +26,20 @@ pub enum Reference {
     OpenTrinity,
 }
 
-/// Measured against published.
+/// A measured and a published value.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Comparison {
-    /// What is compared.
+    /// The compared quantity.
     pub what: &'static str,
     /// The trace's value.
     pub measured: f64,
     /// The published value.
     pub published: f64,
-    /// Who published it.
+    /// The publication.
     pub source: &'static str,
 }
 
-/// Something that papers state of a trace.
+/// A fact that papers state about a trace.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Jobs,
@@ -120,8 +120,8 @@ const TWO_SIGMA: &[(Measure, f64, &str)] = &[(DurationP80, 2.0 * 3600.0, PARK)];
 const MUSTANG: &[(Measure, f64, &str)] = &[(DurationP80, 3.0 * 3600.0, PARK)];
 const OPEN_TRINITY: &[(Measure, f64, &str)] = &[(DurationP80, 6.0 * 3600.0, PARK)];
 
-/// Mean factor, as a logarithm, by which a trace's fan-outs and durations may differ from the published ones and
-/// still be taken for an excerpt of that trace.
+/// Mean absolute logarithm of the factor by which a trace's fan-outs and durations may differ from the published ones
+/// for it to be taken for an excerpt of that trace.
 const RESEMBLANCE: f64 = 0.45;
 
 impl Reference {
@@ -148,7 +148,7 @@ impl Reference {
         }
     }
 
-    /// The trace whose published fan-outs and durations are nearest, if near enough.
+    /// The trace with the most similar published fan-outs and durations, if similar enough.
     pub(super) fn resembling(description: &Description) -> Option<Self> {
         let distances =
             Self::value_variants().iter().filter_map(|&known| Some((known, known.distance(description)?)));
@@ -156,7 +156,7 @@ impl Reference {
         (distance < RESEMBLANCE).then_some(nearest)
     }
 
-    /// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole; `None` if too few
+    /// Mean |ln(measured / published)| over the facts that an excerpt shares with the whole trace; `None` if too few
     /// of them are published.
     fn distance(self, description: &Description) -> Option<f64> {
         let shared = [
@@ -181,7 +181,7 @@ impl Reference {
 }
 
 impl Measure {
-    /// The trace's value, `None` if it does not tell.
+    /// The trace's value; `None` if it is unknown.
     fn of(self, d: &Description) -> Option<f64> {
         Some(match self {
             Jobs => d.jobs as f64,

@@ -5,17 +5,14 @@ use serde::Serialize;
 /// Moments and quantiles of a sample; linear interpolation between order statistics.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Quantiles {
-    /// Mean.
     pub mean: f64,
     /// Standard deviation of the population.
     pub std: f64,
-    /// Minimum.
     pub min: f64,
     /// 10th percentile.
     pub p10: f64,
     /// 25th percentile.
     pub p25: f64,
-    /// Median.
     pub p50: f64,
     /// 75th percentile.
     pub p75: f64,
@@ -25,18 +22,17 @@ pub struct Quantiles {
     pub p90: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Maximum.
     pub max: f64,
 }
 
 impl Quantiles {
-    /// Of equally weighted values, none of them NaN; zero everywhere if there are none.
+    /// Quantiles of equally weighted values, which must not be NaN; all zero if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         Self::weighted(values.into_iter().map(|value| (value, 1)))
     }
 
-    /// Of values that each stand for so many equal ones.
+    /// Quantiles of values with counts.
     #[must_use]
     pub fn weighted(values: impl IntoIterator<Item = (f64, u32)>) -> Self {
         let mut sorted: Vec<(f64, u64)> =
@@ -48,7 +44,7 @@ impl Quantiles {
         let total: f64 = sorted.iter().map(|&(_, n)| n as f64).sum();
         let mean = sorted.iter().map(|&(x, n)| x * n as f64).sum::<f64>() / total;
         let variance = sorted.iter().map(|&(x, n)| (x - mean).powi(2) * n as f64).sum::<f64>() / total;
-        // From here on a value's number is the count of values up to and including it.
+        // From here on the number of a value is the count of values up to and including it.
         let mut count = 0;
         for (_, n) in &mut sorted {
             count += *n;
@@ -76,7 +72,7 @@ impl Quantiles {
         }
     }
 
-    /// Standard deviation over mean; zero if the mean is.
+    /// Standard deviation over mean; zero if the mean is zero.
     #[must_use]
     pub fn cov(&self) -> f64 {
         if self.mean > 0.0 { self.std / self.mean } else { 0.0 }

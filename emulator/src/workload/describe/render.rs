@@ -106,7 +106,7 @@ fn distributions(d: &Description) -> String {
     table.trim_fmt()
 }
 
-/// The day's shape in one line, where the trace is long enough to have one.
+/// The daily pattern in one line, if the trace is long enough.
 fn hours(arrivals: &Arrivals) -> Option<String> {
     let (peak, trough) = arrivals.peak_and_trough()?;
     Some(format!(
@@ -150,7 +150,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Four significant digits, whole numbers as they are.
+/// Four significant digits; whole numbers are written in full.
 fn number(x: f64) -> String {
     if x == x.round() && x.abs() < 1e9 {
         return format!("{x}");

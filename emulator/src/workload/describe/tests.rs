@@ -1,4 +1,4 @@
-//! Descriptions of small traces by hand, and of generated ones against what was published.
+//! Descriptions of small hand-made traces, and of generated traces against published values.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn a_described_trace_can_be_empty_of_gaps() {
     assert!(d.to_string().contains("compared with the Google trace"));
 }
 
-/// What a generator makes, as a trace.
+/// The jobs of a generator as a trace.
 fn generated(spec: &WorkloadSpec) -> Trace {
     let workload = Workload::build(spec, &Service::default(), 77, 1, &NoTraces).unwrap();
     let mut trace = Trace::new(Path::new("generated.tr"), Format::Tr);
@@ -74,7 +74,7 @@ fn generators_are_taken_for_the_traces_they_are_like() {
     assert_eq!(yahoo.reference, Some(Reference::Yahoo));
     for row in &yahoo.comparison {
         let ratio = row.measured / row.published;
-        // The largest of a heavy-tailed sample is hardly a fact about its law.
+        // The maximum of a heavy-tailed sample says little about its law.
         let tolerance = if row.what == "fan-out, max" { 1.0 } else { 0.15 };
         assert!((ratio - 1.0).abs() < tolerance, "{row:?}");
     }

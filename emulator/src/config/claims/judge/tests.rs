@@ -1,4 +1,4 @@
-//! Verdicts over made-up results, and how sure they are.
+//! Verdicts on synthetic results, and their noise intervals.
 
 use super::*;
 
@@ -104,7 +104,7 @@ fn means_are_over_common_seeds() {
     );
 }
 
-/// Two policies in two cells under four seeds that they share: `b` is `a` plus `gap`, give or take.
+/// Two policies in two cells under four common seeds: `b` is `a` plus `gap`, with noise of size `spread`.
 fn noisy(gap: f64, spread: f64) -> (Vec<Cell>, Vec<Summary>) {
     let mut lines = Vec::new();
     let cells = [0, 1].map(|k| json!({ "s.k": k }));
@@ -129,7 +129,8 @@ fn noise(check: &str, (cells, lines): &(Vec<Cell>, Vec<Summary>)) -> (Value, Val
 #[test]
 fn a_difference_smaller_than_its_spread_is_within_noise() {
     let less = "a.response_s.p50 < b.response_s.p50";
-    // Deviation sqrt(10 / 3) of four: half-width 3.18245 × 1.82574 / 2, whatever the seeds share.
+    // Standard deviation sqrt(10 / 3) of four values: half-width 3.18245 × 1.82574 / 2, independent of what the seeds
+    // share.
     let (within, half) = noise(less, &noisy(1.0, 1.0));
     assert!((half.as_f64().unwrap() - 2.905_1).abs() < 1e-3, "{half}");
     assert_eq!(within, json!(true));
