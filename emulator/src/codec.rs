@@ -1,4 +1,4 @@
-//! The codec of frames and parcels between machines and of the log of inputs; the only file that uses bincode.
+//! The codec of frames and parcels between machines, and of the log of inputs; the only file that uses bincode.
 //!
 //! A frame is `u32` length (little endian), `u8` version, value; a batch of parcels is `u8` version, `u64`
 //! sequence number (of the batch on a stream, of its first parcel in a datagram), parcels to its end, in a frame on a
@@ -58,7 +58,7 @@ pub enum CodecError {
     /// A batch is duplicated or missing.
     #[error("batch {found} where {expected} was due")]
     Sequence { found: u64, expected: u64 },
-    /// The parcel is well formed, but the receiver's check rejects it.
+    /// The parcel is well formed, but violates the receiver's check.
     #[error("a parcel that cannot be: {0}")]
     Refused(String),
     #[error("cannot encode: {0}")]

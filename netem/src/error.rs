@@ -1,10 +1,9 @@
 //! Errors in the configuration of a network, a fault schedule or a topology.
 
-/// A configuration that parses but cannot be meant. Names the key, what is wrong and what to do; the caller
-/// adds the file.
+/// A configuration that parses but is invalid. It names the key, the problem and a remedy; the caller adds the file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Error {
-    /// A value, or a combination of values, that makes no sense.
+    /// An invalid value or combination of values.
     #[error("{key}: {problem}; {remedy}")]
     Invalid {
         /// Dotted key, as in the file.
@@ -14,25 +13,25 @@ pub enum Error {
         /// What to do about it.
         remedy: String,
     },
-    /// A target that names nothing.
+    /// A target that matches nothing.
     #[error("{key}: `{target}` names nothing here; {known}")]
     Unknown {
         /// Dotted key, as in the file.
         key: String,
-        /// What was written.
+        /// The target, as written.
         target: String,
-        /// What could have been written.
+        /// The valid targets.
         known: String,
     },
 }
 
 impl Error {
-    /// Something wrong at a key, and its remedy.
+    /// An error at a key, with its remedy.
     pub(crate) fn at(key: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self::Invalid { key: key.into(), problem: problem.into(), remedy: remedy.into() }
     }
 
-    /// The dotted key that it is about.
+    /// The dotted key of the error.
     #[must_use]
     pub fn key(&self) -> &str {
         match self {

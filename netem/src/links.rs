@@ -25,7 +25,7 @@ pub struct LinkSpec {
     pub buffer: Option<Buffer>,
 }
 
-/// A class of links that behave alike.
+/// A class of links with equal behaviour.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinkClass {
     /// Name for people: `rack`, `fabric`, `virginia - ireland`.
@@ -62,7 +62,7 @@ pub struct Place {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Links {
     classes: Vec<LinkClass>,
-    /// Empty if all links are alike.
+    /// Empty if all links have the same class.
     places: Vec<Place>,
     scheme: Scheme,
 }
@@ -97,7 +97,7 @@ impl Scheme {
 }
 
 impl Links {
-    /// All links alike, as `[network]` says.
+    /// Links of a single class, as described by `[network]`.
     #[must_use]
     pub fn uniform() -> Self {
         let class = LinkClass {
@@ -122,13 +122,13 @@ impl Links {
         &self.classes
     }
 
-    /// The number of endpoints with a place; `None` if all links are alike.
+    /// The number of endpoints with a place; `None` if all links have the same class.
     #[must_use]
     pub fn endpoints(&self) -> Option<u32> {
         (!self.places.is_empty()).then_some(self.places.len() as u32)
     }
 
-    /// The place of an endpoint; `None` if all links are alike.
+    /// The place of an endpoint; `None` if all links have the same class.
     #[must_use]
     pub fn place(&self, endpoint: Endpoint) -> Option<&Place> {
         self.places.get(endpoint.index())

@@ -155,7 +155,7 @@ pub(crate) fn build(network: &Network, links: &Links, faulty: bool) -> Result<Ve
     Ok(models)
 }
 
-/// A key of `[network]` that every class of the topology overrides would silently do nothing.
+/// Refuses a key of `[network]` that every class of the topology overrides, so that it would have no effect.
 fn refuse_unused(network: &Network, links: &Links) -> Result<(), Error> {
     let others = || links.classes().iter().filter(|class| !class.local);
     let unused = [
@@ -221,7 +221,7 @@ impl Model {
         })
     }
 
-    /// Whether links of this class remember more than how many messages they carried.
+    /// Whether links of this class have state other than the number of messages.
     pub(crate) const fn remembers(&self) -> bool {
         self.delay.quantiles.is_some() || self.limit.is_some() || matches!(self.loss, Loss::GilbertElliott(_))
     }
@@ -236,10 +236,10 @@ fn refuse_unloaded(laws: &[Law<Span>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Slower links than this are a slip of the pen, s.
+/// Slower links than this are treated as typing errors, s.
 const YEAR: f64 = 365.0 * 86_400.0;
 
-/// Rejects delays of years. Laws without a finite mean may have their tail.
+/// Rejects delays of years. Laws without a finite mean are accepted.
 fn refuse_endless(laws: &[Law<Span>], class: &LinkClass) -> Result<(), Error> {
     let mean: f64 = laws.iter().map(Law::mean).sum();
     if !mean.is_finite() || mean <= YEAR {

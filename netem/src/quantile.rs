@@ -1,7 +1,7 @@
 //! The samples of a law at given normal scores, for correlated delays.
 //!
-//! A correlated sequence is made of normal scores z; the sample is F⁻¹(Φ(z)), which has exactly the law F.
-//! The function is tabulated once, so a sample costs an interpolation.
+//! A correlated sequence is made of normal scores z; the sample is F⁻¹(Φ(z)), which has exactly the law F. The
+//! function is tabulated once, so a sample costs only an interpolation.
 
 use statrs::distribution::{ContinuousCDF, Gamma};
 use statrs::function::erf::{erfc, erfc_inv};
@@ -55,7 +55,7 @@ fn below(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// The standard normal score below which a share `u` of the scores lies; `u` in [0, 1).
+/// The standard normal score with `u` of the probability below it; `u` in [0, 1).
 pub(crate) fn normal_score(u: f64) -> f64 {
     // Half a step inwards, so that 0 has a finite score; the upper half by symmetry, so that none reaches 1.
     const HALF_STEP: f64 = 0.5 / (1u64 << 53) as f64;
@@ -93,7 +93,8 @@ fn quantile(law: &Law<Span>, z: f64) -> f64 {
     }
 }
 
-/// Where a mixture of exponentials has `above` of its weight above; by bisection, its tail has no inverse.
+/// The point above which a mixture of exponentials has the weight `above`; by bisection, because its tail has no
+/// closed inverse.
 fn mixture_quantile(means: &[f64], weights: &[f64], above: f64) -> f64 {
     let total: f64 = weights.iter().sum();
     let tail = |x: f64| -> f64 {

@@ -1,24 +1,24 @@
-//! The few numbers of each link that was used, found by (source, destination) without allocating.
+//! The state of each used link, found by (source, destination) without allocation.
 //!
-//! Most links have a coordinator at one end, and coordinators come first. Each has a row of slots for what it
-//! sends and one for what it receives, made when first used; large rows come zeroed from the operating
-//! system, which makes their pages lazily too. Links between two others are in an open-addressing table that
-//! grows with the number of links used.
+//! Most links have a coordinator at one end, and coordinators have the lowest numbers. Each has a row of slots for
+//! links from it and one for links to it, created on first use; large rows are allocated as zeroed memory, whose pages
+//! the operating system creates lazily. Links between two other endpoints are in an open-addressing table that grows
+//! with the number of used links.
 
 use std::hint::black_box;
 
 use volary_actors::base::{Endpoint, Time};
 
-/// What a link remembers.
+/// The state of a link.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct LinkState {
-    /// How many messages it has carried.
+    /// Number of messages carried.
     pub(crate) count: u32,
     /// Whether the Gilbert-Elliott chain is in its bad state.
     pub(crate) bad: bool,
     /// Normal score of the last delay.
     pub(crate) score: f32,
-    /// Until when it is transmitting what was given to it.
+    /// The end of the current transmissions.
     pub(crate) busy_until: Time,
 }
 
@@ -41,10 +41,10 @@ impl LinkState {
     }
 }
 
-/// As much state as the models of a run need.
+/// The state that the models of a run need.
 #[derive(Clone, Debug)]
 pub(crate) enum States {
-    /// Nothing is ever drawn.
+    /// No random numbers are drawn.
     None,
     /// Messages are counted, because draws are addressed by their number.
     Counts(Table<u32>),
@@ -53,7 +53,7 @@ pub(crate) enum States {
 }
 
 impl States {
-    /// Counts a message of a link and returns what the link remembers from before it.
+    /// Counts a message of a link and returns the link's state before it.
     #[inline]
     pub(crate) fn next(&mut self, src: Endpoint, dst: Endpoint) -> LinkState {
         match self {
@@ -73,8 +73,8 @@ impl States {
         }
     }
 
-    /// Reads what [`next`](Self::next) will need, so that it is in the cache by then. The processor does not wait
-    /// for an unused value: several such reads take the time of one.
+    /// Reads what [`next`](Self::next) will need, so that it is in the cache by then. The processor does not wait for
+    /// an unused value, so several such reads overlap.
     #[inline]
     pub(crate) fn touch(&self, src: Endpoint, dst: Endpoint) {
         match self {
@@ -84,7 +84,7 @@ impl States {
         }
     }
 
-    /// Remembers everything but the count.
+    /// Stores everything but the count.
     #[inline]
     pub(crate) fn store(&mut self, src: Endpoint, dst: Endpoint, state: LinkState) {
         if let Self::Full(table) = self {
@@ -142,8 +142,8 @@ impl<T: Copy + Default> Table<T> {
     }
 }
 
-/// A table that only grows: linear probing, at most two thirds full. Key and slot lie together, so that finding
-/// a link is one look at memory.
+/// A table that only grows: linear probing, at most two thirds full. Key and slot are adjacent, so that finding a link
+/// takes one memory access.
 #[derive(Clone, Debug, Default)]
 struct Sparse<T> {
     used: usize,
@@ -165,7 +165,7 @@ impl<T: Copy + Default> Sparse<T> {
         slot
     }
 
-    /// Where a key is, or belongs.
+    /// The position of a key, or of the free entry for it.
     #[inline]
     fn find(&self, key: u64) -> usize {
         let mask = self.links.len() - 1;

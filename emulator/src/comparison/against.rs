@@ -1,4 +1,4 @@
-//! One policy in one runtime against the reference: counts, jobs, placement, metrics.
+//! The comparison of one policy in one runtime with the reference: counts, jobs, placement, metrics.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,39 +13,38 @@ use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 use crate::runtime::RunError;
 use crate::storage::load_rows;
 
-/// Divergence from which on a cause is looked for.
+/// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
 
-/// A runtime against the reference.
+/// The comparison of a runtime with the reference.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Against {
     pub runtime: String,
-    /// Number of its runs.
     pub runs: usize,
     /// Counts of jobs and tasks that differ, in words.
     pub books: Vec<String>,
-    /// Whether it met the same jobs.
+    /// Whether its jobs are those of the reference.
     pub draws: DrawsCompared,
-    /// Where the jobs ran; absent if no executions were sampled.
+    /// Placement of jobs; absent if no executions were sampled.
     pub placement: Option<JobPlacement>,
-    /// Why its results are degraded, and what was injected into it.
+    /// Reasons for degraded results, and injections.
     pub degraded: Vec<String>,
     pub metrics: Vec<MetricDivergence>,
-    /// How stale caches were, for policies that keep some.
+    /// Staleness of caches, for policies whose schedulers have caches.
     #[serde(default)]
     pub staleness: Vec<MetricDivergence>,
 }
 
-/// Jobs compared one by one, arrival and demand to the bit, in the repetition with most differences.
+/// Jobs compared one by one, arrival and demand bit by bit, in the repetition with the most differences.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct DrawsCompared {
-    /// Jobs of either.
+    /// Jobs in either run.
     pub jobs: u64,
-    /// Jobs of only one of them, or with another arrival time or other work.
+    /// Jobs in only one of the runs, or with another arrival time or other work.
     pub different: u64,
 }
 
-/// Where sampled jobs ran, in the repetition in which most moved.
+/// The placement of sampled jobs, in the repetition in which most jobs moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobPlacement {
     /// Jobs whose executions were sampled in both.
@@ -72,10 +71,10 @@ impl Against {
 /// The reference with cores as a run found them, from its folder and record; `None` if that is not known.
 pub(super) type AsFound<'a> = dyn Fn((&Path, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
 
-/// Compares; `None` if either did not run the point.
+/// Compares a runtime with the reference; `None` if either did not run the point.
 ///
 /// # Errors
-/// When something cannot be read, or the reference not be run again.
+/// When a file cannot be read, or the reference cannot be run again.
 pub(super) fn against(
     point: &ValidatedPoint,
     reference: &VariantRuns,
@@ -89,7 +88,7 @@ pub(super) fn against(
     let read = |error| Error::Run(RunError::RunDir(error));
     let jobs = load_rows(folder, &base.id).map_err(read)?;
     let copies = load_rows(folder, &base.id).map_err(read)?;
-    // The worst of all repetitions.
+    // The maximum over all repetitions.
     let (mut different, mut moved) = (Vec::new(), Vec::new());
     for (folder, run) in &runs {
         different.push(draws(&jobs, &load_rows(folder, &run.id).map_err(read)?));
@@ -159,7 +158,7 @@ fn placement(a: &[CopyRow], b: &[CopyRow]) -> Option<JobPlacement> {
     (!both.is_empty()).then_some(JobPlacement { jobs: both.len() as u64, moved: moved as u64 })
 }
 
-/// The reasons of degraded runs, and what was injected into runs, each once.
+/// The reasons of degraded runs, and their injections, without duplicates.
 fn degraded(runs: &[&CellRecord]) -> Vec<String> {
     let certificates = runs.iter().filter_map(|run| run.summary.fidelity.as_ref());
     let says: BTreeSet<_> = certificates.flat_map(|c| &c.reasons).map(|reason| reason.says.clone()).collect();

@@ -20,9 +20,10 @@ use crate::runtime::{RunError, UnitError, Watch, virtual_time};
 use crate::storage::load_rows;
 use volary_engine::world::World;
 
-/// The busy part of a stretch from which on its pace stands for all of the stretch.
+/// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;
-/// The reference may take longer than the run did: until then it has the experiment's bursts.
+/// The reference may take longer than the run did; beyond the run's end it has the experiment's bursts up to this
+/// span.
 const BEYOND: Span = Span::from_secs(60);
 
 /// Runs point number `point` of a virtual `experiment` with cores as the `run` in a folder found them. `None` if that
@@ -87,8 +88,8 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
 /// A piece of a core's time: from, until, and its slowdown.
 type Piece = (Time, Time, f64);
 
-/// The slowdown of a core from the run's start on, without a gap: as measured where it had work; elsewhere, up to `end`,
-/// as asked in bursts, and otherwise the mean of its healthy stretches.
+/// The slowdown of a core from the run's start on, without gaps: as measured while it had work; elsewhere, up to
+/// `end`, as asked in bursts, and otherwise the mean of its healthy stretches.
 fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     let healthy = rows.iter().filter(|row| row.is_healthy());
     let (had, done) = healthy.fold((0.0, 0.0), |(had, done), row| (had + row.had, done + row.done));
@@ -110,8 +111,8 @@ fn course(rows: &[CoreRow], asked: &[Burst], end: Time) -> Vec<Piece> {
     pieces
 }
 
-/// The slowdown of a core in a stretch. If a copy ran for a short part of it only, the rest is taken to have been as
-/// usual: a stall of some milliseconds does not extend to the whole stretch.
+/// The slowdown of a core in a stretch. If a copy ran only for a short part of it, the rest has the usual slowdown: a
+/// stall of some milliseconds does not extend to the whole stretch.
 fn slowdown(row: &CoreRow, usual: f64) -> f64 {
     let length = row.end - row.start;
     let most = STILL * row.asked;
@@ -162,8 +163,8 @@ mod tests {
         pieces.into_iter().map(|(from, until, s)| (ms(from), ms(until), round(s))).collect()
     }
 
-    /// Where there was work, cores are as they were; where there was none, as they were to be, and as slow in health as
-    /// they were otherwise.
+    /// Cores are as measured while they had work. Otherwise their bursts are as asked, and healthy times as slow as
+    /// the measured ones.
     #[test]
     fn a_course_has_no_gaps_and_what_was_found() {
         let rows =
@@ -186,7 +187,8 @@ mod tests {
         );
     }
 
-    /// What a moment of work says of a stretch is what that moment took, and the core's bursts and usual pace the rest.
+    /// A short busy time in a stretch counts only for its own length; the core's bursts and usual pace count for the
+    /// rest.
     #[test]
     fn moments_are_no_more_than_they_are() {
         let rows = [row(0, 100, 1.0, 1.0, 1.0), row(100, 200, 1.0, 0.01, f64::INFINITY)];
@@ -203,8 +205,8 @@ mod tests {
         assert_eq!(pieces(&rows, &[(100, 200)], 200), [(0, 101, 1.0), (101, 200, 4.0)], "an overlap");
     }
 
-    /// Where a run found its cores as they were to be, virtual time says what it says anyway: to the rounding of a
-    /// nanosecond here and there. Where one was slower, it does not.
+    /// If a run measured the asked speed of its cores, the reference is unchanged up to rounding to nanoseconds. If
+    /// one core was slower, it is not.
     #[test]
     fn cores_as_asked_change_nothing() {
         let text = r#"
@@ -236,7 +238,7 @@ mod tests {
         };
         let plain = world();
         let end = Time(30_000_000_000);
-        // One core has nothing to tell, and one was slower than the experiment asks for.
+        // One core has no usable stretches, and one was slower than asked.
         let stretches = |core: u32, by: f64| {
             let cores = plain.cores();
             let bursts: Vec<Burst> = cores.bursts(core, Time::ZERO, end).collect();

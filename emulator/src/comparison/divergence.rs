@@ -1,13 +1,13 @@
-//! One metric of a runtime against the reference.
+//! Comparisons of one metric of a runtime with the reference.
 
 use serde::{Deserialize, Serialize};
 
 use super::metrics::{ComparedMetric, METRICS, STALENESS, mean, relative, spread};
 use crate::results::{Staleness, Summary};
 
-/// How far a quantile of response time may be from the reference, as a share of it.
+/// Limit on the divergence of a quantile of response time, as a share of the reference.
 pub const BAR: f64 = 0.05;
-/// The metrics that are compared, and whether they must stay within the bar.
+/// The compared metrics, and whether they must stay within the bar.
 const SHOWN: [(&str, bool); 8] = [
     ("response_s.p50", true),
     ("response_s.p90", true),
@@ -18,35 +18,34 @@ const SHOWN: [(&str, bool); 8] = [
     ("utilization", false),
     ("messages.total / tasks", false),
 ];
-/// How many figures of staleness are judged: age and error depend on delays alone, whichever node a task went to. The
-/// others depend on every choice made before, and are only shown.
+/// The number of staleness metrics that are judged: age and error depend only on delays, independent of the node that
+/// a task went to. The others depend on all previous choices and are only shown.
 const JUDGED: usize = 2;
-/// Standard deviations of the samples of caches that are allowed for chance.
+/// Standard deviations by which samples of caches may differ by chance.
 const CHANCE: f64 = 5.0;
 
-/// A metric in both.
+/// A metric in a runtime and in the reference.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MetricDivergence {
-    /// Its name in the results.
     pub metric: String,
     pub reference: Option<f64>,
     /// Mean of the runs.
     pub value: Option<f64>,
-    /// By which share of the reference they differ.
+    /// Difference as a share of the reference.
     pub relative: Option<f64>,
     /// Half-width of the 95 % interval of one further run; absent with fewer than three runs.
     pub spread: Option<f64>,
-    /// The reference with cores as fast as the runs found theirs, where copies burn real ones; mean.
+    /// Mean of the reference with cores as fast as the runs measured theirs, if copies burn real cores.
     #[serde(default)]
     pub found: Option<f64>,
     /// Whether the value is within the bar of the reference, or within the spread of the runs; absent for metrics that
     /// are only shown.
     pub within: Option<bool>,
-    /// The same of [`found`](Self::found): everything but the cores did as in the reference. Whether the cores did as
-    /// they were asked is in the certificate.
+    /// The same relative to [`found`](Self::found): whether everything except the cores behaved as in the reference.
+    /// Whether the cores behaved as asked is in the certificate.
     #[serde(default)]
     pub within_found: Option<bool>,
-    /// The likely cause of a difference of more than one in a hundred.
+    /// The likely cause of a difference of more than 1 %.
     pub cause: Option<String>,
 }
 
@@ -94,10 +93,10 @@ pub(super) fn all(reference: (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<M
     shown.map(|(metric, judged)| MetricDivergence::new(metric, judged, reference, runs)).collect()
 }
 
-/// The figures of staleness; none for a policy without caches.
+/// The staleness metrics; empty for a policy without caches.
 ///
-/// Those that are judged may be off by the bar, by the lateness of deliveries and the error of clocks that the
-/// certificate reports, and by chance, as caches are only sampled.
+/// The judged ones may differ by the bar, by the lateness of deliveries and the clock error that the certificate
+/// reports, and by chance, because caches are only sampled.
 pub(super) fn staleness(reference: &Summary, runs: &[&Summary]) -> Vec<MetricDivergence> {
     let Some(stale) = &reference.staleness else { return Vec::new() };
     let allowed = tolerance(reference, stale, runs);
@@ -111,7 +110,7 @@ pub(super) fn staleness(reference: &Summary, runs: &[&Summary]) -> Vec<MetricDiv
     STALENESS.iter().enumerate().map(row).collect()
 }
 
-/// By which share of the reference a figure of staleness may be off; `None` if by all of it.
+/// The tolerance of a staleness metric as a share of the reference; `None` for any difference.
 fn tolerance(reference: &Summary, stale: &Staleness, runs: &[&Summary]) -> Option<f64> {
     let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
     let late = certificates.map(|certificate| {

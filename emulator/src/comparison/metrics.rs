@@ -1,4 +1,4 @@
-//! The metrics that are compared, their statistics, and how they are shown.
+//! The compared metrics, their statistics and their format.
 
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 
@@ -7,13 +7,13 @@ use crate::report::table::messages_per_task;
 use crate::results::{Cell, Staleness, Summary, cell_name};
 use crate::stats::Interval;
 
-/// Repetitions from which on the spread of a runtime's own runs is known.
+/// Repetitions from which the spread of a runtime's own runs can be estimated.
 pub const ENOUGH: usize = 3;
 
 /// A number of a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct ComparedMetric {
-    /// Its name in the results, as `response_s.p50`.
+    /// Its name in the results, such as `response_s.p50`.
     pub name: &'static str,
     pub value: fn(&Summary) -> f64,
     /// The number with its unit.
@@ -65,26 +65,26 @@ impl ComparedMetric {
         summaries.into_iter().map(self.value).collect()
     }
 
-    /// The value with its unit; a dash where there is none.
+    /// The value with its unit; a dash for `None`.
     #[must_use]
     pub fn entry(&self, value: Option<f64>) -> String {
         value.map_or_else(missing, self.text)
     }
 }
 
-/// What tables show where nothing was measured.
+/// The text in tables for a value that was not measured.
 #[must_use]
 pub fn missing() -> String {
     "–".to_owned()
 }
 
-/// The mean of the values that are finite; `None` if none is.
+/// The mean of the finite values; `None` if there are none.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     Interval::new(values).map(|interval| interval.mean)
 }
 
-/// By which share of the reference a value is off; `None` for a reference of zero.
+/// The difference as a share of the reference; `None` for a reference of zero.
 #[must_use]
 pub fn relative(reference: Option<f64>, value: Option<f64>) -> Option<f64> {
     let (reference, value) = reference.zip(value)?;

@@ -1,7 +1,7 @@
-//! Two studies, policy by policy, cell by cell and metric by metric.
+//! Comparisons of two studies by policy, cell and metric.
 //!
-//! Where both ran a point with the same seeds, both met the same world, and the difference gets a paired 95 %
-//! interval; otherwise only means are compared, and the result says so.
+//! If both ran a point with the same seeds, both ran in the same world, and the difference has a paired 95 % interval;
+//! otherwise only means are compared, and the result says so.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::study::CellGroup;
 
-/// Two studies, compared.
+/// The comparison of two studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct StudyComparison {
-    /// Experiment and runtime of the first, and how it ended if it did not finish.
+    /// Experiment and runtime of the first study, and its state if it did not finish.
     pub a: String,
     /// The same of the second.
     pub b: String,
     /// One entry for each policy in each cell that both ran.
     pub points: Vec<ComparedPoint>,
-    /// Policies and cells that only one of them ran, in words.
+    /// Policies and cells that only one study ran, in words.
     pub unmatched: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct ComparedPoint {
     pub cell: Cell,
     /// Number of seeds that both ran.
     pub paired_seeds: usize,
-    /// Whether equal seeds gave equal event orders: the same run, not only the same world.
+    /// Whether equal seeds gave equal event orders: not only the same world but the same run.
     pub identical: bool,
     /// Whether some run of the first is degraded.
     #[serde(default)]
@@ -54,12 +54,12 @@ pub struct ComparedPoint {
     pub metrics: Vec<MetricDifference>,
 }
 
-/// A metric in both.
+/// A metric in both studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MetricDifference {
-    /// Its name in the results, as `response_s.p50`.
+    /// Its name in the results, such as `response_s.p50`.
     pub metric: String,
-    /// Mean over the replications of the first that are compared.
+    /// Mean over the compared replications of the first study.
     pub a: Option<f64>,
     /// The same of the second.
     pub b: Option<f64>,
@@ -73,7 +73,7 @@ pub struct MetricDifference {
     pub differs: Option<bool>,
 }
 
-/// Compares what both studies ran.
+/// Compares the points that both studies ran.
 #[must_use]
 pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
@@ -138,7 +138,7 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
     }
 }
 
-/// Compares by pairs where seeds are shared, otherwise by the means of either side.
+/// Compares pairs if seeds are shared, otherwise the means.
 fn difference(
     metric: &ComparedMetric,
     pairs: &[(&Summary, &Summary)],
@@ -167,7 +167,7 @@ fn difference(
 }
 
 impl StudyComparison {
-    /// A table a point; metrics that differ beyond their interval are starred.
+    /// A table per point; metrics that differ beyond their interval are marked with a star.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);

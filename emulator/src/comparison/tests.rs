@@ -1,4 +1,4 @@
-//! One experiment in several runtimes, from made-up run directories.
+//! Tests of one experiment in several runtimes, on synthetic run directories.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::storage::RunDir;
 use crate::storage::Study;
 use crate::storage::fixture::manifest;
 
-/// Runs of one policy as run directories hold them, each as `change` left it.
+/// Runs of one policy in run directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
     let run = |(number, change): (usize, &&dyn Fn(&mut Measured))| -> (PathBuf, Study) {
         let root = folder.join(format!("{runtime}-{number}"));
@@ -35,7 +35,7 @@ fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
     let folder = tempfile::tempdir().unwrap();
     let point = ValidatedPoint { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
-    // Two parts in a hundred longer for cores that are one part slower.
+    // Cores slower by one part in a hundred make responses longer by two.
     let as_found = |(_, run): (&Path, &CellRecord)| {
         let certificate = run.summary.fidelity.as_ref().filter(|certificate| certificate.cores.is_some());
         Ok(certificate.map(|certificate| {
@@ -95,8 +95,8 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
     assert!(cause.contains("degraded") && cause.contains("busy processor"), "{cause}");
 }
 
-/// With copies that keep real cores 4 % longer, medians may be 5 % off the reference or off what it says of such cores,
-/// which is 8 % more, and other quantiles what they may be otherwise.
+/// If copies take 4 % longer on real cores, medians may differ by 5 % from the reference or from the reference with
+/// such cores, which is 8 % above it; other quantiles have their usual limits.
 #[test]
 fn cores_as_they_were_found_widen_the_bar() {
     let burnt = |by: f64| {
@@ -177,7 +177,7 @@ fn causes_are_named() {
     assert_eq!(cause(&slower(0.5)), "not explained by the certificate");
 }
 
-/// Lateness is to blame only where there is enough of it.
+/// Lateness is named as the cause only if it is large enough.
 #[test]
 fn ordering_noise_is_not_blamed_on_lateness() {
     let elsewhere = |run: &mut Measured| {
@@ -208,7 +208,7 @@ fn ordering_noise_is_not_blamed_on_lateness() {
     assert!(alike.starts_with("the run is degraded: "), "{alike}");
 }
 
-/// One job that moved does not move a median.
+/// A single job that moved does not change a median.
 #[test]
 fn a_few_moved_jobs_explain_nothing() {
     let cause = |degraded: bool| {

@@ -1,4 +1,4 @@
-//! A validation as tables for people.
+//! The tables of a validation.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use super::validate::{ValidatedPoint, Validation};
 use crate::number;
 
 impl Validation {
-    /// For each point a table, the counts, jobs and causes of each runtime; then the verdict.
+    /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -101,7 +101,7 @@ impl Against {
         self.metrics.iter().chain(&self.staleness)
     }
 
-    /// Whether the reference was run with cores as they were found.
+    /// Whether the reference was run with cores as measured.
     fn has_found(&self) -> bool {
         self.metrics.iter().any(|divergence| divergence.found.is_some())
     }
@@ -132,7 +132,7 @@ impl Against {
     }
 }
 
-/// By which share a value is off the reference with cores as they were found.
+/// The difference from the reference with cores as measured, as a share of it.
 fn from_found(divergence: &MetricDivergence) -> String {
     let found = divergence.found.filter(|found| *found != 0.0);
     let change = divergence.value.zip(found).map(|(value, found)| number::change(value / found - 1.0));

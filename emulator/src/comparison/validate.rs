@@ -1,4 +1,4 @@
-//! One experiment and one seed in several runtimes, and how far their results diverge.
+//! The execution of one experiment and seed in several runtimes, and the comparison of their results.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
 use crate::storage::Study;
 use crate::storage::manifest::RunState;
 
-/// What to run.
+/// The options of a validation.
 #[derive(Clone, Debug)]
 pub struct ValidateOptions {
-    /// How to run it; the first variant that is possible is the reference.
+    /// The variants to run; the first possible one is the reference.
     pub variants: Vec<RunVariant>,
     /// Runs in each real-time runtime, all under the same seed.
     pub repeat: u32,
-    /// A folder for the run directories, `<variant>-<repetition>`.
+    /// The folder of the run directories, `<variant>-<repetition>`.
     pub out: PathBuf,
-    /// The machines of `hosts`.
+    /// The hosts of the runtime `hosts`.
     pub fleet: Fleet,
-    /// As for `volary run`.
+    /// Threads of a run, as in `volary run`.
     pub threads: Option<usize>,
     /// The command line, for the manifests.
     pub argv: Vec<String>,
@@ -35,14 +35,14 @@ pub struct ValidateOptions {
 /// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunVariant {
-    /// In which runtime.
     pub runtime: RuntimeKind,
-    /// Whether copies burn real cores; nothing for an experiment in which they never do.
+    /// Whether copies burn real cores; `None` for an experiment in which they never do.
     pub real: Option<bool>,
 }
 
 impl RunVariant {
-    /// The variants of an experiment in these runtimes: where copies burn real cores, once timed and once burnt.
+    /// The variants of an experiment in these runtimes. If copies burn real cores, each runs once with timed copies
+    /// and once with burning ones.
     #[must_use]
     pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
         let burns = |runtime| {
@@ -58,7 +58,7 @@ impl RunVariant {
         all
     }
 
-    /// The override that makes an experiment this variant.
+    /// The override that turns an experiment into this variant.
     #[must_use]
     pub fn set(&self) -> Option<&'static str> {
         (self.real == Some(false)).then_some("run.real.kernel=none")
@@ -81,34 +81,27 @@ impl fmt::Display for RunVariant {
     }
 }
 
-/// Why there is no answer.
+/// Why a validation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The experiment is wrong.
+    /// The experiment is invalid.
     #[error(transparent)]
     Spec(#[from] ConfigError),
-    /// A run could not begin, or what it left not be read.
+    /// A run could not start, or its results could not be read.
     #[error(transparent)]
     Run(#[from] RunError),
     /// A run broke off.
     #[error("the {variant} run could not finish: {why}")]
-    Broken {
-        /// Which.
-        variant: RunVariant,
-        /// Why.
-        why: String,
-    },
+    Broken { variant: RunVariant, why: String },
     /// Fewer than two runtimes can run.
     #[error("nothing to compare: {0}name at least two with --runtimes")]
     Alone(String),
 }
 
-/// How the runtimes compare.
+/// The result of a validation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Validation {
-    /// The experiment's name.
     pub experiment: String,
-    /// The seed.
     pub seed: u64,
     /// The runtime that the others are compared with.
     pub reference: String,
@@ -121,26 +114,23 @@ pub struct Validation {
 /// A runtime that could not run here.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SkippedRuntime {
-    /// Which.
     pub runtime: String,
-    /// Why not.
     pub why: String,
 }
 
 /// A policy in a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ValidatedPoint {
-    /// Its label.
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// Each other runtime.
+    /// One entry for each other runtime.
     pub against: Vec<Against>,
 }
 
 impl Validation {
-    /// Whether every runtime met the same world and closed the same books, and every run that calls itself
-    /// faithful stays within the bar.
+    /// Whether every runtime had the same jobs and equal final counts, and every run that is not degraded stays within
+    /// the bar.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.points.iter().flat_map(|point| &point.against).all(Against::holds)
@@ -153,7 +143,7 @@ pub(super) struct VariantRuns {
     pub(super) runs: Vec<(PathBuf, Study)>,
 }
 
-/// Runs the experiment in every variant and compares; `load` reads it for one.
+/// Runs the experiment in every variant and compares the results; `load` reads the experiment for one variant.
 ///
 /// # Errors
 /// See [`Error`].
@@ -211,7 +201,7 @@ pub fn validate(
     })
 }
 
-/// Runs of one variant: repeated where repetitions can differ.
+/// Runs of one variant: repeated if repetitions can differ.
 fn runs(
     experiment: &Experiment,
     variant: RunVariant,

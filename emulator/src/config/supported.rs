@@ -1,4 +1,4 @@
-//! Checks that a runtime supports what an experiment asks for; errors point at the key in question.
+//! The checks that a runtime supports what an experiment asks for; errors point at the key in question.
 
 use super::document::Document;
 use super::error::ConfigError;

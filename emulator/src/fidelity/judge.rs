@@ -10,7 +10,7 @@
 //! | core time of copies above what they were to take | 1 % | a loaded cluster makes ten times that out of it in queues |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
 //! | slowdown of real cores away from the one that was asked: mean of the stretches of one slowdown and length | 5 % | the same |
-//! | slowdown of a real core of which none was asked | 5 % | it is what degraded ones are measured by |
+//! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
 //! | busy processors of a host, unless copies are to keep them busy | 90 % | beyond it the next burst has nowhere to go |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
 //! | datagrams lost by the real network | a tenth of the asked loss, of the links that lose least | so none where none was asked: policies then do without repairs |

@@ -5,33 +5,33 @@ use crate::results::Summary;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
 
-/// A policy counts as close to the best up to this factor.
+/// A policy within this factor of the best counts as close.
 pub const CLOSE: f64 = 1.1;
 
-/// What is best in one cell.
+/// The best policy of one cell.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Choice {
-    /// Index of the policy with the least mean.
+    /// Index of the policy with the smallest mean.
     pub best: usize,
     /// Its mean over replications.
     pub mean: f64,
-    /// Others that these replications cannot tell from it: the 95 % interval of the paired difference includes
-    /// zero. None with a single replication, where nothing can be said.
+    /// Other policies that do not differ significantly from the best: the 95 % interval of the paired difference
+    /// contains zero. Empty for a single replication.
     pub ties: Vec<usize>,
-    /// Mean of each policy over the best's. `None` for one that was not run here or did not finish its jobs: what
-    /// percentiles it has leave out the jobs it was slowest with.
+    /// Mean of each policy relative to the best. `None` for a policy that was not run here or did not finish its jobs:
+    /// its percentiles leave out its slowest jobs.
     pub factors: Vec<Option<f64>>,
 }
 
 impl Choice {
-    /// How much the worst policy that finished is behind the best: what is at stake in this cell.
+    /// The factor of the worst policy that finished: the cost of a wrong choice in this cell.
     #[must_use]
     pub fn stake(&self) -> f64 {
         self.factors.iter().flatten().copied().fold(1.0, f64::max)
     }
 }
 
-/// What is best in a cell by `metric`, of which less is better; `None` if no policy finished its jobs.
+/// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs.
 #[must_use]
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
     let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();
@@ -42,7 +42,7 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
     let tied = |other: usize| {
         let pairs = pairs(runs[other]?, runs[best]?, metric);
         let difference = Interval::paired(&pairs)?;
-        // Of a single seed only equals are known to be so.
+        // With a single seed, only equal values count as ties.
         let equal = pairs.iter().all(|(a, b)| a == b);
         (equal || difference.half_width.is_some() && !difference.excludes_zero()).then_some(other)
     };
@@ -57,37 +57,37 @@ fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
     runs.runs.iter().all(|run| not_finished(&run.summary) == 0).then_some(runs)
 }
 
-/// The values of two policies under the seeds that both were run with.
+/// The values of two policies under their common seeds.
 fn pairs(a: &PolicyRuns, b: &PolicyRuns, metric: Metric) -> Vec<(f64, f64)> {
     let of = |seed: u64| b.runs.iter().find(|run| run.summary.seed == seed);
     let pair = |run: &Summary| Some((metric(run), metric(&of(run.seed)?.summary)));
     a.runs.iter().filter_map(|run| pair(&run.summary)).collect()
 }
 
-/// How a policy does over all cells in which it can be compared.
+/// The performance of a policy over all cells in which it can be compared.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Standing {
     /// Index of the policy.
     pub policy: usize,
     /// Cells in which it finished its jobs.
     pub cells: usize,
-    /// Of these, where it is best, or cannot be told from the best.
+    /// Number of these in which it is best or tied with the best.
     pub best: usize,
-    /// Of these, where it is within [`CLOSE`] of the best.
+    /// Number of these in which it is within [`CLOSE`] of the best.
     pub close: usize,
-    /// Its largest factor above the best.
+    /// Its largest factor relative to the best.
     pub worst: f64,
-    /// Index of the cell where that is.
+    /// Index of the cell with that factor.
     pub worst_at: usize,
-    /// Its mean core time over that of the policy that takes least, mean over cells.
+    /// Its core time relative to the smallest one of a policy, mean over cells.
     pub core_time: f64,
 }
 
-/// Core time of a run, copies that were of no use included.
+/// Core time of a run, including copies without use.
 const CORE_TIME: Metric = |summary| summary.copies.busy_s;
 
-/// How each policy does over all cells: those that finished in most cells first, then by their worst factor. Who does
-/// not know which cell will come about chooses the first.
+/// The performance of each policy over all cells: sorted by the number of cells finished, then by the worst factor.
+/// Without knowledge of the cell, the first is the safest choice.
 #[must_use]
 pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standing> {
     let all = |metric| study.cells.iter().map(move |group| choose(group, policies, metric));
@@ -123,7 +123,7 @@ mod tests {
     use crate::record::fixture::measured;
     use crate::storage::fixture::manifest;
 
-    /// Responses of policies by cell; a cell's entries are (policy, factor on the draws, of which seed on).
+    /// A study from the responses of policies by cell: entries are (policy, factor on the draws, first seed).
     fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {
         let mut records = Vec::new();
         for (at, policies) in cells.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Claims and their verdicts, for people.
+//! The text of claims and their verdicts.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::style::Style;
 use crate::number;
 use crate::results::{ClaimResult, Verdict, plain};
 
-/// A line a claim, with its mark and, unless it clearly holds, the numbers.
+/// A line per claim, with its mark and, unless it clearly holds, the numbers.
 pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {
     let mut out = String::new();
     for claim in claims {
@@ -34,7 +34,7 @@ pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {
     out
 }
 
-/// What a check found, or why it found nothing.
+/// The result of a check, or why it has none.
 fn finding(value: &Value) -> String {
     if value.get("holds") != Some(&Value::Null) {
         return words(value);
@@ -50,7 +50,7 @@ fn finding(value: &Value) -> String {
     }
 }
 
-/// A JSON value without its punctuation, numbers to three digits.
+/// A JSON value without its punctuation, numbers with three digits.
 fn words(value: &Value) -> String {
     match value {
         Value::Object(fields) => {
@@ -101,7 +101,7 @@ mod tests {
         let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
         assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
         assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
-        // One failure beyond noise is enough to fail.
+        // A single failure beyond noise makes the claim fail.
         let fails = says(Verdict::Fails, &[(false, true), (false, false), (true, true)]);
         assert!(!fails.contains("(within noise)"), "{fails}");
         let barely = says(Verdict::Fails, &[(false, true), (true, false)]);

@@ -5,8 +5,8 @@ use crate::number;
 use crate::results::Summary;
 use crate::storage::study::CellGroup;
 
-/// Under the table of a cell: a line if all its runs are faithful, else one for each that is not, with the
-/// remedy, and one for the rest. Nothing in virtual time.
+/// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run
+/// with the remedy, and one for the rest. Empty in virtual time.
 #[must_use]
 pub fn lines(group: &CellGroup) -> Vec<String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
@@ -31,13 +31,13 @@ fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> Vec<Stri
     ]
 }
 
-/// Every reason, one after the other.
+/// All reasons, joined.
 #[must_use]
 pub fn reasons(certificate: &Certificate) -> String {
     certificate.reasons.iter().map(|reason| reason.says.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// The numbers behind a good verdict: the worst of each.
+/// The numbers behind a verdict of faithful: the worst of each.
 fn worst(certificates: &[&Certificate]) -> String {
     let most = |of: &dyn Fn(&Certificate) -> f64| certificates.iter().map(|c| of(c)).fold(0.0, f64::max);
     let deliveries = number::seconds(most(&|c| c.lateness.deliveries.p99_s));
@@ -56,7 +56,7 @@ fn worst(certificates: &[&Certificate]) -> String {
     )
 }
 
-/// What real cores achieved, the worst of each; nothing if copies were timed.
+/// The worst values of real cores; `None` if copies were timed.
 fn real_cores(certificates: &[&Certificate]) -> Option<String> {
     let real: Vec<&RealWork> = certificates.iter().filter_map(|c| c.cores.as_ref()).collect();
     let most = |of: &dyn Fn(&RealWork) -> f64| real.iter().map(|work| of(work)).fold(0.0, f64::max);

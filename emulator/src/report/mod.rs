@@ -6,7 +6,7 @@
 //! | [`table`] | the table at the end of a run, and the JSON lines |
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
-//! | [`fidelity`] | what certificates say, in words |
+//! | [`fidelity`] | the text of certificates |
 //! | [`html()`] | `report.html` |
 
 pub mod choice;

@@ -43,7 +43,7 @@ pub fn messages_per_task(summary: &Summary) -> f64 {
     summary.messages.total as f64 / summary.tasks.submitted as f64
 }
 
-/// Messages that only repair what was lost, or report what is so, per submitted task: counted apart from the policy's
+/// Messages per submitted task that only repair losses or report state; they are counted separately from the policy's
 /// own.
 #[must_use]
 pub fn repairs_per_task(summary: &Summary) -> f64 {
@@ -118,7 +118,7 @@ fn cell_table(group: &CellGroup) -> Table {
     table
 }
 
-/// Columns that say nothing (no job was left open, nothing was repaired) are left out.
+/// Whether a column is informative: columns without any open jobs or repairs are left out.
 fn is_worth(column: &TableColumn, group: &CellGroup) -> bool {
     let mut values =
         group.policies.iter().flat_map(|runs| &runs.runs).map(|run| (column.value)(&run.summary));
@@ -126,7 +126,7 @@ fn is_worth(column: &TableColumn, group: &CellGroup) -> bool {
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
-/// Smallest mean of a marked column, if there is something to compare.
+/// The smallest mean of a marked column, if there are several to compare.
 fn best(column: &TableColumn, group: &CellGroup) -> Option<f64> {
     let means =
         group.policies.iter().filter_map(|runs| runs.interval(column.value)).map(|interval| interval.mean);

@@ -1,4 +1,4 @@
-//! Runs in virtual time, with their cost.
+//! The execution of one run in virtual time, and its cost.
 
 use std::time::Instant;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::load::load_manifest;
 
-/// A folder below `runs` that nothing is in yet.
+/// A folder below `runs` that does not exist or is empty.
 #[must_use]
 pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
     let name = folder_name(experiment);
@@ -13,8 +13,8 @@ pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
     std::iter::once(runs.join(&name)).chain(numbered).find(|path| !path.exists()).unwrap_or_default()
 }
 
-/// The folder below `runs` with the latest run of an experiment: what `--resume` goes on with. Of runs that
-/// started in the same second it is that with the highest number.
+/// The folder below `runs` with the latest run of an experiment, which `--resume` continues. Of runs that started in
+/// the same second, the one with the highest number.
 #[must_use]
 pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
     let name = folder_name(experiment);
@@ -27,7 +27,7 @@ pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
     let folders = fs::read_dir(runs).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let ours = folders.filter_map(|path| {
         let number = number(&path)?;
-        // Names of experiments may differ in what a folder's name does not show.
+        // Different experiment names can give the same folder name.
         let manifest = load_manifest(&path).ok().filter(|manifest| manifest.experiment == experiment)?;
         Some((manifest.started, number, path))
     });

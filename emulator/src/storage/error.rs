@@ -7,10 +7,10 @@ use super::paths::{CELLS, MANIFEST};
 use crate::results::SCHEMA;
 use crate::storage::manifest::RunState;
 
-/// Why a run directory could not be used.
+/// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file system refused.
+    /// A file operation failed.
     #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
     Io {
         /// What was tried.
@@ -30,7 +30,7 @@ pub enum Error {
         /// How far it came.
         state: RunState,
     },
-    /// The folder holds a run of something else, so there is nothing to go on with.
+    /// The folder holds a run of another experiment, so there is nothing to resume.
     #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
     Another {
         /// The folder.
@@ -43,10 +43,10 @@ pub enum Error {
     Locked {
         /// The folder.
         path: PathBuf,
-        /// The other's process id, as far as known.
+        /// The other process's id, if known.
         pid: String,
     },
-    /// The folder holds no run, but a file that a run would write over.
+    /// The folder holds no run, but a file that a run would overwrite.
     #[error("{} holds no run but a file `{file}`, which a run would write over; choose another folder with --out", path.display())]
     Foreign {
         /// The folder.

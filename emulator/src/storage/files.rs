@@ -1,4 +1,4 @@
-//! Files that are whole or not there, and the lock on their folder.
+//! Atomic replacement of files, and the lock on a run directory.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -15,16 +15,17 @@ use super::manifest::{Manifest, RunState};
 use super::paths::{MANIFEST, REPORT, SUMMARY, TIMELINE};
 use super::tables::TableKind;
 
-/// Room that the manifest of a run that is under way leaves for how it ends: its state and the time.
+/// Padding in the manifest of an unfinished run, for its final state and time.
 const ROOM: usize = 64;
-/// How often a lock is tried, and how far apart: whoever reads a run holds it for a moment, to see whether it is free.
+/// Number of attempts to take a lock, and the interval between them: readers of a run hold it for a moment to check
+/// whether it is free.
 const TRIES: u32 = 20;
 const APART: Duration = Duration::from_millis(5);
 
-/// The file that whoever runs in a folder holds locked.
+/// The file that is locked by the process that owns the folder.
 const LOCK: &str = ".lock";
 
-/// Locks the folder, making it if needed. The lock ends with the process, however it ends.
+/// Locks the folder and creates it if needed. The system releases the lock when the process ends for any reason.
 pub(super) fn lock(root: &Path) -> Result<File, Error> {
     fs::create_dir_all(root).map_err(io("create", root))?;
     let path = root.join(LOCK);
@@ -45,7 +46,7 @@ pub(super) fn lock(root: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Takes a lock that somebody may just be looking at.
+/// Takes a lock, with retries in case a reader checks it at the moment.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     for _ in 1..TRIES {
         match file.try_lock() {
@@ -56,7 +57,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Refuses a folder that holds no run but files that one would write over. Others are no obstacle.
+/// Refuses a folder without a run whose files a run would overwrite. Other files are accepted.
 pub(super) fn check_own(root: &Path) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
@@ -69,13 +70,13 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
     }
 }
 
-/// Whether a process owns the folder. Where that cannot be known, nobody does.
+/// Whether a process owns the folder; false if that cannot be determined.
 pub(super) fn is_owned(root: &Path) -> bool {
     let lock = File::open(root.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Appends all of it or nothing.
+/// Appends all bytes or none.
 pub(super) fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let end = file.metadata()?.len();
     file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
@@ -108,7 +109,7 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Err
     write(path, text.as_bytes())
 }
 
-/// Writes the manifest; that of a run that ends, on a full disk too.
+/// Writes the manifest. At the end of a run it can be written even if the disk is full.
 pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Error> {
     let path = root.join(MANIFEST);
     let mut text = serde_json::to_string(manifest).map_err(damaged(&path))?;
@@ -121,7 +122,7 @@ pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Err
     }
 }
 
-/// Writes over a file that is long enough, which takes no more of the disk.
+/// Overwrites a file that is long enough, which needs no disk space.
 fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     if file.metadata()?.len() < bytes.len() as u64 {

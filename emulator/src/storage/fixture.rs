@@ -1,4 +1,4 @@
-//! A made-up manifest for tests.
+//! A synthetic manifest for tests.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The hosts of a run, and what lived where, as `manifest.json` says it.
+//! The hosts of a run, and the actors they held, as stored in `manifest.json`.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -8,32 +8,33 @@ use serde::{Deserialize, Serialize};
 /// A host that took part in a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HostRecord {
-    /// Its name, which its certificate proves.
+    /// Its name, as in its certificate.
     pub name: String,
-    /// Where its agent listened.
+    /// The address of its agent.
     pub address: SocketAddr,
     /// Its share of the nodes and schedulers, relative to the others'.
     pub weight: f64,
-    /// What it held; cells in which that was the same share an entry.
+    /// The actors it held; cells with the same assignment share an entry.
     pub held: Vec<HostShard>,
     /// Cells in which it was lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<HostLoss>,
 }
 
-/// That a host was lost while a cell was run.
+/// The loss of a host while a cell was run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostLoss {
     /// Id of the cell.
     pub cell: String,
-    /// What is known of why.
+    /// The reason, as far as known.
     pub why: String,
-    /// Whether all that the host held had crashed for good by then, as the experiment says: such a run goes on.
+    /// Whether all actors on the host had crashed for good by then because of the experiment's faults: such a run
+    /// continues.
     pub expected: bool,
 }
 
 impl HostLoss {
-    /// It in words, of a host of that name.
+    /// The text of the loss, for a host of this name.
     #[must_use]
     pub fn note(&self, host: &str) -> String {
         let when = if self.expected { ", after all that it held had crashed for good" } else { "" };
@@ -41,10 +42,10 @@ impl HostLoss {
     }
 }
 
-/// What a host held of the emulated cluster.
+/// The part of the emulated cluster that a host held.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostShard {
-    /// Which shard of the run it was.
+    /// Its shard of the run.
     pub shard: u16,
     /// Numbers of its nodes, as in `0-5,8`; empty for none.
     pub nodes: String,
@@ -54,7 +55,7 @@ pub struct HostShard {
     pub cells: Vec<String>,
 }
 
-/// Numbers that rise, as `0-5,8`.
+/// Ascending numbers as `0-5,8`.
 #[must_use]
 pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -76,7 +77,7 @@ pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     text
 }
 
-/// Adds hosts and what they held to those that are known. A cell that was tried before is the later hosts'.
+/// Adds hosts and their assignments to the known ones. For a cell that was tried before, the later assignment counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |cell: &String| more.iter().flat_map(|host| &host.held).any(|held| held.cells.contains(cell));
     for host in known.iter_mut() {
@@ -104,7 +105,7 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     }
 }
 
-/// The host that was a shard of a cell.
+/// The host that held a shard of a cell.
 #[must_use]
 pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&'a str> {
     let held_it = |held: &HostShard| held.shard == shard && held.cells.iter().any(|id| id == cell);

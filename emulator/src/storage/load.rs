@@ -25,7 +25,7 @@ pub fn load(root: &Path) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, vec![root.to_owned()], records, claims, failures))
 }
 
-/// The manifest of a run directory. A run whose process has gone is not running, whatever it says.
+/// The manifest of a run directory. A run whose process has ended is not shown as running.
 ///
 /// # Errors
 /// [`Error::NotARun`], [`Error::Schema`], [`Error::Damaged`].
@@ -44,7 +44,7 @@ pub fn load_manifest(root: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// The finished cells of a run directory, in its manifest's order; cells of earlier plans are left out.
+/// The finished cells of a run directory, in the manifest's order; cells of earlier plans are left out.
 ///
 /// # Errors
 /// A cell is damaged.
@@ -64,7 +64,7 @@ pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
     lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
 }
 
-/// The claims of a run directory that has finished; none if it has none.
+/// The claims of a finished run directory; empty if it has none.
 ///
 /// # Errors
 /// There is no summary, or the line is damaged.
@@ -75,7 +75,7 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
     Ok(claims.claims)
 }
 
-/// How the line of claims begins; no summary begins so.
+/// The start of the line of claims; no summary starts like this.
 const CLAIMS_LINE: &str = "{\"claims\"";
 
 fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {

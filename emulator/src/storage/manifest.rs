@@ -1,4 +1,4 @@
-//! `manifest.json`: what a run directory holds, and how far it came.
+//! The file `manifest.json`: the content of a run directory, and its progress.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::hosts::{self, HostRecord};
 use crate::results::{Cell, Injected, Summary};
 
-/// What was run, when, and how it ended.
+/// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the results schema.
@@ -34,15 +34,14 @@ pub struct Manifest {
     pub argv: Vec<String>,
     /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
     pub hosts: Option<Vec<HostRecord>>,
-    /// What a host's corrected clock was wrong by at most, in any cell, real seconds; null where there is one clock,
-    /// and until the first cell ends.
+    /// Bound on the error of hosts' corrected clocks in any cell, real seconds; null if there is a single clock, and
+    /// until the first cell ends.
     pub clock_error_s: Option<f64>,
-    /// What was injected into cells while they were run; absent if nothing was.
+    /// Injections by cell; absent if there were none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub injections: BTreeMap<String, Vec<Injected>>,
-    /// Ids of the cells to run, in the order in which they are shown.
+    /// Ids of the cells to run, in display order.
     pub cells: Vec<String>,
-    /// How far it came.
     pub state: RunState,
     /// When it started, UTC, RFC 3339.
     pub started: String,
@@ -50,23 +49,23 @@ pub struct Manifest {
     pub ended: Option<String>,
 }
 
-/// How far a run came.
+/// The progress of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// Under way, or ended without notice.
+    /// In progress, or ended without writing its state.
     Running,
-    /// Every cell is there.
+    /// Every cell is finished.
     Finished,
-    /// Stopped by its user, or killed; what had finished is there.
+    /// Stopped by the user, or killed; finished cells are kept.
     Interrupted,
     /// Some cell failed; its log is in `cells/`.
     Failed,
 }
 
 impl RunState {
-    /// What it is, now that the process that ran it has gone: a run that was killed, or had no room left, could not
-    /// say that it ended.
+    /// The state after the process of the run has ended: a run that was killed, or had no disk space left, could not
+    /// write its final state.
     #[must_use]
     pub const fn without_its_process(self) -> Self {
         match self {
@@ -88,8 +87,8 @@ impl fmt::Display for RunState {
 }
 
 impl Manifest {
-    /// Adds what another manifest of the same experiment, an earlier one of the folder or that of another shard, says
-    /// of hosts and of injections.
+    /// Adds the hosts and injections of another manifest of the same experiment: an earlier one of the folder, or that
+    /// of another shard.
     pub(super) fn unite(&mut self, other: &Self) {
         if let Some(more) = &other.hosts {
             hosts::add(self.hosts.get_or_insert_default(), more);
@@ -113,14 +112,14 @@ pub struct Failure {
     pub cell: Cell,
     /// Seed.
     pub seed: u64,
-    /// What went wrong, and the last it said.
+    /// The error, and the last lines of its log.
     pub log: String,
-    /// What had been measured by then, if anything.
+    /// The measurements up to the failure, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
 
-/// The present, UTC, RFC 3339 to the second.
+/// The current time, UTC, RFC 3339 to the second.
 #[must_use]
 pub fn utc_now() -> String {
     DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Secs, true)

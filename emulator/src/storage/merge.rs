@@ -1,4 +1,4 @@
-//! Run directories of the shards of one experiment, put together.
+//! The union of the run directories of one experiment.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::results::{ClaimResult, Verdict};
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
 
-/// Puts the run directories of one experiment together.
+/// Combines the run directories of one experiment.
 ///
-/// Runs that several of them hold count once. Claims are combined with care: what holds in every folder holds,
-/// what fails in one fails, anything else is not tested, since a comparison may need numbers of several folders.
-/// Evaluate them again over [`Study::records`] where the experiment is at hand.
+/// Runs that occur in several folders count once. A claim that holds in every folder holds, one that fails in some
+/// folder fails, and any other is not tested, since a comparison may need numbers of several folders. Callers with the
+/// experiment should evaluate the claims again over [`Study::records`].
 ///
 /// # Errors
 /// A folder cannot be read, or they are not shards of one experiment.
@@ -54,7 +54,7 @@ fn alike(
     Err(MergeError::Different { what, first, expected: expected.to_owned(), path, found: found.to_owned() })
 }
 
-/// The plan of both; from the earlier start to the later end, and no better than the worse state.
+/// Combines the plans; the result has the earlier start, the later end, and the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
     for id in other.cells {

@@ -1,4 +1,4 @@
-//! The run directory: one folder that a run owns, fills cell by cell, and can take up again.
+//! The run directory: one folder that a run owns, fills cell by cell, and can resume.
 //!
 //! ```text
 //! manifest.json               what is run, and how far it came
@@ -9,17 +9,17 @@
 //! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
 //!                             written at the end, from the cells
 //! cores.parquet               the same, if copies burnt real cores
-//! inputs.log                  what every actor was told, in all cells, if run.record.inputs is set
+//! inputs.log                  the inputs of every actor, in all cells, if run.record.inputs is set
 //! logs/<host>.log             what each host's agent logged during a run on hosts; the latest 1 MiB, and up to 1 MiB
 //!                             before that in <host>.log.1
 //! .lock                       locked while a run owns the folder
 //! ```
 //!
-//! A file appears under a temporary name and is renamed, so whatever is there is whole, with these exceptions:
-//! `summary.jsonl` grows by lines while the run lasts, `inputs.log` is whole up to its last frame, the files in `logs/`
-//! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` where the disk has no room for a
-//! second one. A run that was interrupted, even killed, loses the cells that were under way and nothing else. The parts
-//! stay after the end: a later run in the same folder may add cells, and the merged files are made from them.
+//! A file is written under a temporary name and renamed, so every file is complete, with these exceptions:
+//! `summary.jsonl` grows by lines during the run, `inputs.log` is complete up to its last frame, the files in `logs/`
+//! grow, `.lock` is written in place, and so is the end of a run in `manifest.json` if the disk has no room for a
+//! second file. A run that was interrupted or killed loses only unfinished cells. The parts are kept after the end: a
+//! later run in the same folder may add cells, and the merged files are made from the parts.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,8 +1,8 @@
-//! `timeline.perfetto-trace`: executions and degraded intervals for <https://ui.perfetto.dev>.
+//! The file `timeline.perfetto-trace`: executions and degraded intervals for <https://ui.perfetto.dev>.
 //!
-//! One process per cell, policy and seed; in it one track per core with a slice for each execution, and below it
-//! a track of the core's degraded intervals. The messages are the few of Perfetto's `trace.proto` that this takes,
-//! with its field numbers.
+//! One process per cell, policy and seed; in it one track per core with a slice for each execution, and below it a
+//! track of the core's degraded intervals. The messages are the required subset of Perfetto's `trace.proto`, with its
+//! field numbers.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
@@ -18,8 +18,8 @@ pub const CAP_BYTES: usize = 50_000_000;
 
 /// Writes the timelines of `records`, at most `cap` bytes; returns whether something was cut.
 ///
-/// Each run gets the same share of the cap, and what its neighbours leave unused; a run that does not fit keeps
-/// its beginning.
+/// Each run gets the same share of the cap, plus the unused parts of other shares; a run that does not fit is cut at
+/// the end.
 ///
 /// # Errors
 /// `to` cannot be written.
@@ -32,7 +32,7 @@ pub fn write<'a, W: Write>(
     let mut to = BufWriter::new(to);
     let (mut left, mut cut) = (cap, false);
     if records.is_empty() {
-        // Viewers refuse a file of no bytes.
+        // Viewers refuse an empty file.
         to.write_all(&empty())?;
     }
     for (i, record) in records.iter().enumerate() {
@@ -52,7 +52,7 @@ pub fn write<'a, W: Write>(
     Ok(cut)
 }
 
-/// A trace that says that there is nothing in it.
+/// A trace without events.
 fn empty() -> Vec<u8> {
     let name = Some("nothing was recorded".to_owned());
     let process = ProcessDescriptor { pid: Some(1), process_name: name };
@@ -63,7 +63,7 @@ fn empty() -> Vec<u8> {
     bytes
 }
 
-/// The packets of one run as bytes of the trace, at most `share`, and whether all fitted.
+/// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit.
 fn encode(record: &CellRecord, pid: u32, share: usize) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
     let mut packets: Vec<TracePacket> = Vec::new();
@@ -87,7 +87,7 @@ fn encode(record: &CellRecord, pid: u32, share: usize) -> (Vec<u8>, bool) {
     (bytes, !record.cut)
 }
 
-/// A trace is its packets one after the other, so it can be written without holding it.
+/// A trace is a sequence of packets, so it can be written incrementally.
 fn append(bytes: &mut Vec<u8>, packet: TracePacket) {
     bytes.extend(Trace { packet: vec![packet] }.encode_to_vec());
 }
@@ -169,7 +169,7 @@ fn note(name: &str, value: Value) -> DebugAnnotation {
     DebugAnnotation { name: Some(name.to_owned()), value: Some(value) }
 }
 
-/// Saturates: a negative or absent time is the start.
+/// A negative or absent time counts as the start.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

@@ -1,4 +1,4 @@
-//! A run directory that is being filled, and one in which the final files are written again.
+//! The run directory: filled by a run, or locked while its final files are written again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,22 +18,22 @@ use crate::guard::guard;
 use crate::record::cell::CellRecord;
 use crate::results::{ClaimResult, Injected, Measured, Summary};
 
-/// Makes the report page of a study. The page is made by a module that builds on this one.
+/// Renders the report page of a study. The renderer is in a module that depends on this one.
 pub type Render = fn(&Study) -> String;
 
 /// A run directory that this process owns. May be shared between threads.
 #[derive(Debug)]
 pub struct RunDir {
     root: PathBuf,
-    /// As it was last written.
+    /// As last written.
     manifest: Mutex<Manifest>,
-    /// Held open and locked for as long as the run lasts; its writes are the running summary.
+    /// Kept open and locked during the run; summary lines are appended to it.
     summary: Mutex<File>,
     _lock: File,
 }
 
 impl RunDir {
-    /// Takes a folder that holds no run yet; it is made if it does not exist.
+    /// Takes ownership of a folder without a run, and creates it if needed.
     ///
     /// # Errors
     /// [`Error::Occupied`], [`Error::Foreign`], [`Error::Locked`], or the folder cannot be written.
@@ -42,16 +42,16 @@ impl RunDir {
         let lock = lock(root)?;
         if root.join(MANIFEST).exists() {
             let old: Manifest = read(&root.join(MANIFEST))?;
-            // The lock is ours, so whoever ran in it has gone.
+            // Since the lock is ours, the earlier process has ended.
             let state = old.state.without_its_process();
             return Err(Error::Occupied { path: root.to_owned(), experiment: old.experiment, state });
         }
         Self::take(root, manifest, lock)
     }
 
-    /// Takes a folder to go on with what it holds, or [`create`](Self::create)s it.
+    /// Takes ownership of a folder to continue its run, or [`create`](Self::create)s it.
     ///
-    /// Cells that finished are kept whatever the manifest says: their ids are hashes of what they depend on.
+    /// Finished cells are kept independent of the manifest: their ids are hashes of what they depend on.
     ///
     /// # Errors
     /// [`Error::Another`], [`Error::Foreign`], [`Error::Locked`], [`Error::Schema`], or the folder cannot be read or
@@ -84,20 +84,19 @@ impl RunDir {
         Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
     }
 
-    /// The folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Whether the cell is there, finished and readable.
+    /// Whether the cell is finished and readable.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
         let path = record_path(&self.root, id);
         path.exists() && read::<CellRecord>(&path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
     }
 
-    /// The record of a cell that is there.
+    /// The record of a finished cell.
     ///
     /// # Errors
     /// It is missing or damaged.
@@ -105,7 +104,7 @@ impl RunDir {
         read(&record_path(&self.root, id))
     }
 
-    /// Adds cells to those to run, as a stopping rule asks for more replications.
+    /// Adds cells to the plan, when a stopping rule asks for more replications.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -129,7 +128,7 @@ impl RunDir {
         Ok(())
     }
 
-    /// Keeps a finished cell. What it had left behind when it failed before is removed.
+    /// Stores a finished cell and removes the log of an earlier failure.
     ///
     /// # Errors
     /// The folder cannot be written; the cell then counts as missing.
@@ -151,7 +150,7 @@ impl RunDir {
         append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))
     }
 
-    /// Keeps the log of a cell that could not finish.
+    /// Stores the log of a cell that could not finish.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -160,9 +159,9 @@ impl RunDir {
         write_json(&failure_path(&self.root, &failure.id), failure)
     }
 
-    /// Closes the manifest and makes the final files from all cells that are there, the report by `render`.
+    /// Closes the manifest and writes the final files from all finished cells; `render` makes the report.
     ///
-    /// A run that ends early is closed as well: every file is then made of what had finished.
+    /// This also applies to a run that ends early: its files contain the finished cells.
     ///
     /// # Errors
     /// The folder cannot be written; the cells stay, so `volary report` can make the files later.
@@ -177,7 +176,7 @@ impl RunDir {
         Ok(study)
     }
 
-    /// Has the logs of hosts kept in the folder's `logs/`.
+    /// Stores the logs of hosts in the folder's `logs/`.
     ///
     /// # Errors
     /// It cannot be written.
@@ -186,7 +185,7 @@ impl RunDir {
         keep_in(&logs).map_err(failed("write", &logs))
     }
 
-    /// Notes which hosts hold what in a cell, and which of them were lost in it so far.
+    /// Records the actors that hosts hold in a cell, and the hosts lost in it so far.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -194,7 +193,7 @@ impl RunDir {
         self.note(|manifest| hosts::add(manifest.hosts.get_or_insert_default(), hosts))
     }
 
-    /// Notes what was injected into a cell, instead of what was when it was tried before.
+    /// Records the injections into a cell, replacing those of an earlier attempt.
     ///
     /// # Errors
     /// The manifest cannot be written.
@@ -214,7 +213,7 @@ impl RunDir {
         guard(&self.manifest).injections.contains_key(cell)
     }
 
-    /// Notes how wrong clocks can have been in a cell that was run on hosts.
+    /// Records the bound of the clock error in a cell on hosts.
     pub(super) fn clock_error(&self, summary: &Summary) -> Result<(), Error> {
         let on_hosts = guard(&self.manifest).hosts.is_some();
         let Some(certificate) = summary.fidelity.as_ref().filter(|_| on_hosts) else { return Ok(()) };
@@ -225,7 +224,7 @@ impl RunDir {
     }
 }
 
-/// A folder that no run can take while this value lives.
+/// A locked folder, which no run can take.
 #[derive(Debug)]
 pub struct LockedDir {
     root: PathBuf,
@@ -233,7 +232,7 @@ pub struct LockedDir {
 }
 
 impl LockedDir {
-    /// Takes the folder, making it if needed: before what is to be written again is read there.
+    /// Locks the folder, and creates it if needed. Must be called before files that are to be rewritten are read.
     ///
     /// # Errors
     /// [`Error::Locked`], or the folder cannot be written.
@@ -241,7 +240,6 @@ impl LockedDir {
         Ok(Self { root: root.to_owned(), _lock: lock(root)? })
     }
 
-    /// The folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -280,7 +278,7 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
     write(&root.join(REPORT), render(study).as_bytes())
 }
 
-/// The summary of a cell as a line, if the cell is there; a damaged one is left to be run again.
+/// The summary line of a cell, if it is finished; a damaged cell is left to be run again.
 fn summary_of(path: &Path) -> Option<Summary> {
     path.exists()
         .then(|| read::<CellRecord>(path).inspect_err(|error| tracing::warn!("{error}")).ok())?

@@ -4,15 +4,15 @@ use serde_json::Value;
 
 use crate::storage::manifest::Manifest;
 
-/// Keys of a resolved experiment that follow from others, or do not matter to results.
+/// Keys of a resolved experiment that are derived from others, or do not affect results.
 const FOLLOWS: [&str; 5] = ["file", "id", "digest", "warnings", "claims"];
-/// Differences worth naming: the first ones say what kind of mistake it is.
+/// Number of differences named in the message.
 const NAMED: usize = 3;
-/// Characters of a value that a message shows.
+/// Length in characters at which a value in the message is cut.
 const SHOWN: usize = 40;
 
-/// What differs, if the two have no cell in common and not the same experiment either: shards of one
-/// experiment share no cell, but a folder.
+/// The differences, if the two experiments differ and have no cell in common. Shards of one experiment may share a
+/// folder without sharing cells.
 pub(super) fn another(old: &Manifest, new: &Manifest) -> Option<String> {
     if old.cells.is_empty() || old.cells.iter().any(|id| new.cells.contains(id)) {
         return None;

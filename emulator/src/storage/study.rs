@@ -14,7 +14,7 @@ use crate::storage::manifest::{Failure, Manifest};
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
-    /// What was run; of several shards the first's, with the cells of all.
+    /// The manifest; for several shards that of the first, with the cells of all.
     pub manifest: Manifest,
     /// The folders it was loaded from.
     pub folders: Vec<PathBuf>,
@@ -40,14 +40,13 @@ pub struct CellGroup {
 /// A policy in one cell.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PolicyRuns {
-    /// Its label.
     pub policy: String,
-    /// One run a seed, in order of seed.
+    /// One run per seed, in order of seed.
     pub runs: Vec<CellRecord>,
 }
 
 impl Study {
-    /// Puts records in order.
+    /// Groups records by cell and policy.
     #[must_use]
     pub fn assemble(
         manifest: Manifest,
@@ -77,7 +76,7 @@ impl Study {
         self.cells.iter().flat_map(|group| group.policies.iter().flat_map(|runs| &runs.runs))
     }
 
-    /// What was known to be doubtful before it was run.
+    /// Warnings known before the run.
     pub fn warnings(&self) -> impl Iterator<Item = &str> {
         let listed = self.manifest.spec.get("warnings").and_then(Value::as_array);
         listed.into_iter().flatten().filter_map(Value::as_str)
@@ -143,14 +142,14 @@ impl CellGroup {
         }
     }
 
-    /// The swept values in words, as `load = 0.8, order = 2`; empty if nothing is swept.
+    /// The swept values as text, such as `load = 0.8, order = 2`; empty if nothing is swept.
     #[must_use]
     pub fn name(&self) -> String {
         cell_name(&self.cell)
     }
 }
 
-/// The JSON lines of a study: a summary a line, then the claims if there are any.
+/// The JSON lines of a study: one summary per line, then the claims if there are any.
 #[must_use]
 pub fn json_lines(study: &Study) -> String {
     let mut out = String::new();

@@ -1,8 +1,8 @@
-//! Parquet tables: jobs, executions, looks at caches and stretches of real cores, one row group per cell, policy and
-//! seed.
+//! Parquet tables: jobs, executions, samples of caches and stretches of real cores, with one row group per cell,
+//! policy and seed.
 //!
-//! Each cell is written to a part of its own, by the thread that ran it. At the end the column chunks of the parts are
-//! copied as they are into one file: nothing is decoded, and memory does not grow with the number of rows.
+//! Each cell is written to its own part by the thread that ran it. At the end the column chunks of the parts are
+//! copied unchanged into one file, so nothing is decoded, and memory is independent of the number of rows.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use ::parquet::schema::types::TypePtr;
 
 use crate::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
 
-/// The columns that every table begins with: what the rows of a cell have in common.
+/// The first columns of every table, which are equal for all rows of a cell.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Labels {
     pub cell: String,
@@ -60,7 +60,7 @@ pub trait TableRow: Sized {
     fn read(row: &Row) -> Result<Self>;
 }
 
-/// Implements [`TableRow`]: a line a column, with the field of the row and the type in the file. Times in rows are
+/// Implements [`TableRow`]: a line per column, with the field of the row and the type in the file. Times in rows are
 /// emulated seconds from the run's start.
 macro_rules! table {
     ($table:ident: $row:ident { $($column:literal: $kind:ident = $field:ident,)* }) => {
@@ -142,9 +142,9 @@ trait ColumnKind<V> {
 struct Int32;
 struct Int64;
 struct Double;
-/// Seconds that are null in the file where they are NaN.
+/// Seconds that are null in the file if they are NaN.
 struct OptionalDouble;
-/// One of a few words.
+/// One of a fixed set of words.
 struct Words;
 
 impl ColumnKind<u32> for Int32 {
@@ -199,7 +199,7 @@ impl ColumnKind<f64> for OptionalDouble {
     }
 }
 
-/// A value that is one of a few words in files and pictures.
+/// A value that is written as one of a fixed set of words.
 trait Word: Copy + 'static {
     const ALL: &'static [Self];
     fn word(self) -> &'static str;
@@ -263,7 +263,7 @@ fn write_column<K: ColumnKind<V>, V>(
     write_values::<K::Stored>(group, &values, Some(&defined))
 }
 
-/// Writes the next column; `defined` holds for each row of an optional one whether it has a value (1) or not (0).
+/// Writes the next column; for an optional one, `defined` says for each row whether it has a value (1) or not (0).
 fn write_values<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
@@ -283,16 +283,16 @@ fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
         .ok_or_else(|| ParquetError::General(format!("no column `{name}` as this version writes it")))
 }
 
-/// The kinds of rows, each a file.
+/// The kinds of rows, with a file each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TableKind {
     /// Every job.
     Jobs,
     /// Executions of sampled jobs.
     Tasks,
-    /// Looks at caches.
+    /// Samples of caches.
     Staleness,
-    /// Stretches of real cores, where copies burnt some.
+    /// Stretches of real cores, if copies burned some.
     Cores,
 }
 
@@ -323,7 +323,7 @@ impl TableKind {
         parse_message_type(&format!("message {} {{ {labels}{columns} }}", self.name())).map(Arc::new)
     }
 
-    /// Whether a cell has such rows, or could have had some: of cores only where copies burnt real ones.
+    /// Whether a cell has such rows or could have some; rows of cores exist only if copies burned real ones.
     #[must_use]
     pub fn concerns(self, measured: &Measured) -> bool {
         let fidelity = measured.summary.fidelity.as_ref();
@@ -397,7 +397,7 @@ fn write_group<R: TableRow, W: Write + Send>(
 /// The rows of a file, in its order.
 ///
 /// # Errors
-/// The file cannot be read, or is not one of such rows.
+/// When the file cannot be read, or has rows of another kind.
 pub fn read<R: TableRow>(path: &Path) -> Result<Vec<R>> {
     let file = File::open(path).map_err(|error| ParquetError::External(Box::new(error)))?;
     let reader = SerializedFileReader::new(file)?;

@@ -1,4 +1,4 @@
-//! Run directories of runs that finish, are interrupted, resumed, or compete for a folder.
+//! Tests of runs that finish, are interrupted, resumed, or compete for a folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -67,7 +67,7 @@ fn a_finished_run_has_every_file() {
     assert!(fs::read_to_string(root.join(REPORT)).unwrap().contains("Latin square"));
 }
 
-/// What real cores did is kept of those cells whose copies burnt some.
+/// Measurements of real cores are stored for cells whose copies burned some.
 #[test]
 fn real_cores_have_a_file_where_there_are_some() {
     let folder = tempfile::tempdir().unwrap();
@@ -83,7 +83,7 @@ fn real_cores_have_a_file_where_there_are_some() {
     assert!(load_rows::<CoreRow>(folder.path(), "a").is_err());
 }
 
-/// A kill leaves whole cells, perhaps half of one, and a summary that may end in mid-line.
+/// A killed run leaves complete cells, perhaps a partial one, and a summary that may end within a line.
 #[test]
 fn a_killed_run_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn an_interrupted_run_is_closed_with_what_it_has() {
     assert_eq!((study.policies(), jobs(folder.path())), (vec!["second", "third"], 35));
 }
 
-/// Where there is no room for a second manifest, the last one that was written says how the run ended.
+/// If there is no room for a second manifest, the existing one is updated with the final state.
 #[test]
 fn the_end_is_noted_on_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
@@ -142,7 +142,7 @@ fn the_end_is_noted_on_a_full_disk() {
     assert!(manifest.ended.is_some());
 }
 
-/// Whoever reads a run holds its lock for a moment, which is not to keep a run from beginning.
+/// A reader of a run holds its lock for a moment, which must not prevent a run from starting.
 #[test]
 fn a_reader_keeps_nobody_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -274,15 +274,15 @@ fn ids_depend_on_everything_and_on_no_order() {
     assert_eq!(id, cell_id(&serde_json::from_str(r#"{"seed":1,"policy":"a"}"#).unwrap()));
     assert_ne!(id, cell_id(&json!({"policy": "a", "seed": 2})));
     assert_eq!(id.len(), 16);
-    // The hash is written into folders: it must not change. FNV-1a 128 of `1`, folded.
+    // The hash is stored in folders and must not change. FNV-1a 128 of `1`, folded.
     assert_eq!(cell_id(&json!(1)), "aab9e0197150c2fb");
 }
 
-/// Tells the test below that it is the process with the limit, and where to write.
+/// Marks the child process of the test below, which has the limit, and says where to write.
 const LIMITED: &str = "VOLARY_TEST_LIMITED";
 
-/// The system ends a line in its middle when a file may not grow any more: the lines before it stay, and no half.
-/// The limit is the process's, so the test starts itself once more with one.
+/// When a file may not grow any more, the system cuts a line in the middle: earlier lines are kept, and no partial
+/// line. The limit applies to the process, so the test starts itself again with a limit.
 #[test]
 fn a_line_that_does_not_fit_leaves_no_half() {
     let line = |i: usize| format!("{{\"line\":{i:091}}}\n");

@@ -1,4 +1,4 @@
-//! `route(now, src, dst, class, bytes) -> Verdict`: all that the emulated network decides.
+//! The network's decisions: `route(now, src, dst, class, bytes) -> Verdict`.
 //!
 //! Delay and loss of the n-th message from one endpoint to another are pure functions of (seed, purpose,
 //! source, destination, n): no other link, no time and no policy changes them. Only a rate makes messages
@@ -13,7 +13,7 @@
 //!
 //! **Faults** are known in advance, so one that begins while a message is under way is taken into account
 //! when it is sent:
-//! - A transmission is lost if a partition stands at any moment between its departure and its arrival.
+//! - A transmission is lost if a partition exists at any moment between its departure and its arrival.
 //! - A transmission that arrives while its destination is down is lost. What was sent to an incarnation that
 //!   has crashed since never reaches the next: a datagram is gone, a stream message is reset, and its sender
 //!   learns so when it arrives or when the destination is back, whichever is later, and not later than the

@@ -20,8 +20,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// A network for endpoints `0..endpoints`, of which the first `hubs` (clients and schedulers) talk to
-    /// most others: the state of their links is found without a search.
+    /// A network for endpoints `0..endpoints`. The first `hubs` of them (clients and schedulers) communicate with most
+    /// others: the state of their links is found without a search.
     ///
     /// # Errors
     /// Contradictory settings, or `links` or `faults` for another number of endpoints; keys start at `network` or

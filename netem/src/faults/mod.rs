@@ -1,4 +1,4 @@
-//! Faults with a time: what `[[network.fault]]` says, and the schedule it becomes.
+//! Scheduled faults: the tables `[[network.fault]]`, and the schedule made from them.
 //!
 //! A fault holds from `at` until just before `at + for` and heals by itself.
 
@@ -97,7 +97,7 @@ pub struct DegradeSpec {
     pub loss: Probability,
 }
 
-/// Delays stretched further than this never end.
+/// Limit on the factor on delays.
 const MOST_FACTOR: f64 = 1e9;
 
 const fn one() -> f64 {
@@ -105,7 +105,7 @@ const fn one() -> f64 {
 }
 
 impl FaultSpec {
-    /// What can be checked before targets are resolved. Keys are below the fault.
+    /// Checks that need no resolved targets. Keys are relative to the fault.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lasts = |kind: &str, span: Span| {
             if span == Span::ZERO {

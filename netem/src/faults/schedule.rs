@@ -22,7 +22,7 @@ pub struct Crash {
 /// sent, even if the fault begins while the message is under way.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Faults {
-    /// For how many endpoints it was resolved.
+    /// The number of endpoints it was resolved for.
     endpoints: u32,
     crashes: Vec<Crash>,
     outages: Windows,
@@ -32,7 +32,7 @@ pub struct Faults {
     heals_at: Time,
 }
 
-/// Who is on which side of a partition or degradation: bit 0 for `a`, bit 1 for `b`.
+/// The side of each endpoint in a partition or degradation: bit 0 for `a`, bit 1 for `b`.
 type Sides = Vec<u8>;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -51,7 +51,7 @@ struct Degrade {
     effect: Degraded,
 }
 
-/// What degradations do to a transmission.
+/// The effect of degradations on a transmission.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Degraded {
     /// Factor on the propagation delay.
@@ -70,7 +70,7 @@ impl Faults {
     /// Resolves the faults of a `[network]` table for a run with that many endpoints.
     ///
     /// # Errors
-    /// A target that names nothing, an empty side, or someone on both sides; keys start at `network`.
+    /// A target that matches nothing, an empty side, or an endpoint on both sides; keys start at `network`.
     pub fn resolve(specs: &[FaultSpec], places: &dyn Places, endpoints: u32) -> Result<Self, Error> {
         let mut faults = Self { endpoints, ..Self::default() };
         let (mut outages, mut pauses) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ impl Faults {
                     p.at
                 }
             };
-            // A crash for good has no end; nothing changes after its beginning.
+            // A permanent crash has no end; nothing changes after its beginning.
             faults.heals_at = faults.heals_at.max(start(from));
         }
         faults.outages = Windows::new(outages, endpoints);
@@ -130,7 +130,7 @@ impl Faults {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
 
-    /// For how many endpoints it was resolved; `None` if there are no faults and it doesn't matter.
+    /// The number of endpoints it was resolved for; `None` if there are no faults, which fits any number.
     pub(crate) fn endpoints(&self) -> Option<u32> {
         (!self.is_empty()).then_some(self.endpoints)
     }
@@ -200,7 +200,7 @@ impl Faults {
         sum
     }
 
-    /// Whether some degradation draws lots, so that messages must be counted.
+    /// Whether some degradation draws random numbers, so that messages must be counted.
     pub(crate) fn draws(&self) -> bool {
         self.degrades.iter().any(|d| d.effect.loss > 0.0)
     }
@@ -227,7 +227,7 @@ fn degrade(spec: &DegradeSpec, places: &dyn Places, endpoints: u32, key: &str) -
     Ok(Degrade { from, until: from + spec.lasting, sides, effect })
 }
 
-/// Marks the side of each endpoint. None may be on both: the partition would cut it from itself.
+/// Marks the side of each endpoint. No endpoint may be on both sides: the partition would separate it from itself.
 fn sides(
     a: &[Target],
     b: Option<&[Target]>,

@@ -1,4 +1,4 @@
-//! Spans of time in which something holds for an endpoint.
+//! Windows of time in which a state applies to an endpoint.
 
 use volary_actors::base::{Endpoint, Time};
 

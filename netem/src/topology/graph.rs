@@ -129,8 +129,8 @@ impl Paths {
     }
 }
 
-/// What machines at two switches see of each other: delays add up, survival multiplies, the slowest link
-/// counts.
+/// The link between machines at two switches: delays add up, survival probabilities multiply, the slowest link limits
+/// the rate.
 fn joined(graph: &GraphShape, a: usize, b: usize, path: &[usize]) -> LinkClass {
     let links: Vec<&GraphLink> = path.iter().map(|&link| &graph.link[link]).collect();
     let mean = |&link: &usize| graph.link[link].one_way.mean();

@@ -1,8 +1,8 @@
-//! Topology files: what machines there are, where they stand, and what joins them.
+//! Topology files: machines, their places, and the links between them.
 //!
-//! A [`TopologyFile`] is what was written; [`TopologyFile::resolve`] makes a [`Topology`] of it, which knows
-//! each node's cores, speed and place. Which links join two endpoints follows from their places; the places
-//! of coordinators, of which a topology knows nothing, come from [`Topology::seat`].
+//! A [`TopologyFile`] is the parsed file; [`TopologyFile::resolve`] turns it into a [`Topology`] with each node's
+//! cores, speed and place. The links between two endpoints follow from their places. A topology contains no
+//! coordinators; their places come from [`Topology::seat`].
 
 mod classes;
 mod describe;
@@ -44,11 +44,10 @@ pub struct Topology {
 }
 
 impl TopologyFile {
-    /// Makes machines, places and link classes of what the file says. `seed` draws the speeds of nodes that
-    /// have a law of it.
+    /// Builds machines, places and link classes. `seed` draws the speeds of nodes that are given by a law.
     ///
     /// # Errors
-    /// What cannot be built or would be ignored, with its key in the file.
+    /// When something cannot be built or would be ignored, with its key in the file.
     pub fn resolve(&self, seed: u64) -> Result<Topology, Error> {
         let ground = Ground::new(&self.shape)?;
         let (classes, scheme) = match &self.shape {
@@ -167,7 +166,7 @@ impl Topology {
         &self.speeds
     }
 
-    /// Where each node stands.
+    /// The place of each node.
     #[must_use]
     pub fn nodes(&self) -> &[Place] {
         &self.ground.nodes
@@ -179,7 +178,7 @@ impl Topology {
         self.ground.zones.get(place.zone as usize).map_or("", String::as_str)
     }
 
-    /// Where the `index`-th of `total` coordinators stands. Those that share a machine have the same seat.
+    /// The place of the `index`-th of `total` coordinators. Those that share a machine have the same seat.
     #[must_use]
     pub fn seat(&self, index: u32, total: u32) -> Place {
         let nodes = self.ground.nodes.len() as u32;
@@ -198,7 +197,7 @@ impl Topology {
         }
     }
 
-    /// The links between endpoints that stand at `places`, in the order of their numbers.
+    /// The links between endpoints at `places`, in the order of their numbers.
     #[must_use]
     pub fn links(&self, places: Vec<Place>) -> Links {
         Links::new(self.classes.clone(), places, self.scheme.clone())

@@ -7,10 +7,10 @@ use crate::error::Error;
 use crate::links::Place;
 use crate::target::Groups;
 
-/// More nodes than this do not fit the memory of one run, and are a slip of the keyboard.
+/// More nodes than this do not fit the memory of one run, and are treated as a typing error.
 const MOST_NODES: u64 = 20_000_000;
 
-/// Where everything stands.
+/// The places of all nodes and racks.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Ground {
     /// Place of each node.
@@ -30,7 +30,7 @@ pub(super) struct Ground {
 pub(super) struct Rack {
     /// Its name; empty if it only has a number.
     pub(super) name: String,
-    /// Where it stands; the host is meaningless.
+    /// Its place; `host` is unused.
     pub(super) place: Place,
 }
 
@@ -163,7 +163,7 @@ fn some(count: u32, key: &str) -> Result<u32, Error> {
     Ok(count)
 }
 
-/// A name that targets can tell from a number.
+/// Checks that a name cannot be mistaken for a number in a target.
 fn named(name: &str, key: &str) -> Result<String, Error> {
     if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.trim() == name {
         return Ok(name.to_owned());

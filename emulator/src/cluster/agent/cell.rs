@@ -1,4 +1,4 @@
-//! One host's part of a cell: its shard, and the links to the other hosts.
+//! The part of a cell on one host: its shard, and the links to the other hosts.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;
@@ -152,7 +152,7 @@ impl AgentCell<'_> {
         }
     }
 
-    /// Begins to exchange parcels with the other hosts. An invalid parcel ends its link.
+    /// Starts the exchange of parcels with the other hosts. An invalid parcel ends its link.
     fn link(
         &self,
         tasks: &mut TaskGroup,

@@ -80,7 +80,7 @@ mod tests {
     fn a_loss_is_counted_for_its_sender() {
         let address = ([127, 0, 0, 1], 1).into();
         let members = ["h1", "h2", "h3"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
-        // h1 sends h2 a hundred, of which it drops one and h2 misses four; h3 sends no report.
+        // h1 sends a hundred datagrams to h2 and drops one; h2 misses four. h3 sends no report.
         let accounts = [
             account("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),
             account("h2", &[(80, 0, 4), (0, 0, 0), (30, 0, 0)]),

@@ -1,6 +1,6 @@
 //! The offset of another machine's clock, estimated from round trips.
 //!
-//! The remote clock was read at some moment between request and response, so the offset lies within half a round trip
+//! The remote clock was read at some moment between request and response, so the offset is within half a round trip
 //! of the middle, even if the two ways are unequal (Cristian, 1989). The estimate uses the best sample of a window;
 //! the drift possible since then is added to its bound. This module reads no clock.
 

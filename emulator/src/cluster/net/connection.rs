@@ -1,4 +1,4 @@
-//! One authenticated connection, and who is at its other end.
+//! Authenticated connections, with the identity of the peer.
 
 use std::fmt;
 use std::net::SocketAddr;

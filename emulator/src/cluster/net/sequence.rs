@@ -18,7 +18,7 @@ pub(super) struct Sequence {
 }
 
 impl Sequence {
-    /// Records a datagram of `parcels` parcels, the first of which has number `first`; false if it is a duplicate
+    /// Records a datagram of `parcels` parcels that are numbered from `first`; false if it is a duplicate
     /// or older than the window.
     pub(super) fn is_new(&mut self, first: u64, parcels: u64) -> bool {
         let full = self.recent.len() == WINDOW;

@@ -1,3 +1,5 @@
+//! Tests of verdicts on healthy runs with one modification each.
+
 use volary_actors::base::{Law, Span};
 use volary_netem::{Cause, LinkClass, Loss, Probability};
 
@@ -115,7 +117,7 @@ fn real_loss_is_measured_against_the_loss_that_was_asked() {
 
 #[test]
 fn the_law_of_delays_must_be_the_one_asked() {
-    // From 10 µs to 100 ms, every decade alike: the median is 1 ms, and 0.1 ms is late.
+    // From 10 µs to 100 ms, with equal decades: the median is 1 ms, and 0.1 ms is late.
     let decades = |k: u32| Span((1e4 * 10f64.powf(f64::from(k) / 500.0)) as u64);
     // On two kinds of links.
     let two = |k: u32| Span(if k.is_multiple_of(2) { 1_000_000 } else { 40_000_000 });

@@ -16,7 +16,7 @@ use crate::report::table::{messages_per_task, wasted_share};
 use crate::results::Summary;
 use crate::storage::study::{CellGroup, PolicyRuns};
 
-/// Kinds of messages drawn apart; the rest is one part.
+/// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;
 
 /// The section of a cell.
@@ -47,7 +47,7 @@ fn cards(charts: &[String]) -> String {
     format!("<div class=\"grid\">{cards}</div>")
 }
 
-/// Response times as a distribution and by their tail, and slowdown.
+/// Distributions of response times, their tails, and distributions of slowdown.
 fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
     const SIZE: (f64, f64) = (520.0, 310.0);
     let curves = |sketch: fn(&CellRecord) -> &Sketch| -> Vec<Curve<'_>> {
@@ -68,7 +68,7 @@ fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
     ]
 }
 
-/// What the pale bands of the distributions stand for, and what they leave out.
+/// The meaning of the pale bands of the distributions.
 fn bands(group: &CellGroup) -> String {
     let fewest = group.policies.iter().map(|runs| runs.runs.len()).min().unwrap_or(0);
     let text = if fewest > 1 {
@@ -116,7 +116,7 @@ fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, to
     Bar { label: runs.policy.clone(), class, parts, total }
 }
 
-/// Messages for each task, by kind.
+/// Messages per task, by kind.
 fn messages(group: &CellGroup, view: &View<'_>) -> String {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for runs in &group.policies {
@@ -157,7 +157,7 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
     })
 }
 
-/// What the first cores did, a picture a policy over the same window, of the first replication.
+/// The timelines of the first cores, a chart per policy over the same window, from the first replication.
 fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     let first =
         || group.policies.iter().filter_map(|runs| runs.runs.first()).filter(|run| !run.timeline.is_empty());
@@ -183,7 +183,7 @@ fn timelines(group: &CellGroup, view: &View<'_>) -> String {
     )
 }
 
-/// When interference was injected into which of the cores of a timeline.
+/// The times at which interference was injected into cores of a timeline.
 fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
     let mut drawn: Vec<u32> = run.timeline.iter().map(|slice| slice.0.core).collect();
     drawn.dedup();
@@ -196,7 +196,7 @@ fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
     bands.collect()
 }
 
-/// Notes of all runs, each once, with the policies that made it.
+/// Notes of all runs, without duplicates, with the policies they belong to.
 fn notes(group: &CellGroup) -> String {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group.policies.iter().flat_map(|runs| &runs.runs) {

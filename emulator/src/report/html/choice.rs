@@ -11,15 +11,15 @@ use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
 use crate::results::{Cell, plain};
 use crate::storage::study::{CellGroup, Metric, Study};
 
-/// What one may choose by.
+/// The metrics by which a policy can be chosen.
 const AIMS: [(&str, Metric); 2] =
     [("shortest median", |s| s.response_s.p50), ("shortest 99th percentile", |s| s.response_s.p99)];
-/// Ties that are named in a cell of the map; more are counted.
+/// Number of ties named in a cell of the map; further ones are counted.
 const NAMED: usize = 2;
-/// The stake that has the strongest colour: the worst policy is so many times as slow as the best.
+/// The factor with the strongest colour: the worst policy is this many times as slow as the best.
 const HIGH: f64 = 10.0;
 
-/// The section; nothing where there is nothing to choose.
+/// The section; empty if there is no choice.
 pub(super) fn section(study: &Study, policies: &[&str]) -> String {
     if !is_worthwhile(study, policies) {
         return String::new();
@@ -50,7 +50,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-/// Whether there is a choice between policies, and more than one cell for it to depend on.
+/// Whether there are several policies, and more than one cell to compare them in.
 pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
     study.cells.len() > 1 && policies.len() > 1
 }
@@ -68,10 +68,10 @@ fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
     )
 }
 
-/// A cell of the sweep and its number; none where nothing was run.
+/// A cell of the sweep with its number; `None` if nothing was run.
 type Place<'a> = Option<(usize, &'a CellGroup)>;
 
-/// The cells of the sweep as a table: the key with the most values across, the others down.
+/// The cells of the sweep as a table: the key with the most values as columns, the others as rows.
 fn map(study: &Study, policies: &[&str]) -> String {
     let swept = study.swept();
     let names: Vec<&str> = swept.keys().copied().collect();

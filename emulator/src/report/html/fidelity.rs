@@ -42,7 +42,7 @@ const COLUMNS: [Column; 12] = [
     }),
 ];
 
-/// What runs in real time say of themselves; nothing in virtual time.
+/// The certificates of runs in real time; empty in virtual time.
 pub(super) fn section(group: &CellGroup, policies: &[&str]) -> String {
     let runs = || group.policies.iter().flat_map(|runs| runs.runs.iter().map(move |run| (runs, run)));
     let certified: Vec<_> =
@@ -86,7 +86,7 @@ fn row(runs: &PolicyRuns, run: &CellRecord, certificate: &Certificate, policies:
     )
 }
 
-/// Why a run is degraded, and what to do.
+/// The reasons why a run is degraded, with remedies.
 fn why(run: &CellRecord, certificate: &Certificate) -> String {
     if !certificate.is_degraded() {
         return String::new();
@@ -100,7 +100,8 @@ fn why(run: &CellRecord, certificate: &Certificate) -> String {
     )
 }
 
-/// What real cores did, a row for each kind of degraded stretch and for each core; nothing if copies were timed.
+/// The measurements of real cores, with a row for each kind of degraded stretch and for each core; empty if copies
+/// were timed.
 fn cores(certified: &[(&PolicyRuns, &CellRecord, &Certificate)], policies: &[&str]) -> String {
     let real: Vec<_> =
         certified.iter().filter_map(|(runs, run, c)| Some((runs, run, c.cores.as_ref()?))).collect();

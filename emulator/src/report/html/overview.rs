@@ -12,13 +12,13 @@ use crate::results::{cell_name, plain};
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
 
-/// Charts over swept keys at most; more would hide the cells below.
+/// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;
 
-/// Runs that are named at most, of each kind.
+/// Limit on the runs named, per kind.
 const NAMED: usize = 8;
 
-/// What a reader must know before believing the numbers; nothing if there is nothing.
+/// Warnings about the reliability of the numbers; empty if there are none.
 pub(super) fn warnings(study: &Study) -> String {
     let mut lines: Vec<String> = study.warnings().map(escape).collect();
     if study.missing > 0 {
@@ -73,11 +73,11 @@ fn name(summary: &Summary) -> String {
     format!("{}{comma}{cell}, seed {}", summary.policy, summary.seed)
 }
 
-/// Said beside a verdict that the replications do not settle.
+/// Shown beside a verdict that is within the noise of the replications.
 const WITHIN_NOISE: &str =
     " <span class=\"hint\">within noise: other seeds could well give the other verdict; see --repeat</span>";
 
-/// Said beside a verdict on runs that did not do what was asked.
+/// Shown beside a verdict on degraded runs.
 const DEGRADED: &str = " <span class=\"hint\">measured on a degraded run, which did not do what was asked, or was injected into; see its fidelity and its notes</span>";
 
 /// The verdict box.
@@ -121,7 +121,7 @@ pub(super) fn claims(claims: &[ClaimResult]) -> String {
     out
 }
 
-/// Median and tail of every cell, shaded; and curves over keys that were swept with numbers.
+/// Median and tail of every cell, shaded, and curves over keys that were swept with numbers.
 pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     if study.cells.len() < 2 {
         return String::new();
@@ -139,7 +139,7 @@ pub(super) fn sweep(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-/// What the shaded table shows of each policy.
+/// The metrics in the shaded table.
 const SHADED: [(&str, Metric); 2] =
     [("median", |s| s.response_s.p50), ("99th percentile", |s| s.response_s.p99)];
 
@@ -160,7 +160,7 @@ fn heat(study: &Study, policies: &[&str]) -> String {
     .html()
 }
 
-/// One a policy.
+/// One shade per policy.
 fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Shade>> {
     let mean = |policy: &&str| group.of(policy)?.interval(metric).map(|interval| interval.mean);
     let means: Vec<Option<f64>> = policies.iter().map(mean).collect();
@@ -168,7 +168,7 @@ fn shades(group: &CellGroup, policies: &[&str], metric: Metric) -> Vec<Option<Sh
     means.iter().zip(policies).map(|(mean, policy)| mean.map(|mean| shade(mean, best, policy))).collect()
 }
 
-/// Five times the best and more is the darkest.
+/// The shade of a value; five times the best or more is the darkest.
 fn shade(mean: f64, best: f64, policy: &str) -> Shade {
     let factor = mean / best;
     let small = if factor > 1.0 { format!("×{}", number::short(factor)) } else { String::new() };
@@ -177,7 +177,8 @@ fn shade(mean: f64, best: f64, policy: &str) -> Shade {
     Shade { depth, title: format!("{policy}: {text} {small}"), text, small, series: None }
 }
 
-/// For each key swept with three numbers or more: median and tail over it, a chart for each choice of the others.
+/// For each key swept with at least three numbers: median and tail over it, a chart for each combination of the other
+/// keys.
 fn curves(study: &Study, policies: &[&str]) -> Vec<String> {
     let mut charts = Vec::new();
     for (key, values) in study.swept() {
@@ -233,7 +234,7 @@ fn curve(
     let series: Vec<Series> = series.collect();
     let xs: Vec<f64> = series.iter().flat_map(|series| series.points.iter().map(|point| point.0)).collect();
     let (low, high) = xs.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
-    // A little air, so that the outermost dots stand free.
+    // A margin, so that the outermost dots are not cut.
     let (spread, range) = if low > 0.0 && high / low >= 20.0 {
         (AxisScale::Log, (low / 1.1, high * 1.1))
     } else {

@@ -147,7 +147,7 @@ fn footer(study: &Study) -> String {
     out
 }
 
-/// Who was where and held what; cells that were placed alike share a line.
+/// The hosts and the actors they held; cells with the same placement share a line.
 fn placed(hosts: &[HostRecord]) -> String {
     let mut out = String::from(
         "<table><thead><tr><th>host</th><th>address</th><th>weight</th><th>nodes</th><th>schedulers</th><th>cells</th></tr></thead><tbody>",

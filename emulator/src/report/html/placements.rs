@@ -7,7 +7,7 @@ use crate::record::cell::CellRecord;
 use crate::results::{Placements, Spread, Stage};
 use crate::storage::study::CellGroup;
 
-/// The section of a cell; empty if no policy notes placements.
+/// The section of a cell; empty if no policy records placements.
 pub(super) fn section(group: &CellGroup) -> String {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
     let noted: String = runs.filter_map(|run| Some(table(run, &run.summary.placements?))).collect();

@@ -10,7 +10,7 @@ use crate::record::cell::{CellRecord, Look};
 use crate::results::Staleness;
 use crate::storage::study::CellGroup;
 
-/// The section of a cell; empty if no policy keeps caches.
+/// The section of a cell; empty if no policy has caches.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
     let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
     let measured: String = runs.iter().filter_map(|run| Some(table(run, &run.summary.staleness?))).collect();

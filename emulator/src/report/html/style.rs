@@ -57,7 +57,8 @@ pub(super) fn hiding(policies: usize) -> String {
     (0..policies).map(|i| format!(".hide-p{i} .p{i}{{display:none}}")).collect()
 }
 
-/// Showing and hiding: policies, sections, and dark or light. Everything can be read without it.
+/// The script that shows and hides policies and sections, and switches between dark and light. The page is readable
+/// without it.
 pub(super) const SCRIPT: &str = "\
 (()=>{const root=document.documentElement;\
 document.querySelectorAll('[data-policy]').forEach(box=>{const set=()=>root.classList.toggle('hide-p'+box.dataset.policy,!box.checked);\

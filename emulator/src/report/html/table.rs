@@ -1,4 +1,4 @@
-//! The tables of a cell, and of what the runs cost.
+//! The tables of a cell, and of the cost of runs.
 
 use crate::chart::svg::escape;
 use crate::chart::theme;
@@ -65,7 +65,7 @@ const COLUMNS: [SummaryColumn; 15] = [
     ),
 ];
 
-/// The summary of a cell: a row a policy, the best of each column marked.
+/// The summary of a cell: a row per policy, with the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
     let mut out = String::from("<div class=\"wide\"><table class=\"stack\"><thead><tr><th>policy</th>");
     for SummaryColumn(heading, meaning, ..) in &COLUMNS {
@@ -96,7 +96,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> String {
     out
 }
 
-/// A row's beginning: the policy with its colour.
+/// The first columns of a row: the policy with its colour.
 pub(super) fn row_start(runs: &PolicyRuns, policies: &[&str]) -> String {
     let i = policies.iter().position(|policy| *policy == runs.policy).unwrap_or(0);
     let (series, policy) = (theme::series(i), escape(&runs.policy));
@@ -111,7 +111,8 @@ fn entry(interval: Option<Interval>, text: fn(f64) -> String, best: Option<f64>)
     format!("<td{class}>{}{half}</td>", text(interval.mean))
 }
 
-/// Each policy against the first: relative change, with a paired 95 % interval where seeds allow; nothing for one.
+/// Each policy compared with the first: relative change, with a paired 95 % interval if seeds allow; empty for a
+/// single policy.
 pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> String {
     let Some((reference, others)) = group.policies.split_first().filter(|(_, others)| !others.is_empty())
     else {
@@ -141,7 +142,7 @@ pub(super) fn differences(group: &CellGroup, policies: &[&str]) -> String {
     out
 }
 
-/// (value, reference) of the seeds that both ran.
+/// (value, reference) for the common seeds.
 fn pairs(runs: &PolicyRuns, reference: &PolicyRuns, metric: fn(&Summary) -> f64) -> Vec<(f64, f64)> {
     let of_seed = |seed| reference.runs.iter().find(|run| run.summary.seed == seed);
     let pairs = runs.runs.iter().filter_map(|run| Some((&run.summary, &of_seed(run.summary.seed)?.summary)));
@@ -164,7 +165,7 @@ fn difference(pairs: &[(f64, f64)]) -> String {
     }
 }
 
-/// The books: what went in and came out, summed over replications, and whether they balance.
+/// Job and task counts, summed over replications, and whether they balance.
 pub(super) fn books(group: &CellGroup, policies: &[&str]) -> String {
     const HEADINGS: [&str; 15] = [
         "jobs",
@@ -229,7 +230,7 @@ pub(super) fn books(group: &CellGroup, policies: &[&str]) -> String {
 /// What a spread is of, and how its numbers read.
 type Row<'a> = (String, &'a Spread, fn(f64) -> String);
 
-/// Spreads below each other, under a heading.
+/// A table of spreads under a heading.
 pub(super) fn spreads(heading: &str, rows: &[Row<'_>]) -> String {
     let rows = rows.iter().map(|(what, spread, text)| {
         let cells = [spread.mean, spread.p50, spread.p90, spread.p99, spread.max];
@@ -243,14 +244,14 @@ pub(super) fn spreads(heading: &str, rows: &[Row<'_>]) -> String {
     )
 }
 
-/// Whether nothing was lost silently.
+/// Whether the counts add up.
 fn is_balanced(summary: &Summary) -> bool {
     let (jobs, copies) = (&summary.jobs, &summary.copies);
     jobs.submitted == jobs.finished + jobs.failed + jobs.unfinished
         && copies.started == copies.finished + copies.preempted + copies.lost
 }
 
-/// What the runs cost, by policy.
+/// The cost of the runs, by policy.
 pub(super) fn engine(study: &Study) -> String {
     let mut out = String::from(
         "<div class=\"wide\"><table><thead><tr><th>policy</th><th>runs</th><th>events</th><th>CPU</th><th>wall</th><th>events per CPU-second</th><th>peak memory</th></tr></thead><tbody>",

@@ -1,4 +1,4 @@
-//! The page, from made-up measurements.
+//! Tests of the page with synthetic measurements.
 
 use serde_json::{Value, json};
 
@@ -50,7 +50,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     Study::assemble(manifest, Vec::new(), records, claims, Vec::new())
 }
 
-/// Tags that open and must close, each as often.
+/// Checks that tags are closed as often as they are opened.
 fn assert_balanced(page: &str) {
     for tag in ["details", "table", "div", "section", "svg", "ul", "dl", "tr", "g", "nav", "main"] {
         let opened = page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count();
@@ -190,7 +190,7 @@ fn nothing_measured_is_still_a_page() {
     assert!(!page.contains("NaN"));
 }
 
-/// Writes pages to look at; `cargo test -p volary -- --ignored pages_to_look_at`.
+/// Writes pages for inspection; `cargo test -p volary -- --ignored pages_to_look_at`.
 #[test]
 #[ignore = "for the eye"]
 fn pages_to_look_at() {

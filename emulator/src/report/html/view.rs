@@ -1,4 +1,4 @@
-//! What the parts of the page share: anchors, titles, values as text.
+//! Helpers of all parts of the page: anchors, titles, values as text.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ pub(super) fn anchor(number: usize) -> String {
     format!("cell-{}", number + 1)
 }
 
-/// The last part of a swept key, if no other key ends alike.
+/// The last part of a swept key, if no other key has the same one.
 pub(super) fn short_key<'a>(key: &'a str, keys: &[&str]) -> &'a str {
     let last = |key: &'a str| key.rsplit('.').next().unwrap_or(key);
     let alike = keys.iter().filter(|other| other.rsplit('.').next() == Some(last(key))).count();

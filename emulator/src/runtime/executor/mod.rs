@@ -9,7 +9,7 @@
 //!   busy, and by the thread's own CPU clock, so that other processes do not count. One second of work is what a core
 //!   does in one second of CPU time on average. Between copies burners keep their CPU awake at the calibrated speed.
 //! * **Priorities.** Burners run under `SCHED_IDLE`: any thread that wakes up on their CPU, the competitor and the
-//!   emulator's own threads alike, preempts them at once. The competitor runs at nice 10: far above a burner, below
+//!   emulator's own threads included, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All threads are in one process and therefore in one autogroup, within which nice counts. None of
 //!   this needs privileges.
 //! * **Closed loop.** The competitor steers by what the burner has really done (see [`steering`]), each slot by itself,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::calibration::{Calibration, MAX_ROUNDS};
 use crate::guard::guard;
 
-/// Bits of [`CoreShared::copy`] for the rounds left; the bits above tell one copy from the next.
+/// Bits of [`CoreShared::copy`] for the rounds left; the bits above identify the copy.
 const ROUND_BITS: u32 = MAX_ROUNDS.count_ones();
 /// Set in [`CoreShared::presence`] while there is a copy.
 const PRESENT: u64 = 1 << 63;
@@ -282,7 +282,7 @@ impl CoreShared {
         self.slots_changed.load(Ordering::Relaxed) || self.is_stopped()
     }
 
-    /// Requests the counters at `edge`, which lies ahead.
+    /// Requests the counters at `edge`, a future time.
     pub(super) fn set_edge(&self, edge: u64) {
         self.edge.store(edge, Ordering::Release);
     }

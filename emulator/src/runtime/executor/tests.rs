@@ -116,7 +116,7 @@ fn a_halted_copy_keeps_the_work_that_is_left() {
     assert!(done >= work - left, "{reading:?}");
 }
 
-/// A copy is either finished or halted, at whatever moment the halt comes.
+/// A copy is either finished or halted, independent of the time of the halt.
 #[test]
 fn a_copy_is_either_finished_or_halted() {
     let burners = one();

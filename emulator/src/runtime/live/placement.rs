@@ -1,6 +1,6 @@
 //! The assignment of actors to shards.
 //!
-//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short. Hence:
+//! The delay between two hosts can only be emulated if it is above the real one, and within a rack it is short:
 //!
 //! 1. Each shard gets a range of adjacent nodes in proportion to its weight.
 //! 2. With a topology, the cut between two shards moves to the nearest border between two regions, else pods, else

@@ -15,7 +15,7 @@ pub(super) fn checksum(section: u32, payload: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// Fingerprint of the message vocabulary: the encoding of a message is its place in it.
+/// Fingerprint of the message types: a message is encoded as its position in them.
 pub(super) fn vocabulary() -> u32 {
     let mut crc = Crc::new();
     for (name, _) in KINDS {
@@ -25,7 +25,7 @@ pub(super) fn vocabulary() -> u32 {
     crc.sum()
 }
 
-/// Digests effects, in a buffer that it reuses.
+/// Computes digests of effects with a reused buffer.
 #[derive(Debug, Default)]
 pub struct Digester(Vec<u8>);
 
@@ -35,7 +35,7 @@ impl Digester {
     pub fn digest(&mut self, effects: &[Effect]) -> Digest {
         self.0.clear();
         for effect in effects {
-            // Effects are plain numbers: they always have an encoding.
+            // Effects are plain numbers and can always be encoded.
             let _ = codec::append(effect, &mut self.0);
         }
         let mut crc = Crc::new();

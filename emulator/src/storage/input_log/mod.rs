@@ -1,17 +1,18 @@
-//! `inputs.log`: what every actor of a run was told, and a digest of what it answered.
+//! The file `inputs.log`: the inputs of every actor of a run, and digests of the effects.
 //!
-//! `volary replay` steps the same machines through it. One file serves all cells and shards of a run directory:
+//! `volary replay` steps the same actors through it. One file serves all cells and shards of a run directory:
 //!
 //! ```text
 //! magic 8 bytes, format u32, vocabulary u32
 //! frame*     length u32, crc32 u32, section u32, payload        the checksum covers section and payload
 //! ```
 //!
-//! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; what
-//! follows belongs to it. Every other section is one shard of one cell: its first frame is its [`Header`], the
-//! others hold their own number, from zero, as a u32, and [`LogEntry`]s. Sections are interleaved as shards fill their
-//! frames, and a frame needs no other to be read, so what a killed run leaves is readable up to its last whole frame.
-//! Shards on other machines send their frames here while they run, so what a lost host leaves is readable likewise.
+//! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; later
+//! sections belong to the latest experiment before them. Every other section is one shard of one cell: its first frame
+//! is its [`Header`], the others hold their own number, from zero, as a u32, and [`LogEntry`]s. Sections are interleaved
+//! as shards fill their frames, and a frame can be read without any other, so the log of a killed run is readable up to
+//! its last whole frame. Shards on other machines send their frames during the run, so the same holds after the loss of
+//! a host.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Reading: one pass finds the sections and checks every frame, then each section is read at its own pace.
+//! The reader of a log: one pass finds the sections and checks every frame, then each section is read independently.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use super::check::{checksum, vocabulary};
 use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, MAGIC, NUMBER, failed, version_text};
 use crate::codec;
 
-/// Where a payload is.
+/// The position of a payload.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     at: u64,
@@ -20,9 +20,8 @@ struct Place {
 /// A section of a log.
 #[derive(Clone, Debug)]
 pub struct LogSection {
-    /// What it is of.
     pub header: Header,
-    /// Which of the log's experiments it belongs to.
+    /// Index of the experiment it belongs to.
     pub experiment: usize,
     number: u32,
     frames: Vec<Place>,
@@ -38,29 +37,29 @@ impl LogSection {
     }
 }
 
-/// How the last frame ends.
+/// The end of the last frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum FileEnd {
     Whole,
     /// The file ends within a frame.
     Cut,
-    /// A frame is not what was written.
+    /// A frame is corrupt.
     Damaged(String),
 }
 
-/// A log that is being read.
+/// A log opened for reading.
 #[derive(Debug)]
 pub struct InputLog<R> {
     file: BufReader<R>,
     experiments: Vec<Place>,
     found: Vec<LogSection>,
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     end: u64,
     tail: FileEnd,
 }
 
 impl<R: Read + Seek> InputLog<R> {
-    /// Finds the sections. What follows a frame that is cut or damaged is not looked at.
+    /// Finds the sections. Frames after a truncated or corrupt one are ignored.
     ///
     /// # Errors
     /// [`Error::Foreign`], [`Error::Version`], or the file cannot be read.
@@ -78,7 +77,7 @@ impl<R: Read + Seek> InputLog<R> {
         Ok(log)
     }
 
-    /// Takes in the next frame.
+    /// Processes the next frame.
     fn scan(
         &mut self,
         size: u64,
@@ -133,13 +132,13 @@ impl<R: Read + Seek> InputLog<R> {
         &self.found
     }
 
-    /// Whether the file ends within a frame, as a killed run leaves it.
+    /// Whether the file ends within a frame, as after a killed run.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.tail == FileEnd::Cut
     }
 
-    /// What is wrong with the file, if it is not merely cut.
+    /// The damage of the file, if it is more than truncated.
     #[must_use]
     pub fn damage(&self) -> Option<Error> {
         match &self.tail {
@@ -148,12 +147,12 @@ impl<R: Read + Seek> InputLog<R> {
         }
     }
 
-    /// Where the last whole frame ends.
+    /// The end of the last whole frame.
     pub(super) const fn end(&self) -> u64 {
         self.end
     }
 
-    /// A number that no section has, and no attempt.
+    /// A number above those of all sections and attempts.
     pub(super) fn next_section(&self) -> u32 {
         let used = self.found.iter().map(|found| found.number.max(found.header.attempt));
         used.max().unwrap_or(0).saturating_add(1)
@@ -175,7 +174,7 @@ impl<R: Read + Seek> InputLog<R> {
     /// The next entry of a section; `None` after the last.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds no entry there; [`Error::Missing`] when a frame is not there.
+    /// When the file cannot be read, or has no valid entry there; [`Error::Missing`] when a frame is missing.
     pub fn next(&mut self, cursor: &mut LogCursor) -> Result<Option<LogEntry>, Error> {
         while cursor.used == cursor.payload.len() {
             let Some(place) = cursor.frames.pop() else { return Ok(None) };
@@ -198,14 +197,14 @@ impl<R: Read + Seek> InputLog<R> {
     }
 }
 
-/// How far a section has been read.
+/// The position of a reader in a section.
 #[derive(Debug)]
 pub struct LogCursor {
-    /// What is left, the next one at the end.
+    /// Unread frames; the next one is the last element.
     frames: Vec<Place>,
-    /// Number of the next one.
+    /// Number of the next frame.
     number: u32,
-    /// Where the payload is in the file.
+    /// Position of the payload in the file.
     at: u64,
     payload: Vec<u8>,
     used: usize,
@@ -213,7 +212,7 @@ pub struct LogCursor {
 }
 
 impl LogCursor {
-    /// Begins with the payload of a frame, which must be the one that follows.
+    /// Opens the payload of a frame, which must be the next one.
     fn open(&mut self, at: u64) -> Result<(), Error> {
         let Some(number) = self.payload.first_chunk() else {
             return Err(Error::Damaged { at, why: "a frame has no number".to_owned() });
@@ -228,7 +227,7 @@ impl LogCursor {
     }
 }
 
-/// Reads the beginning of a log, and says where its frames begin.
+/// Reads the start of a log; returns the position of its first frame.
 fn begin(file: &mut impl Read, size: u64) -> Result<u64, Error> {
     let mut magic = [0; MAGIC.len()];
     if size < 16 {

@@ -25,7 +25,7 @@ fn step(section: &mut Section, n: u64) {
     section.step(Time(n * 300_000_000), ActorId(n as u32 % 5), Input::Start { epoch: n as u32 }, &effects(n));
 }
 
-/// A log of two shards of one cell and one of another, which broke off without its end.
+/// A log of two shards of one cell and one of another, which ends early.
 fn sample(path: &std::path::Path) {
     let sink = Sink::create(path, &"the experiment").unwrap();
     let unit = sink.unit("aa", "sparrow", 5);
@@ -156,7 +156,7 @@ fn every_flipped_byte_is_found() {
             Err(Error::Foreign) => assert!(at < 8, "{at}"),
             Err(Error::Version { .. }) => assert!((8..16).contains(&at), "{at}"),
             Err(error) => panic!("{at}: {error}"),
-            // A length that is wrong may lead beyond the end.
+            // A wrong length may point beyond the end.
             Ok(log) => assert!(log.damage().is_some() || log.is_cut(), "a flip at {at} went unnoticed"),
         }
     }

@@ -18,30 +18,30 @@ use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, LogEvent, MAGIC
 use super::read::InputLog;
 use crate::codec;
 
-/// Bytes after which a frame is sent off.
+/// Bytes after which a frame is sent.
 const FULL: usize = 1 << 16;
-/// Emulated time after which it is sent off however little it holds: what a killed run may lose.
+/// Emulated time after which a frame is sent even if it is small: the loss when a run is killed.
 const OLD: Span = Span::from_secs(1);
-/// Frames that wait for the disk at most; a shard that has more to say waits.
+/// Limit on the frames that wait for the disk; a shard with more waits.
 const WAITING: usize = 64;
 
-/// Bytes of a frame at most: what it had when it was not full yet, and one entry.
+/// Limit on the bytes of a frame: a frame that is not yet full, and one entry.
 const LARGEST: usize = FULL + (1 << 12);
 
-/// Payload for the end of the file, and its section.
+/// A section, and a payload to append to it.
 type Frame = (u32, Vec<u8>);
 
-/// A log that is being written.
+/// A log opened for writing.
 #[derive(Debug)]
 pub struct Sink {
     frames: Sender<Frame>,
-    /// The next section, or attempt.
+    /// The number of the next section or attempt.
     next: Arc<AtomicU32>,
     thread: JoinHandle<io::Result<()>>,
 }
 
 impl Sink {
-    /// Begins a log with the experiment it is of, in the place of an earlier one.
+    /// Creates a log with its experiment, replacing an existing file.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -51,10 +51,10 @@ impl Sink {
         Self::start(file, 1, experiment)
     }
 
-    /// Goes on with a log, after its last whole frame, or [`create`](Self::create)s it.
+    /// Continues a log after its last whole frame, or [`create`](Self::create)s it.
     ///
     /// # Errors
-    /// When the file is no log of this version, or cannot be written.
+    /// When the file is not a log of this version, or cannot be written.
     pub fn append(path: &Path, experiment: &impl Serialize) -> Result<Self, Error> {
         if !path.exists() {
             return Self::create(path, experiment);
@@ -81,12 +81,12 @@ impl Sink {
             .name("inputs".into())
             .spawn(move || write(file, &receive))
             .map_err(failed("write"))?;
-        // If it fails, `close` says why.
+        // If this fails, `close` returns the error.
         let _ = frames.send((EXPERIMENT, payload));
         Ok(Self { frames, next: Arc::new(AtomicU32::new(next)), thread })
     }
 
-    /// Where the shards of one attempt at a cell begin their sections.
+    /// The start of the sections of all shards for one attempt at a cell.
     #[must_use]
     pub fn unit(&self, cell: &str, policy: &str, seed: u64) -> CellLog {
         let attempt = self.next.fetch_add(1, Ordering::Relaxed);
@@ -95,7 +95,7 @@ impl Sink {
         CellLog { header, frames: self.frames.clone(), next: Arc::clone(&self.next) }
     }
 
-    /// Waits until everything is on its way to the disk; every [`Section`] must be gone.
+    /// Waits until everything is written; every [`Section`] must have been dropped.
     ///
     /// # Errors
     /// When something could not be written: the log then lacks its end.
@@ -106,12 +106,12 @@ impl Sink {
     }
 }
 
-/// Appends frames until nobody sends any more.
+/// Appends frames until all senders are dropped.
 fn write(file: File, frames: &Receiver<Frame>) -> io::Result<()> {
     let mut file = BufWriter::new(file);
     for (section, payload) in frames {
         frame(section, &payload, &mut file)?;
-        // While the shards have nothing to say, the file is up to date.
+        // While no frames wait, the file is kept up to date.
         if frames.is_empty() {
             file.flush()?;
         }
@@ -119,7 +119,7 @@ fn write(file: File, frames: &Receiver<Frame>) -> io::Result<()> {
     file.flush()
 }
 
-/// How a log begins.
+/// The first bytes of a log.
 #[must_use]
 pub fn prefix() -> Vec<u8> {
     [&MAGIC[..], &FORMAT.to_le_bytes(), &vocabulary().to_le_bytes()].concat()
@@ -152,12 +152,12 @@ impl CellLog {
         Section::to(self.relay(shard, shards))
     }
 
-    /// The section of a shard of another machine, for what [`Carried`] brings from there.
+    /// The section of a shard on another machine, for frames from its [`Carried`].
     #[must_use]
     pub fn relay(&self, shard: u16, shards: u16) -> Relay {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut payload = Vec::new();
-        // A header has nothing that cannot be encoded.
+        // A header can always be encoded.
         let _ = codec::append(&Header { shard, shards, ..self.header.clone() }, &mut payload);
         let relay = Relay { number, frames: self.frames.clone() };
         relay.send(payload);
@@ -165,7 +165,7 @@ impl CellLog {
     }
 }
 
-/// Where the frames of a section go.
+/// The destination of the frames of a section.
 #[derive(Clone, Debug)]
 pub struct Relay {
     number: u32,
@@ -173,8 +173,8 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Adds a frame of entries; waits while the disk is behind. Returns whether it was one by its size: what is in it
-    /// is for whoever reads the log to judge.
+    /// Adds a frame of entries; waits while the disk is behind. Returns whether its size is valid; its content is
+    /// checked by the reader.
     #[must_use]
     pub fn put(&self, payload: Vec<u8>) -> bool {
         let fits = payload.len() <= LARGEST;
@@ -185,12 +185,12 @@ impl Relay {
     }
 
     fn send(&self, payload: Vec<u8>) {
-        // Fails only if the writer gave up: closing the sink says why.
+        // Fails only if the writer failed: closing the sink returns the error.
         let _ = self.frames.send((self.number, payload));
     }
 }
 
-/// The frames of a section whose log is on another machine, for whoever brings them to a [`Relay`] there.
+/// The frames of a section whose log is on another machine; they are sent to a [`Relay`] there.
 #[derive(Debug)]
 pub struct Carried(Receiver<Frame>);
 
@@ -201,25 +201,25 @@ impl Carried {
         self.0.try_recv().ok().map(|(_, payload)| payload)
     }
 
-    /// How many frames wait.
+    /// Number of waiting frames.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.len()
     }
 }
 
-/// What one shard logs. What it holds when it is dropped still reaches the file, so the log of a run that
-/// breaks off has the steps that led there.
+/// The log of one shard. Buffered entries are written when it is dropped, so the log of a run that fails contains the
+/// steps up to the failure.
 #[derive(Debug)]
 pub struct Section {
     relay: Relay,
-    /// Number of the frame that is being filled.
+    /// Number of the current frame.
     number: u32,
-    /// Its entries, behind its number.
+    /// The frame's number, then its entries.
     payload: Vec<u8>,
     /// Time of the first entry of the payload.
     since: Time,
-    /// Time of the last.
+    /// Time of the last entry.
     last: Time,
     digester: Digester,
 }
@@ -236,22 +236,22 @@ impl Section {
         }
     }
 
-    /// The section of a shard whose log is on another machine. It never waits: whoever carries its frames must
-    /// see to it that not too many [wait](Carried::waiting).
+    /// The section of a shard whose log is on another machine. It never waits: the sender of its frames must limit the
+    /// number of [waiting](Carried::waiting) ones.
     #[must_use]
     pub fn carried() -> (Self, Carried) {
         let (frames, carried) = unbounded();
-        // The other machine has the number.
+        // The other machine assigns the number.
         (Self::to(Relay { number: EXPERIMENT, frames }), Carried(carried))
     }
 
-    /// An actor was stepped.
+    /// Logs a step of an actor.
     pub fn step(&mut self, at: Time, who: ActorId, input: Input, effects: &[Effect]) {
         let effects = self.digester.digest(effects);
         self.put(at, LogEvent::Step { who, input, effects });
     }
 
-    /// Anything else.
+    /// Logs any other event.
     pub fn put(&mut self, at: Time, what: LogEvent) {
         if self.payload.len() >= FULL || (!self.is_empty() && at.since(self.since) > OLD) {
             self.flush();
@@ -261,7 +261,7 @@ impl Section {
         }
         let after = at.since(self.last);
         self.last += after;
-        // Entries are plain numbers: they always have an encoding.
+        // Entries are plain numbers and can always be encoded.
         let _ = codec::append(&LogEntry { at: Time(after.0), what }, &mut self.payload);
     }
 
@@ -270,7 +270,7 @@ impl Section {
     }
 
     fn flush(&mut self) {
-        // A section of so many frames would fill 281 TB.
+        // Overflow would need a section of 281 TB.
         self.number += 1;
         self.relay.send(std::mem::replace(&mut self.payload, empty(self.number)));
     }
@@ -299,7 +299,7 @@ impl Observer for Section {
         self.put(now, LogEvent::Crashed(core));
     }
 
-    /// The log has everything in order.
+    /// The log contains everything in order.
     #[inline]
     fn watches(&self, _scheduler: u32) -> bool {
         true
