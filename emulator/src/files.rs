@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::Law;
 
 use crate::guard::guard;
 
@@ -188,12 +187,6 @@ impl Files {
 
 fn too_large(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, why)
-}
-
-/// Whether a law names a file of values that was not read: it cannot be drawn and has no mean.
-#[must_use]
-pub fn is_unread<T>(law: &Law<T>) -> bool {
-    matches!(law, Law::Empirical(empirical) if empirical.values.is_empty())
 }
 
 #[cfg(test)]

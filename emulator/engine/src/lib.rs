@@ -31,11 +31,3 @@ pub mod shard;
 pub mod virtual_time;
 pub mod workload;
 pub mod world;
-
-use volary_actors::base::Law;
-
-/// Whether the values of an empirical law are still in a file: such a law can be neither drawn nor averaged.
-#[must_use]
-pub fn is_unread<T>(law: &Law<T>) -> bool {
-    matches!(law, Law::Empirical(empirical) if empirical.values.is_empty())
-}

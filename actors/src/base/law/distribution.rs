@@ -158,6 +158,12 @@ pub struct Empirical<T> {
 }
 
 impl<T: Quantity> Law<T> {
+    /// Whether the values of an empirical law are still in a file: such a law can be neither drawn nor averaged.
+    #[must_use]
+    pub fn is_unread(&self) -> bool {
+        matches!(self, Self::Empirical(empirical) if empirical.values.is_empty())
+    }
+
     /// One sample from the stream at an address.
     pub fn sample(&self, draw: &mut Draw) -> T {
         if let Self::Constant(value) = self {

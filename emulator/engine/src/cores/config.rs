@@ -1,8 +1,8 @@
-//! The `[interference]` table and profile files: what slows cores down, as people write it.
+//! The `[interference]` table and profile files.
 //!
-//! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys
-//! themselves mean the same. Exactly one process is named; [`Interference::load`](super::load) checks that
-//! and reads the files it refers to.
+//! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys themselves
+//! mean the same. Exactly one process is named; [`Interference::load`](super::load) checks that and reads the files it
+//! refers to.
 
 use std::path::PathBuf;
 
@@ -157,9 +157,9 @@ pub struct TraceRow {
     pub slowdown: f64,
 }
 
-/// Shorter stretches than this cost a draw each and are finer than any task.
+/// Shortest slot or stretch: shorter ones cost a draw each and are finer than any task.
 pub(super) const SHORTEST: Span = Span(1_000);
-/// Larger slowdowns count as this: a core that does nothing for as long as anyone looks.
+/// Maximum slowdown: larger ones count as this, at which a core makes no visible progress.
 pub(crate) const MOST_SLOWDOWN: f64 = 1e12;
 
 fn slot_length<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
@@ -186,7 +186,7 @@ fn some_probability<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 
 fn slowdown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Law<f64>, D::Error> {
     let law: Law<f64> = Deserialize::deserialize(deserializer)?;
-    // Laws that reach below 1 only in their tail are cut there; those that say so outright are a mistake.
+    // Laws that reach below 1 only in their tail are clipped; laws whose lower bound is stated below 1 are a mistake.
     let (low, high) = law.bounds();
     if let Some(low) = low.filter(|&low| low < 1.0) {
         return Err(D::Error::custom(format!(

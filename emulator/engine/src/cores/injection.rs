@@ -1,7 +1,7 @@
-//! Injected interference: for some time, another profile applies to some of the cores.
+//! Injected interference: another profile that applies to some cores for some time.
 //!
-//! The past of a core does not change, so a copy that began earlier is computed again from its start, and the result is
-//! as exact as if the injection had been known from the beginning.
+//! The past of a core does not change. A copy that began before the injection is recomputed from its start, so the
+//! result is as exact as if the injection had been known from the beginning.
 
 use volary_actors::base::{Span, Time};
 
@@ -13,37 +13,37 @@ use super::set::CoreSet;
 use super::state::{Cores, IDLE};
 use super::table::CoreTable;
 
-/// Another profile for some cores and a time.
+/// Another profile for some cores and a limited time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Injection {
-    /// The profile. Its times are those of the run: slot k is the same as if the experiment named the profile, whenever
-    /// the injection begins.
+    /// The profile. Its times are those of the run: slot k is the same as if the experiment named the profile,
+    /// regardless of when the injection begins.
     pub profile: Profile,
     /// The seed of its draws.
     pub seed: u64,
-    /// Which cores.
+    /// The cores.
     pub cores: CoreSet,
-    /// From when.
+    /// When it begins.
     pub from: Time,
-    /// Until when; [`Time::MAX`] if that is not known yet.
+    /// When it ends; [`Time::MAX`] if that is not known yet.
     pub until: Time,
 }
 
 /// The effect of an injection on its cores.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Effect {
-    /// Share of the time in which they were degraded.
+    /// Share of the time in which the cores were degraded.
     pub degraded: f64,
-    /// Work that they could do, as a share of what they could have done healthy.
+    /// Work that the cores could do, relative to healthy cores.
     pub throughput: f64,
 }
 
-/// Slots, or gaps and bursts, that are looked at to tell an effect at most.
+/// Maximum number of slots, or gaps and bursts, that are visited to compute an effect.
 const MOST_STRETCHES: f64 = 1e7;
 
 impl Injection {
-    /// Its effect on the cores of a table from its beginning to its end, if nothing else is injected meanwhile; `None`
-    /// if it has no length, or so many slots that counting them takes too long.
+    /// The effect on the cores of a table from the beginning to the end of the injection, without other injections;
+    /// `None` if it has no length, or too many slots to count.
     #[must_use]
     pub fn effect(&self, table: &CoreTable) -> Option<Effect> {
         let length = self.until.since(self.from).as_secs_f64();
@@ -70,12 +70,12 @@ pub(super) struct Injected {
     cores: CoreSet,
     from: u64,
     until: u64,
-    /// The stretch of each core's process in which its copy started; empty if the process finds it without.
+    /// The stretch of each core's process in which its copy started; empty if the process is located without it.
     cursors: Vec<Cursor>,
 }
 
 impl Injected {
-    /// Whether it can apply to a core after `at`.
+    /// Whether the injection can apply to a core after `at`.
     fn concerns(&self, core: u32, at: u64) -> bool {
         at < self.until && self.from < self.until && self.cores.contains(core)
     }
@@ -104,9 +104,9 @@ impl Injected {
 }
 
 impl Cores {
-    /// Overrides the interference profile of some cores. If overrides overlap, the most recent one applies. It must not
-    /// begin before anything that has happened; running copies are to be [computed again](Self::retime). Returns its
-    /// number, for [`lift`](Self::lift).
+    /// Overrides the interference profile of some cores. Where injections overlap, the most recent one applies. An
+    /// injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
+    /// the number of the injection, for [`lift`](Self::lift).
     pub fn inject(&mut self, injection: &Injection) -> usize {
         let Injection { profile, seed, cores, from, until } = injection;
         let profile = SeededProfile::new(profile, *seed);
@@ -122,14 +122,14 @@ impl Cores {
         self.injections.len() - 1
     }
 
-    /// Ends an injection at `at`, unless it is over by then. Running copies are to be [computed again](Self::retime).
+    /// Ends an injection at `at`, unless it has ended by then. Running copies have to be [recomputed](Self::retime).
     pub fn lift(&mut self, number: usize, at: Time) {
         let until = &mut self.injections[number].until;
         *until = at.0.min(*until);
     }
 
-    /// Computes again when the copy on a core will be finished. Returns the time if it has changed; [`Time::MAX`] means
-    /// never, as in [`start`](Self::start).
+    /// Recomputes when the copy on a core finishes. Returns the time if it has changed; [`Time::MAX`] means never, as
+    /// in [`start`](Self::start).
     pub fn retime(&mut self, core: u32) -> Option<Time> {
         let run = self.runs[core as usize];
         if run.since == IDLE {
@@ -142,7 +142,7 @@ impl Cores {
         (due != run.due).then_some(Time(due))
     }
 
-    /// The bursts that degrade `core` in [from, to), cut to it, in order of time. Pauses are not bursts.
+    /// The bursts that degrade `core` in [from, to), clipped to it, in order of time. Pauses are not bursts.
     pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
         let mut at = from.0;
         let stretches = std::iter::from_fn(move || {
@@ -158,7 +158,8 @@ impl Cores {
         joined(bursts.flatten())
     }
 
-    /// The injection that applies to a core at `at`, `None` for the experiment's own profile, and until when it does.
+    /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which
+    /// it does.
     pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
         let mut end = u64::MAX;
         for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
@@ -189,7 +190,7 @@ impl Cores {
         })
     }
 
-    /// The profile of a core while an injection applies, or none does, and the stored stretch of its process.
+    /// The profile of a core under an injection, or without one, and the stored stretch of its process.
     fn profile_of<'a>(
         &'a self,
         core: u32,
@@ -202,7 +203,7 @@ impl Cores {
     }
 }
 
-/// Bursts with neighbours of equal slowdown as one: an injection may begin or end within one.
+/// Joins adjacent bursts of equal slowdown: an injection may begin or end within one.
 fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
     let mut bursts = bursts.peekable();
     std::iter::from_fn(move || {
@@ -253,7 +254,7 @@ mod tests {
         Injection { profile: load(text), seed, cores: CoreSet::below(4), from, until }
     }
 
-    /// What became of a copy: when it was finished, and what was left of it on the way.
+    /// The history of a copy: the time at which it finished, and the work left at the given times.
     fn followed(cores: &mut Cores, core: u32, due: Time, looks: &[u64]) -> (Time, Vec<Span>) {
         let left = looks.iter().map(|&at| cores.left(core, Time(at))).collect();
         cores.finished(core, due);
@@ -265,8 +266,9 @@ mod tests {
     }
 
     proptest! {
-        /// One that equals what the experiment could have said gives the same finishes, to the nanosecond, whether the
-        /// copy began before it, in it or after it, and whether its end was known or came as a surprise.
+        /// An injection equal to what the experiment could have configured gives the same finish times, to the
+        /// nanosecond, for a copy that began before, during or after it, and whether or not its end was known in
+        /// advance.
         #[test]
         fn an_injection_is_as_good_as_foreseen(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
@@ -279,7 +281,7 @@ mod tests {
             let looks: Vec<_> = looks.into_iter().filter(|&at| at >= start).collect();
             let expected = foreseen.start(core, Time(start), Span(work));
             let injection = all(text, 3, from, if lifted { Time::MAX } else { until });
-            // In the order in which things happen.
+            // In order of time.
             let mut due = None;
             if start < from.0 {
                 due = Some(injected.start(core, Time(start), Span(work)));
@@ -305,7 +307,8 @@ mod tests {
             prop_assert_eq!(injected.rate(core, from), foreseen.rate(core, from));
         }
 
-        /// Dividing time by injections of what rules anyway changes nothing: no work is lost at their edges.
+        /// Dividing time into injections of the profile that applies anyway changes nothing: no work is lost at their
+        /// edges.
         #[test]
         fn edges_lose_nothing(
             which in 0..PROFILES.len(), speed in prop_oneof![Just(1.0), 0.3f64..4.0], paused in any::<bool>(),
@@ -337,7 +340,7 @@ mod tests {
         Time((s * 1e9) as u64)
     }
 
-    /// Always slowed down by so much.
+    /// An injection with a constant slowdown.
     fn by(slowdown: f64, cores: &str, from: Time, until: Time) -> Injection {
         let profile =
             load(&format!("bernoulli = {{ slot = \"1s\", probability = 1.0, slowdown = {slowdown:?} }}"));
@@ -362,7 +365,7 @@ mod tests {
         assert_eq!(cores.left(2, at(5.0)), Span(SECOND));
     }
 
-    /// The latest rules; where it ends, those before it do again.
+    /// The latest injection applies; when it ends, earlier ones apply again.
     #[test]
     fn of_several_the_latest_counts() {
         let base = load(r#"bernoulli = { slot = "1s", probability = 1.0, slowdown = 8.0 }"#);

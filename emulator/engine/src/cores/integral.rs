@@ -1,8 +1,8 @@
 //! Work and rates in exact arithmetic.
 //!
-//! Work is counted in units of 2⁻⁴⁸ ns of the reference core, in 128 bits. Adding it up over any stretches in
-//! any order gives the same sum, so the time at which a copy finishes and the work left when it is stopped
-//! before cannot contradict each other.
+//! Work is counted in units of 2⁻⁴⁸ ns of the reference core, in 128 bits. Its sum over any stretches in any order is
+//! the same, so the time at which a copy finishes and the work left when it is stopped earlier cannot contradict each
+//! other.
 
 use volary_actors::base::Span;
 
@@ -24,16 +24,16 @@ pub(super) struct CoreRate {
 pub(super) struct WorkIntegral {
     /// Time up to which work is counted.
     pub(super) at: u64,
-    /// Work left then, in units of 2⁻⁴⁸ ns.
+    /// Work left at that time, in units of 2⁻⁴⁸ ns.
     left: u128,
 }
 
 impl Rate {
-    /// Of a healthy reference core.
+    /// The rate of a healthy reference core.
     pub(super) const ONE: Self = Self(1 << FRACTION);
 
-    /// Of a core of this speed; rounded up, so that work which takes a whole number of nanoseconds takes
-    /// exactly that. Never zero: only a pause stops a core.
+    /// The rate of a healthy core of this speed, rounded up, so that work which takes a whole number of nanoseconds
+    /// takes exactly that. Never zero: only a pause stops a core.
     pub(super) fn of(speed: f64) -> Self {
         Self(((speed * (1u64 << FRACTION) as f64).ceil() as u64).max(1))
     }
@@ -44,14 +44,14 @@ impl CoreRate {
         Self { speed, healthy: if speed == 1.0 { Rate::ONE } else { Rate::of(speed) } }
     }
 
-    /// Degraded by σ.
+    /// The rate under slowdown σ.
     pub(super) fn slowed(self, slowdown: f64) -> Rate {
         if slowdown == 1.0 { self.healthy } else { Rate::of(self.speed / slowdown) }
     }
 }
 
 impl WorkIntegral {
-    /// All of `work` is left at `at`.
+    /// Creates an integral with all of `work` left at `at`.
     pub(super) const fn new(at: u64, work: Span) -> Self {
         Self { at, left: (work.0 as u128) << FRACTION }
     }
@@ -86,8 +86,8 @@ impl WorkIntegral {
         ((self.left >> FRACTION) as u64) / u64::try_from(most + 1).unwrap_or(u64::MAX)
     }
 
-    /// Works for `count` stretches of `length` ns each, `slow` of them at the second rate, in whatever order.
-    /// No more than [`fit`](Self::fit).
+    /// Works for `count` stretches of `length` ns each, `slow` of them at the second rate, in any order. `count` is at
+    /// most [`fit`](Self::fit).
     pub(super) fn stride(&mut self, length: u64, (count, rate): (u64, Rate), (slow, slow_rate): (u64, Rate)) {
         let done = u128::from(count - slow) * u128::from(rate.0) + u128::from(slow) * u128::from(slow_rate.0);
         self.left -= done * u128::from(length);

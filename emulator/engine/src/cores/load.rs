@@ -1,13 +1,12 @@
-//! From an `[interference]` table to a profile that needs no further file.
+//! Profiles: `[interference]` tables after their checks, with all files read.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use volary_actors::base::{Span, Time};
+use volary_actors::base::{Law, Span, Time};
 
 use super::config::{Bernoulli, Interference, Markov, Renewal, SHORTEST, Scope, Scripted, Trace, TraceRow};
-use crate::is_unread;
 
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -15,27 +14,27 @@ pub enum ProfileError {
     /// A file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A trace without a burst.
     #[error("{}: {message}", path.display())]
     Empty {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What to do.
+        /// The remedy.
         message: String,
     },
     /// A line of a trace is wrong.
     #[error("{}:{line}: {message}", path.display())]
     Line {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is wrong and what to write instead.
+        /// What is wrong, and the remedy.
         message: String,
     },
     /// Keys that contradict each other.
@@ -46,7 +45,7 @@ pub enum ProfileError {
 /// One checked interference process, with everything read that it refers to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
-    /// The same as a table, with no file left in it.
+    /// The same profile as a table that refers to no file.
     pub table: Interference,
     pub(super) process: Process,
     pub(super) scope: Scope,
@@ -56,7 +55,7 @@ pub struct Profile {
     pub(super) affected: f64,
 }
 
-/// How x_i(t) comes about.
+/// The kind of process that x_i(t) is.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Process {
     Bernoulli(Bernoulli),
@@ -68,7 +67,7 @@ pub(super) enum Process {
 }
 
 impl Interference {
-    /// How long interference lasts at least, or in the mean where lengths are drawn; nothing where a trace says.
+    /// Shortest interference, or its mean length where lengths are drawn; `None` for a trace.
     #[must_use]
     pub fn slot(&self) -> Option<Span> {
         let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
@@ -78,8 +77,8 @@ impl Interference {
         bernoulli.or(markov).or(renewal).or(scripted)
     }
 
-    /// Checks this table and reads its trace, relative to `folder`, with `read`. A profile and the values of empirical laws
-    /// are part of the experiment's text by then.
+    /// Checks this table and reads its trace, relative to `folder`, with `read`. The profile and the values of
+    /// empirical laws have been inserted before.
     ///
     /// # Errors
     /// When the trace cannot be read or parsed, when not exactly one process is named, or when keys contradict
@@ -143,10 +142,10 @@ impl Interference {
         })
     }
 
-    /// As [`load`](Self::load), of a table that refers to no file.
+    /// Like [`load`](Self::load), for a table that refers to no file.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
+    /// Like [`load`](Self::load).
     pub fn resolve(self) -> Result<Profile, ProfileError> {
         self.load(Path::new(""), |_| Err(io::ErrorKind::NotFound.into()))
     }
@@ -172,11 +171,11 @@ impl Interference {
             self.scripted.as_ref().map(|p| &p.slowdown),
         ];
         let lengths = self.renewal.iter().flat_map(|p| [&p.gap, &p.burst]);
-        slowdowns.into_iter().flatten().any(is_unread) || lengths.into_iter().any(is_unread)
+        slowdowns.into_iter().flatten().any(Law::is_unread) || lengths.into_iter().any(Law::is_unread)
     }
 }
 
-/// Reads the trace's file into its rows, sorts them, and refuses overlaps.
+/// Reads the trace file into the rows, sorts them, and refuses overlaps.
 fn load_trace(
     trace: &mut Trace,
     folder: &Path,
@@ -209,7 +208,8 @@ fn load_trace(
     Ok(())
 }
 
-/// Rows with their places, in order of unit and time; the place and reason of one that cannot be used.
+/// Sorts rows, each with its position, by unit and time; on failure returns the position of the faulty row and the
+/// reason.
 fn sorted(mut rows: Vec<(usize, TraceRow)>) -> Result<Vec<TraceRow>, (usize, String)> {
     for &(place, row) in &rows {
         if row.start >= row.end {

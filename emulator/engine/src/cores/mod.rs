@@ -1,18 +1,18 @@
 //! Interference, and the exact time a core needs for work.
 //!
 //! A copy of work w that starts at t₀ on core i ends at the first t with ∫ speed_i · r_i dt = w, where the rate r_i is
-//! 1 on a healthy core, 1 / σ while x_i(t) = 1, and 0 while its node is paused. [`Cores`] integrates that exactly;
-//! nothing happens per tick, only when a copy starts or is stopped.
+//! 1 on a healthy core, 1 / σ while x_i(t) = 1, and 0 while its node is paused. [`Cores`] integrates that exactly.
+//! Nothing happens per tick, only when a copy starts or is stopped.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `state` | [`Cores`]: what every core runs, and when it will be finished |
+//! | `state` | [`Cores`]: the copy on every core, and when it finishes |
 //! | [`config`] | the `[interference]` table and profile files |
 //! | [`load`] | checks of that table |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`pauses`] | times in which a node is paused |
-//! | [`show`] | what a profile does, before any run |
-//! | [`injection`] | another profile for some cores and a time, in mid-run |
+//! | [`show`] | pictures of a profile, without a run |
+//! | [`injection`] | another profile for some cores and a limited time, during a run |
 //! | [`set`] | sets of cores |
 //! | `process` | x_i(t) of each kind, stretch by stretch |
 //! | `profile` | a profile under a seed |

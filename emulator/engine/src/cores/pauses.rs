@@ -1,19 +1,19 @@
-//! Times in which a node is paused.
+//! Pauses of nodes.
 
 use volary_actors::base::Time;
 
 /// A pause of a node: its cores do no work in [from, until), and then continue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Pause {
-    /// Which node.
+    /// The node.
     pub node: u32,
-    /// From when.
+    /// When it begins.
     pub from: Time,
-    /// Until when; [`Time::MAX`] if it never goes on.
+    /// When it ends; [`Time::MAX`] if never.
     pub until: Time,
 }
 
-/// The pauses of a run, sorted by node and time; those that touch are one.
+/// The pauses of a run, sorted by node and time; adjacent ones are joined.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Pauses(Vec<Pause>);
 

@@ -1,6 +1,6 @@
 //! The processes x_i(t): degraded and healthy stretches of each unit.
 //!
-//! A process is a pure function of (seed, unit, k), k counting slots or bursts. A [`Cursor`], stored between queries,
+//! A process is a pure function of (seed, unit, k), where k counts slots or bursts. A [`Cursor`] stored between queries
 //! only saves counting again from the start.
 
 use volary_actors::base::{Address, Law, Span};
@@ -18,7 +18,7 @@ pub(super) struct Unit {
 /// A stretch of time in which the slowdown of a unit does not change.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Cursor {
-    /// Number of the slot, run or burst; its meaning is the process's own.
+    /// Number of the slot, run or burst, as the process counts them.
     index: u64,
     /// The stretch is [start, end), in ns; `end` is the maximum when nothing follows.
     pub(super) start: u64,
@@ -28,7 +28,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Not yet anywhere: later than every query, so that the first one counts from the start.
+    /// The initial cursor: later than every query, so that the first one counts from the start.
     pub(super) const NOWHERE: Self = Self { index: 0, start: u64::MAX, end: u64::MAX, slowdown: 1.0 };
 
     const fn healthy(index: u64, start: u64, end: u64) -> Self {
@@ -38,7 +38,7 @@ impl Cursor {
 
 /// A process of one kind; `at`, `start` and `end` are nanoseconds since the run's start.
 pub(super) trait Process {
-    /// Whether finding a stretch is slow without the cursor of an earlier one.
+    /// Whether locating a stretch is slow without the cursor of an earlier one.
     const REMEMBERS: bool;
 
     /// The stretch that contains `at`. `known` is any stretch of this unit, or [`Cursor::NOWHERE`].
@@ -49,14 +49,14 @@ pub(super) trait Process {
         self.locate(unit, cursor.end, *cursor)
     }
 
-    /// Advances through many stretches at once: `integral` is at the end of `cursor`, and may be moved with it to the end
-    /// of a later stretch, if neither the work nor `limit` ends before that.
+    /// Advances through many stretches at once. `integral` is at the end of `cursor`; both may be moved to the end of a
+    /// later stretch if neither the work nor `limit` ends before it.
     fn stride(&self, _: Unit, _: &mut Cursor, _: CoreRate, _: &mut WorkIntegral, _limit: u64) {}
 }
 
-/// σ of slot, run or burst k. Its address differs from that of other draws for k.
+/// σ of slot, run or burst k. Its address differs from those of other draws for k.
 fn sample(law: &Law<f64>, unit: Unit, k: u64) -> f64 {
-    // Saves the address of a draw that would not be used.
+    // Skips computing the address of a draw that is not needed.
     if let Law::Constant(value) = law {
         return *value;
     }
@@ -94,8 +94,8 @@ impl Process for Bernoulli {
         self.slot(unit, cursor.index + 1)
     }
 
-    /// With equal slowdowns only the number of degraded slots counts, and counting has no branch to predict:
-    /// a slot costs its hash.
+    /// With equal slowdowns only the number of degraded slots matters, and counting them needs no branch: a slot costs
+    /// one hash.
     fn stride(
         &self,
         unit: Unit,
@@ -147,11 +147,11 @@ impl Process for Scripted {
     }
 }
 
-/// A Markov chain as alternating runs of geometric length: an idle hour costs its runs, not its slots.
+/// A Markov chain as alternating runs of geometric length, so that the cost is that of runs and not of slots.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Runs {
     chain: Markov,
-    /// 1 / ln(1 − p) for leaving health and for leaving a burst.
+    /// 1 / ln(1 − p) for the end of a healthy run and of a burst.
     inverse_log: [f64; 2],
 }
 
@@ -161,7 +161,7 @@ impl Runs {
         Self { chain, inverse_log }
     }
 
-    /// Whether run 0 is degraded: the chain starts in its stationary law; one that never moves starts healthy.
+    /// Whether run 0 is degraded: the chain starts in its stationary law; a chain that never moves starts healthy.
     fn starts_degraded(&self, unit: Unit) -> bool {
         let Markov { p_on, p_off, .. } = self.chain;
         p_on > 0.0 && unit.address.at(0).unit() * (p_on + p_off) < p_on
@@ -169,8 +169,8 @@ impl Runs {
 
     /// Run `k`, which starts at `start`. Run k draws at k + 1, the initial state at 0.
     fn run(&self, unit: Unit, k: u64, start: u64, degraded: bool) -> Cursor {
-        // Geometric on 1, 2, …: a chain that stays with probability 1 has 1 / ln 1 = −∞, one that leaves at
-        // once has 1 / ln 0 = −0.
+        // Geometric on 1, 2, …: a chain that stays with probability 1 has 1 / ln 1 = −∞, one that leaves at once has 1
+        // / ln 0 = −0.
         let stays = (-unit.address.at(k + 1).unit()).ln_1p() * self.inverse_log[usize::from(degraded)];
         let slots = if stays.is_nan() { u64::MAX } else { (stays as u64).saturating_add(1) };
         let end = start.saturating_add(slots.saturating_mul(self.chain.slot.0));
@@ -193,7 +193,7 @@ impl Process for Runs {
 
     fn follow(&self, unit: Unit, cursor: &Cursor) -> Cursor {
         let k = cursor.index + 1;
-        // Not read from the cursor's slowdown, which may be 1 in a burst.
+        // Not derived from the cursor's slowdown, which may be 1 in a burst.
         let degraded = self.starts_degraded(unit) ^ (k % 2 == 1);
         self.run(unit, k, cursor.end, degraded)
     }

@@ -1,4 +1,4 @@
-//! A profile under a seed: the interference every core meets, stretch by stretch.
+//! A profile under a seed: the interference of every core, stretch by stretch.
 
 use volary_actors::base::{Address, Purpose, Span, Time};
 
@@ -8,7 +8,7 @@ use super::load::{self, Profile};
 use super::process::{Bursts, Cursor, Process, Runs, Unit};
 use super::table::CoreTable;
 
-/// Address of the draw that concerns a unit as a whole; slots and bursts are numbered from zero.
+/// Address of the draw for a unit as a whole; slots and bursts are numbered from zero.
 const WHOLE_UNIT: u64 = u64::MAX;
 
 /// A profile under a seed: the interference of a run.
@@ -32,7 +32,7 @@ enum Kind {
 }
 
 /// Evaluates an expression with the process of any kind. Each arm is compiled for its own process, so that a loop over
-/// slots inside has no branch on the kind.
+/// slots inside it has no branch on the kind.
 macro_rules! with {
     ($kind:expr, $process:ident => $body:expr) => {
         match $kind {
@@ -64,7 +64,7 @@ impl SeededProfile {
         }
     }
 
-    /// Whether cursors are worth keeping.
+    /// Whether storing cursors makes queries faster.
     pub(super) const fn remembers(&self) -> bool {
         const fn ask<P: Process>(_: &P) -> bool {
             P::REMEMBERS
@@ -72,7 +72,7 @@ impl SeededProfile {
         with!(&self.kind, process => ask(process))
     }
 
-    /// The unit whose process a core follows; none if it takes no part.
+    /// The unit whose process a core follows; `None` if the unit takes no part.
     pub(super) fn unit(&self, table: &CoreTable, core: u32) -> Option<Unit> {
         let id = match self.scope {
             Scope::Core => core,
@@ -84,14 +84,13 @@ impl SeededProfile {
         takes_part.then_some(Unit { id, address })
     }
 
-    /// The stretch of the process at `at` or, outside the window, at the edge of it. `known` as in
-    /// [`Process::locate`].
+    /// The stretch of the process at `at` or, outside the window, at its edge. `known` as in [`Process::locate`].
     pub(super) fn locate(&self, unit: Unit, at: u64, known: Cursor) -> Cursor {
         with!(&self.kind, process => process.locate(unit, at.clamp(self.from, self.until), known))
     }
 
-    /// Advances `integral` at the rate of a core until `limit` or until no work is left. `cursor` is the stretch in which
-    /// the integral begins, or an earlier one, and is moved along.
+    /// Advances `integral` at the rate of a core until `limit` or until no work is left. `cursor` is the stretch in
+    /// which the integral begins, or an earlier one, and is advanced as well.
     pub(super) fn work(
         &self,
         unit: Unit,
@@ -107,7 +106,7 @@ impl SeededProfile {
         let closes = self.until.min(limit);
         with!(&self.kind, process => {
             if cursor.end <= integral.at {
-                *cursor = process.locate(unit, integral.at, *cursor); // a pause lies between
+                *cursor = process.locate(unit, integral.at, *cursor); // a pause may be in between
             }
             while !integral.done() && integral.at < closes {
                 if cursor.end <= integral.at {
@@ -127,7 +126,7 @@ impl SeededProfile {
         if (self.from..self.until).contains(&at) { self.locate(unit, at, known).slowdown } else { 1.0 }
     }
 
-    /// The bursts of a unit that overlap [from, to), cut to it. `known` as in [`Process::locate`].
+    /// The bursts of a unit that overlap [from, to), clipped to it. `known` as in [`Process::locate`].
     pub(super) fn bursts(&self, unit: Unit, known: Cursor, from: Time, to: Time) -> BurstIter<'_> {
         let (at, to) = (from.0.max(self.from), to.0.min(self.until));
         let cursor = if at < to { Some(self.locate(unit, at, known)) } else { None };
@@ -140,14 +139,14 @@ impl SeededProfile {
 pub struct Burst {
     /// When it begins.
     pub start: Time,
-    /// When it is over.
+    /// When it ends.
     pub end: Time,
     /// σ: the core works at 1 / σ of its speed.
     pub slowdown: f64,
 }
 
 impl Burst {
-    /// How long it lasts.
+    /// Its length.
     #[must_use]
     pub fn length(&self) -> Span {
         self.end - self.start
@@ -161,7 +160,7 @@ pub(super) struct BurstIter<'a> {
     unit: Unit,
     at: u64,
     to: u64,
-    /// The stretch at `at`; none at the end.
+    /// The current stretch; `None` at the end.
     cursor: Option<Cursor>,
 }
 

@@ -1,14 +1,14 @@
-//! Some of the cores of a run, as `0-5,8`.
+//! A set of cores of a run, written as `0-5,8`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Some of the cores of a run: a million neighbours are two numbers.
+/// A set of cores, stored as ranges: a million adjacent cores take two numbers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CoreSet {
-    /// First and last of each run of neighbours; runs rise and do not touch.
+    /// First and last core of each range; ranges ascend and are not adjacent.
     runs: Vec<(u32, u32)>,
 }
 
@@ -19,43 +19,43 @@ impl CoreSet {
         Self { runs: count.checked_sub(1).map(|last| (0, last)).into_iter().collect() }
     }
 
-    /// Whether a core is among them.
+    /// Whether the set contains a core.
     #[must_use]
     pub fn contains(&self, core: u32) -> bool {
         let run = self.runs.partition_point(|&(_, last)| last < core);
         self.runs.get(run).is_some_and(|&(first, _)| first <= core)
     }
 
-    /// How many there are.
+    /// Number of cores.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.runs.iter().map(|&(first, last)| u64::from(last - first) + 1).sum()
     }
 
-    /// The highest.
+    /// The highest core.
     #[must_use]
     pub fn last(&self) -> Option<u32> {
         self.runs.last().map(|&(_, last)| last)
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Every one, rising.
+    /// All cores in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.runs.iter().flat_map(|&(first, last)| first..=last)
     }
 
-    /// Those that are in either.
+    /// The cores in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::of(self.runs.iter().chain(&other.runs).copied().collect())
     }
 
-    /// Those that are in both.
+    /// The cores in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let common = |&(first, last): &(u32, u32)| {
@@ -88,7 +88,7 @@ impl FromIterator<u32> for CoreSet {
 impl FromStr for CoreSet {
     type Err = String;
 
-    /// Parses `3`, `0-5,8` and the like; nothing is no core.
+    /// Parses lists such as `3` and `0-5,8`; the empty string is the empty set.
     fn from_str(text: &str) -> Result<Self, String> {
         let run = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));

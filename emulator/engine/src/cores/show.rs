@@ -1,4 +1,4 @@
-//! What a profile does to cores, before any run: `volary profile show`.
+//! Pictures and figures of a profile without a run, for `volary profile show`.
 
 use std::fmt::Write as _;
 
@@ -8,24 +8,24 @@ use volary_actors::base::{Law, Span, Time};
 use super::load::Process;
 use super::{Burst, CoreTable, Cores, Injection, Pauses, Profile, Scope};
 
-/// Widest timeline, in characters. Slots that do not fit one to a character are put together.
+/// Widest timeline, in characters. Slots are merged where one character each is too wide.
 const WIDTH: u64 = 100;
 
-/// Which part of a profile to show. It is what a run with this seed meets.
+/// The part of a profile to show, equal to what a run with this seed meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Show {
-    /// How many units: cores, or nodes or racks if the profile's scope is one of these.
+    /// Number of units: cores, or nodes or racks if that is the profile's scope.
     pub units: u32,
-    /// From time 0 until when.
+    /// End of the shown time, which begins at 0.
     pub until: Span,
     /// Seed of the run.
     pub seed: u64,
 }
 
 impl Profile {
-    /// Share of a healthy core's work that a core gets done in the long run: 1 − p + p · E\[1 / σ\], p being
-    /// the share of degraded time. None where it is not known in closed form, and for scripts, traces and
-    /// windows, which have no long run.
+    /// Long-run share of a healthy core's work that a core does: 1 − p + p · E\[1 / σ\], where p is the share of
+    /// degraded time. `None` where no closed form is known, and for scripts, traces and windows, which have no long
+    /// run.
     #[must_use]
     pub fn throughput(&self) -> Option<f64> {
         if self.until != Time::MAX {
@@ -47,7 +47,7 @@ impl Profile {
         Some(1.0 - self.affected * degraded * (1.0 - mean_inverse(slowdown)?))
     }
 
-    /// Slots, or gaps and bursts, that a second of work takes on a core that is always degraded, in the mean.
+    /// Mean number of slots, or gaps and bursts, that a second of work takes on a core that is always degraded.
     #[must_use]
     pub fn stretches_of_work(&self) -> f64 {
         let slowdown = match &self.process {
@@ -60,7 +60,7 @@ impl Profile {
         slowdown.mean() / self.stretch_s()
     }
 
-    /// Mean length of a slot, or of a gap and a burst, s; infinite where it is not known.
+    /// Mean length of a slot, or of a gap and a burst, s; infinite if unknown.
     #[must_use]
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
@@ -83,7 +83,7 @@ impl Profile {
     }
 }
 
-/// E\[1 / σ\] of laws that stay at or above 1; the others are cut there, which has no simple closed form.
+/// E\[1 / σ\] of laws that stay at or above 1; others are clipped there, which has no simple closed form.
 fn mean_inverse(law: &Law<f64>) -> Option<f64> {
     match law {
         Law::Constant(value) => Some(1.0 / value),
@@ -105,14 +105,14 @@ fn mean_inverse(law: &Law<f64>) -> Option<f64> {
 }
 
 impl Show {
-    /// About how many slots, or gaps and bursts, it looks at.
+    /// Approximate number of slots, or gaps and bursts, that it visits.
     #[must_use]
     pub fn size(&self, profile: &Profile) -> f64 {
         f64::from(self.units) * self.until.as_secs_f64() / profile.stretch_s()
     }
 
-    /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), its bursts written out below, and
-    /// the throughput in the long run and in what is shown.
+    /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), followed by its bursts, and the throughput in
+    /// the long run and in the shown time.
     #[must_use]
     pub fn text(&self, profile: &Profile) -> String {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
@@ -129,15 +129,15 @@ impl Show {
         text
     }
 
-    /// All bursts as objects `{core, start_s, end_s, slowdown}`, in order of unit and time; the first key is
-    /// `node` or `rack` if that is the profile's scope. A burst that goes on is cut at the end.
+    /// All bursts as objects `{core, start_s, end_s, slowdown}`, in order of unit and time; the first key is `node` or
+    /// `rack` if that is the profile's scope. A burst that continues beyond the end is cut there.
     #[must_use]
     pub fn json(&self, profile: &Profile) -> Value {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
         rows_json(name(profile.scope), &rows)
     }
 
-    /// Share of a healthy core's work that cores get done in what is shown; none if nothing is shown.
+    /// Share of a healthy core's work that cores do in the shown time; `None` if nothing is shown.
     #[must_use]
     pub fn measured(&self, profile: &Profile) -> Option<f64> {
         let time = f64::from(self.units) * self.until.as_secs_f64();
@@ -147,7 +147,7 @@ impl Show {
 
     /// The bursts of each unit.
     fn bursts(&self, profile: &Profile) -> Vec<Vec<Burst>> {
-        // One core per node and one node per rack: core i follows unit i, whatever the scope.
+        // One core per node and one node per rack, so that core i follows unit i in every scope.
         let table = CoreTable::equal(self.units, 1).with_racks((0..self.units).collect());
         let cores = Cores::new(Some(profile), table, Pauses::default(), self.seed);
         let until = Time(self.until.0);
@@ -155,12 +155,12 @@ impl Show {
     }
 }
 
-/// A row of a picture: which core, node or rack, and its bursts.
+/// A row of a picture: number of the core, node or rack, and its bursts.
 type Row = (u32, Vec<Burst>);
 
 impl Injection {
-    /// The slots that it would have, core by core, from its begin to its end, or for `most` if that is not known; of
-    /// the first `cores` cores that it aims at. In the form of [`Show::text`].
+    /// The slots of the injection on the first `cores` of its cores, from its begin to its end, or for `most` if the
+    /// end is not known; in the form of [`Show::text`].
     #[must_use]
     pub fn text(&self, table: &CoreTable, cores: usize, most: Span) -> String {
         let (rows, until) = self.rows(table, cores, most);
@@ -187,7 +187,7 @@ impl Injection {
     }
 }
 
-/// One line of blocks per row, its bursts written out below.
+/// One line of blocks per row, followed by its bursts.
 fn rows_text(profile: &Profile, name: &str, rows: &[Row], (from, until): (Time, Time)) -> String {
     let columns = columns(profile, from, until);
     let each = columns.iter().map(|column| column.1 - column.0).max().unwrap_or(Span::ZERO);
@@ -235,12 +235,12 @@ const fn name(scope: Scope) -> &'static str {
     }
 }
 
-/// Seconds of work that bursts cost.
+/// Seconds of work lost to bursts.
 fn lost(bursts: &[Burst]) -> f64 {
     bursts.iter().map(|burst| burst.length().as_secs_f64() * (1.0 - 1.0 / burst.slowdown)).sum()
 }
 
-/// One block per column. Bursts are sorted, so both are walked once.
+/// One block per column. Bursts are sorted, so both lists are traversed once.
 fn blocks(columns: &[(Time, Time)], bursts: &[Burst]) -> String {
     let mut first = 0;
     let block = |&(start, end): &(Time, Time)| {

@@ -1,4 +1,4 @@
-//! The cores of a run: what each runs, and when it will be finished.
+//! The cores of a run: the copy on each, and the time at which it finishes.
 
 use volary_actors::base::{Span, Time};
 
@@ -18,14 +18,14 @@ pub struct Cores {
     /// Injections in the order in which they were made.
     pub(super) injections: Vec<Injected>,
     pub(super) pauses: Pauses,
-    /// The rate is always 1: a copy takes as long as its work.
+    /// Whether the rate is always 1: a copy takes as long as its work.
     pub(super) plain: bool,
     pub(super) runs: Vec<Run>,
-    /// The stretch of each core's process in which its copy started; empty if the process finds it without.
+    /// The stretch of each core's process in which its copy started; empty if the process is located without it.
     pub(super) cursors: Vec<Cursor>,
     /// Time that a core needs to put a preempted copy away.
     pub(super) preemption: Span,
-    /// Time until which each core does that, ns; empty if it takes no time.
+    /// Time until which each core is putting a copy away, ns; empty if that takes no time.
     pub(super) cleared: Vec<u64>,
     pub(super) totals: Totals,
 }
@@ -37,7 +37,7 @@ pub(super) struct Run {
     pub(super) since: u64,
     /// Its work, ns.
     pub(super) work: u64,
-    /// When it will be finished.
+    /// When it finishes.
     pub(super) due: u64,
     /// Core time of earlier copies, ns.
     pub(super) busy: u64,
@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle cor
 pub(super) struct Totals {
     /// Core time of copies that ended, ns.
     busy: u128,
-    /// Work those copies got done, ns of the reference core.
+    /// Work that those copies did, ns of the reference core.
     work: u128,
     /// Copies running now, and the sum of their starts.
     running: u64,
@@ -61,7 +61,7 @@ pub(super) struct Totals {
 }
 
 impl Cores {
-    /// Idle cores. Interference is that of `profile` under `seed`; none without one.
+    /// Creates idle cores. The interference is that of `profile` under `seed`; there is none without a profile.
     #[must_use]
     pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Pauses, seed: u64) -> Self {
         let profile = profile.map(|profile| SeededProfile::new(profile, seed));
@@ -81,8 +81,8 @@ impl Cores {
         }
     }
 
-    /// The same cores with a time to put a preempted copy away before the next can begin. Pauses and interference do
-    /// not prolong it.
+    /// Sets the time that a core needs to put a preempted copy away before the next can begin. Pauses and interference
+    /// do not prolong it.
     #[must_use]
     pub fn with_preemption(mut self, takes: Span) -> Self {
         self.preemption = takes;
@@ -96,8 +96,8 @@ impl Cores {
         &self.table
     }
 
-    /// Runs a copy with `work` on `core` from `now` on and returns when it will be finished, exactly, rounded up to the
-    /// nanosecond; [`Time::MAX`] if never.
+    /// Runs a copy with `work` on `core` from `now` on and returns the exact time at which it finishes, rounded up to
+    /// the nanosecond; [`Time::MAX`] if never.
     ///
     /// # Panics
     /// When the core is busy.
@@ -140,10 +140,10 @@ impl Cores {
         left
     }
 
-    /// The copy on `core` is finished.
+    /// Records that the copy on `core` finished.
     ///
     /// # Panics
-    /// When the core is idle, or the copy not yet due or never.
+    /// When the core is idle, or the copy is not yet due.
     pub fn finished(&mut self, core: u32, now: Time) {
         let due = self.runs[core as usize].due;
         assert!(due != NEVER, "core {core} never finishes what it runs");
@@ -176,12 +176,13 @@ impl Cores {
         self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), at).left()
     }
 
-    /// When a copy that was started at `since` begins: the core may have to put another one away before.
+    /// Start of the work of a copy that was assigned at `since`: the core may first have to put another one away.
     pub(super) fn begin(&self, core: u32, since: u64) -> u64 {
         self.cleared.get(core as usize).map_or(since, |&cleared| cleared.max(since))
     }
 
-    /// Time that a copy started on `core` now waits until another one is [put away](Self::with_preemption).
+    /// Time from `now` until `core` can begin a new copy, because another one is being [put
+    /// away](Self::with_preemption).
     #[must_use]
     pub fn clearing(&self, core: u32, now: Time) -> Span {
         Span(self.begin(core, now.0) - now.0)
@@ -200,15 +201,14 @@ impl Cores {
         Span(run.busy) + if run.since == IDLE { Span::ZERO } else { now - Time(run.since) }
     }
 
-    /// How long all cores have been busy up to `now`, which must not be before the last start: core-seconds.
+    /// Busy time of all cores up to `now`, which must not be before the last start, in core-seconds.
     #[must_use]
     pub fn total_busy(&self, now: Time) -> f64 {
         let Totals { busy, running, starts, .. } = self.totals;
         (busy + u128::from(now.0) * u128::from(running)).saturating_sub(starts) as f64 * 1e-9
     }
 
-    /// Work that finished and stopped copies got done, in seconds of the reference core. What preempted
-    /// copies did counts as well.
+    /// Work of finished and stopped copies, preempted ones included, in seconds of the reference core.
     #[must_use]
     pub fn total_work(&self) -> f64 {
         self.totals.work as f64 * 1e-9
@@ -269,7 +269,7 @@ impl Cores {
     }
 
     /// Advances `integral` until `limit`, or until no work is left. `cursor` is the stretch of the process of `core` in
-    /// which it begins.
+    /// which the integral begins.
     pub(super) fn work(
         &self,
         core: u32,

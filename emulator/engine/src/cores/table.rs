@@ -1,29 +1,27 @@
-//! Which core is where and how fast, for a million equal cores in a few bytes.
+//! The core table: node, rack and speed of every core, compact for a million equal cores.
 
 use volary_actors::layout::Layout;
 use volary_netem::topology::SPEEDS;
 
-/// The fastest core a table accepts, in units of the reference core; it keeps the arithmetic of work inside
-/// 128 bits.
+/// The maximum speed of a core, in units of the reference core; it keeps the arithmetic of work inside 128 bits.
 pub const MAX_SPEED: f64 = *SPEEDS.end();
 
-/// Cores that another machine can tell of at most: those of the largest run, and some.
+/// Maximum number of cores accepted from another host: somewhat more than the largest run has.
 const MOST_CORES: u64 = 1 << 26;
 
-/// Node, rack and speed of every core. Cores are numbered densely, node by node, as
-/// [`Layout::core_index`] does.
+/// Node, rack and speed of every core. Cores are numbered densely, node by node, like [`Layout::core_index`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct CoreTable {
     nodes: Nodes,
-    /// Rack of each node; empty: all in rack 0.
+    /// Rack of each node; empty if all are in rack 0.
     racks: Vec<u32>,
-    /// Speed of each core; empty: all 1.
+    /// Speed of each core; empty if all are 1.
     speeds: Vec<f64>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
 enum Nodes {
-    /// So many cores on every node.
+    /// The same number of cores on every node.
     Equal { nodes: u32, cores: u32 },
     /// Node of each core.
     Listed { nodes: u32, node: Vec<u32> },
@@ -54,7 +52,7 @@ impl CoreTable {
         Self { nodes, racks: Vec::new(), speeds: Vec::new() }
     }
 
-    /// The same cores with `racks[n]` the rack of node n.
+    /// Sets the racks: `racks[n]` is the rack of node n.
     ///
     /// # Panics
     /// When there is not one entry per node.
@@ -65,7 +63,7 @@ impl CoreTable {
         self
     }
 
-    /// The same cores with `speeds[i]` the speed of core i: work done per second, the reference core doing 1.
+    /// Sets the speeds: `speeds[i]` is the work that core i does per second, where the reference core does 1.
     ///
     /// # Panics
     /// When there is not one entry per core, or a speed is not above 0 and at most [`MAX_SPEED`].
@@ -80,7 +78,7 @@ impl CoreTable {
         self
     }
 
-    /// The same cores, each slower by `factor`, or faster up to [`MAX_SPEED`] if that is below 1.
+    /// Divides all speeds by `factor`; a factor below 1 makes cores faster, up to [`MAX_SPEED`].
     #[must_use]
     pub fn slower(self, factor: f64) -> Self {
         let speeds = (0..self.cores()).map(|core| (self.speed(core) / factor).min(MAX_SPEED)).collect();
@@ -126,8 +124,7 @@ impl CoreTable {
         self.speeds.get(core as usize).copied().unwrap_or(1.0)
     }
 
-    /// Where the cores are, without their speeds: nodes in runs of equal neighbours, as how many, cores of each, and
-    /// their rack.
+    /// The table without speeds: runs of equal adjacent nodes, as number of nodes, cores of each, and their rack.
     #[must_use]
     pub fn outline(&self) -> Vec<(u32, u32, u32)> {
         let mut cores = vec![0u32; self.nodes() as usize];
@@ -138,7 +135,7 @@ impl CoreTable {
         runs.map(|run| (run.len() as u32, run[0].0, run[0].1)).collect()
     }
 
-    /// Cores of speed 1 as an [`outline`](Self::outline) has them; `None` if they are more than a run can have.
+    /// Creates cores of speed 1 from an [`outline`](Self::outline); `None` if there are more than a run can have.
     #[must_use]
     pub fn of_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
         let (nodes, cores) = outline.iter().fold((0u64, 0u64), |(nodes, cores), &(count, of, _)| {

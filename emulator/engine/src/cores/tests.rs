@@ -1,4 +1,4 @@
-//! Finish times against hand-made numbers, against a slow integration, and against each other.
+//! Tests of finish times against hand-made numbers, against a slow integration, and against each other.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use volary_actors::base::{Span, Time};
 use super::config::TraceRow;
 use super::*;
 
-/// A profile from the text of its file.
+/// Parses a profile from the text of its file.
 fn profile(text: &str) -> Profile {
     toml::from_str::<Interference>(text).unwrap().resolve().unwrap()
 }
@@ -65,8 +65,8 @@ fn a_slow_integration_agrees() {
             let due = cores.start(core, start, work);
             let (mut t, mut done) = (start, 0.0);
             while done < work.as_secs_f64() {
-                // All bounds of stretches but those of the Pareto law fall on whole steps or between them
-                // rarely enough; the middle of a step tells its rate.
+                // All bounds of stretches except those of the Pareto law coincide with steps or fall between them
+                // rarely enough; the rate in the middle of a step is that of the whole step.
                 done += cores.rate(core, t + Span(step.0 / 2)) * step.as_secs_f64();
                 t += step;
             }
@@ -85,7 +85,7 @@ fn bursts_tell_the_same_as_rates() {
             for burst in cores.bursts(core, Time::ZERO, at(20.0)) {
                 assert!(previous <= burst.start && burst.start < burst.end, "{text}: {burst:?}");
                 for (t, rate) in [(burst.start, 1.0 / burst.slowdown), (previous, 1.0)] {
-                    // Neighbours of different slowdown leave no healthy time between them.
+                    // Two adjacent bursts of different slowdown leave no healthy time between them.
                     if rate < 1.0 || previous < burst.start {
                         assert_eq!(cores.rate(core, t), rate, "{text}: core {core} at {t}");
                     }
@@ -118,7 +118,7 @@ fn what_was_asked_before_changes_nothing() {
 
 #[test]
 fn strides_over_slots_are_exact() {
-    // A law that is constant in disguise is worked through slot by slot.
+    // A law that is constant but not written as one is evaluated slot by slot.
     let text = |slowdown: &str| {
         format!("bernoulli = {{ slot = \"10ms\", probability = 0.4, slowdown = {slowdown} }}")
     };
@@ -238,7 +238,7 @@ fn a_core_runs_one_copy() {
     cores.start(0, at(0.5), seconds(1.0));
 }
 
-/// Share of a healthy core's work that a core gets done in the long run, averaged over many cores.
+/// Long-run share of a healthy core's work that a core does, averaged over many cores.
 fn throughput(text: &str, count: u32, horizon: f64) -> f64 {
     let cores = cores(text, count);
     let lost: f64 = (0..count)
@@ -272,7 +272,7 @@ fn markov_runs_have_geometric_lengths() {
     let (mut bursts, mut slots, mut single, mut first) = (0.0, 0.0, 0.0, 0.0);
     for core in 0..2_000 {
         first += f64::from(u8::from(cores.rate(core, Time::ZERO) < 1.0));
-        // Without the first and last, which the window may have cut.
+        // Without the first and last burst, which the window may have cut.
         let seen: Vec<_> = cores.bursts(core, Time(1), at(2.0)).collect();
         for burst in &seen[1..seen.len() - 1] {
             bursts += 1.0;
@@ -315,8 +315,8 @@ proptest! {
         if due > start {
             prop_assert!(cores.left(0, Time(due.0 - 1)) > Span::ZERO, "finished before {due}");
         }
-        // Stopped anywhere and resumed, it finishes when it would have: what is left is rounded up to the
-        // nanosecond of work, which takes at most σ / speed of time, and a pause at worst.
+        // A copy that is stopped anywhere and resumed finishes when it would have without the stop. The work left is
+        // rounded up to the nanosecond, which costs at most σ / speed of time, plus a pause in the worst case.
         let middle = Time(start.0 + ((due.0 - start.0) as f64 * share) as u64);
         let left = cores.stop(0, middle);
         let again = cores.start(0, middle, left);

@@ -1,4 +1,4 @@
-//! What a real run says of itself in its results: asked against achieved, and a verdict.
+//! The certificate of a real run: what was asked against what was achieved, and a verdict.
 //!
 //! Times are emulated seconds unless an item says otherwise.
 
@@ -10,29 +10,29 @@ use serde::{Deserialize, Serialize};
 use super::vitals::HostVitals;
 use super::work::RealWork;
 
-/// How far a run departed from what was asked, and whether its results can be believed.
+/// How far a run departed from what was asked, and whether its results are valid.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Certificate {
     /// Whether the departures are small enough.
     pub verdict: Standing,
-    /// Why not; empty for a faithful run.
+    /// Reasons for a degraded verdict; empty for a faithful run.
     pub reasons: Vec<Reason>,
     /// Emulated seconds per real second.
     pub speed: f64,
-    /// Median of the delays that messages were to have.
+    /// Median of the requested message delays.
     pub median_delay_s: f64,
     /// Median run time of copies.
     pub median_copy_s: f64,
     /// How late a delivery may be before it counts as late: a tenth of the median delay, or a hundredth of the
     /// median copy if messages take no time.
     pub late_beyond_s: f64,
-    /// How late things happened.
+    /// Lateness of deliveries, timers and completions.
     pub lateness: Lateness,
-    /// What the network was to do, and did.
+    /// Requested and achieved behaviour of the network.
     pub network: NetworkFidelity,
-    /// Core time that copies were to take, and took: their ends were noticed late. Where copies burn real cores, of
-    /// those that ended by themselves: the cores were not exactly as slow as asked, either.
+    /// Requested and achieved core time of copies, which differ because ends are noticed late. Where copies burn real
+    /// cores it covers copies that ran to their end, and also differs because the slowdown of a core is not exact.
     pub core_s: Compared,
     /// The real cores; null where copies are timed.
     pub cores: Option<RealWork>,
@@ -44,10 +44,10 @@ pub struct Certificate {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It did what was asked, within the thresholds.
+    /// The run did what was asked, within the thresholds.
     #[default]
     Faithful,
-    /// It did not.
+    /// The run did not.
     Degraded,
 }
 
@@ -58,7 +58,7 @@ impl Certificate {
         self.verdict == Standing::Degraded
     }
 
-    /// Every remedy once; of several speeds the lowest, which comes first.
+    /// Every remedy once. Of several speeds only the lowest is kept; it comes first.
     #[must_use]
     pub fn remedies(&self) -> Vec<&str> {
         let slower = self.reasons.iter().filter_map(|reason| Some((reason.speed?, reason.remedy.as_str())));
@@ -72,7 +72,7 @@ impl Certificate {
         remedies
     }
 
-    /// 99th percentile of what a bare timer achieved on the worst host, in emulated seconds.
+    /// 99th percentile of the lateness of a bare timer on the worst host, in emulated seconds.
     #[must_use]
     pub fn timer_p99_s(&self) -> Option<f64> {
         let timers = self.hosts.iter().filter_map(|host| host.timer);
@@ -86,48 +86,48 @@ impl Certificate {
     }
 }
 
-/// One thing that went too far.
+/// A departure that exceeds its threshold.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
-    /// What.
+    /// The kind of departure.
     pub what: Departure,
-    /// Where, if it concerns a host.
+    /// The host, if it concerns one.
     pub host: Option<String>,
-    /// The number that was measured.
+    /// The measured number.
     pub measured: f64,
-    /// What it may be at most, in the same unit.
+    /// The maximum, in the same unit.
     pub threshold: f64,
-    /// Both in words.
+    /// Both numbers in words.
     pub says: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
-    /// The speed that the remedy advises, if it does.
+    /// The speed that the remedy advises, if any.
     pub speed: Option<f64>,
 }
 
-/// What can go too far.
+/// Kinds of departures.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Departure {
     /// Share of late deliveries.
     LateDeliveries,
-    /// Share of timers that were late.
+    /// Share of late timers.
     LateTimers,
     /// Share of copies whose ends were noticed late.
     LateWork,
-    /// Mean delay against the mean that was asked.
+    /// Mean delay against the requested mean.
     LongerDelays,
     /// Distance between the laws of delays.
     DistortedDelays,
-    /// Core time of copies against what they were to take.
+    /// Core time of copies against the requested time.
     SlowCores,
-    /// Slowdown of real cores against what was asked.
+    /// Slowdown of real cores against the requested slowdown.
     Slowdown,
-    /// Slowdown of a real core of which none was asked.
+    /// Slowdown of a real core that was meant to be healthy.
     UnhealthyCore,
     /// Busy share of a host.
     BusyHost,
-    /// Processor time that a host's hypervisor kept.
+    /// Processor time that a host's hypervisor gave to other machines.
     Steal,
     /// Messages that the real network lost.
     LostDatagrams,
@@ -154,17 +154,17 @@ impl fmt::Display for Departure {
     }
 }
 
-/// How late things happened, by kind.
+/// Lateness by kind of event.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Lateness {
-    /// Messages handed to their actors, after they were due; late beyond `late_beyond_s`.
+    /// Messages delivered to their actors after they were due; late beyond `late_beyond_s`.
     pub deliveries: Late,
     /// Timers; late beyond a twentieth of the median copy.
     pub timers: Late,
     /// Ends of copies; late beyond a twentieth of the median copy.
     pub work: Late,
-    /// Messages that came in from another shard or host when they were due already; late at all.
+    /// Messages from another shard or host that arrived after they were due; any lateness counts.
     pub arrivals: Late,
 }
 
@@ -172,7 +172,7 @@ pub struct Lateness {
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Late {
-    /// How many were measured.
+    /// Number of measurements.
     pub count: u64,
     /// Mean.
     pub mean_s: f64,
@@ -186,11 +186,11 @@ pub struct Late {
     pub late_share: f64,
 }
 
-/// What the network was to do, and did.
+/// Requested and achieved behaviour of the network.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct NetworkFidelity {
-    /// Delays of messages that arrived, repetitions of streams and waits at links included.
+    /// Delays of delivered messages, including stream retransmissions and waits at links.
     pub delay: Delays,
     /// Datagrams.
     pub datagram: ClassFidelity,
@@ -200,16 +200,16 @@ pub struct NetworkFidelity {
     pub link_wait_s: Option<Compared>,
 }
 
-/// Delays as they were asked and as they were.
+/// Requested and achieved delays.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Delays {
-    /// What the emulated network decided.
+    /// Delays that the emulated network drew.
     pub asked: DelaySummary,
-    /// What the actors saw.
+    /// Delays that the actors observed.
     pub achieved: DelaySummary,
-    /// Largest distance between the two distribution functions (Kolmogorov, Smirnov); null where the law is
-    /// nearly constant or has steps, because any lateness is then as far off as can be.
+    /// Largest distance between the two distribution functions (Kolmogorov, Smirnov); null where the law is nearly
+    /// constant or has steps, because any lateness would then give the maximum distance.
     pub ks: Option<f64>,
 }
 
@@ -229,13 +229,13 @@ pub struct DelaySummary {
     pub max_s: f64,
 }
 
-/// What was asked of the messages of one class, and what became of them.
+/// Requested and achieved behaviour of the messages of one class.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClassFidelity {
     /// Messages sent.
     pub sent: u64,
-    /// Share of transmissions lost, by the law and by the real network; faults and full buffers left out.
+    /// Share of transmissions lost to the law and to the real network; losses to faults and full buffers are excluded.
     pub loss: Share,
     /// Share of messages that arrive twice; datagrams only.
     pub duplicate: Share,
@@ -243,30 +243,30 @@ pub struct ClassFidelity {
     pub reorder: Share,
 }
 
-/// A probability, and how often it came true.
+/// A probability and its achieved frequency.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Share {
     /// The probability; null if it differs between links.
     pub asked: Option<f64>,
-    /// The share; null if there was nothing to count.
+    /// The achieved share; null without trials.
     pub achieved: Option<f64>,
-    /// Of how many.
+    /// Number of trials.
     pub trials: u64,
 }
 
-/// A quantity as it was asked, and as it was.
+/// A requested and an achieved quantity.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Compared {
-    /// Asked.
+    /// Requested.
     pub asked: f64,
     /// Achieved.
     pub achieved: f64,
 }
 
 impl Compared {
-    /// By which share more was achieved than asked; zero if nothing was asked.
+    /// Relative excess of the achieved over the requested quantity; zero if the latter is zero.
     #[must_use]
     pub fn excess(&self) -> f64 {
         if self.asked > 0.0 { self.achieved / self.asked - 1.0 } else { 0.0 }

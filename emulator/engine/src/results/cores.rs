@@ -1,22 +1,22 @@
-//! What real cores did, stretch by stretch.
+//! Rows of `cores.parquet`: the work of real cores, stretch by stretch.
 
 use serde::{Deserialize, Serialize};
 
-/// A stretch of time on a real core on which there was a copy, a row of `cores.parquet`: a degraded slot, or a part of
-/// the healthy time between two.
+/// A stretch of time on a real core with a copy on it, a row of `cores.parquet`: a degraded slot, or a part of the
+/// healthy time between two.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CoreRow {
-    /// Which core of the cluster.
+    /// Number of the core.
     pub core: u32,
     /// When it began, s.
     pub start: f64,
-    /// When it was over, s.
+    /// When it ended, s.
     pub end: f64,
-    /// The slowdown asked for; 1 if the core was to be healthy.
+    /// The requested slowdown; 1 for a healthy core.
     pub asked: f64,
-    /// How long there was a copy in it, s.
+    /// Time with a copy on the core, s.
     pub had: f64,
-    /// How long a healthy core would have taken for what was done in it, s.
+    /// Time in which a healthy core would have done the same work, s.
     pub done: f64,
 }
 
@@ -27,7 +27,7 @@ impl CoreRow {
         self.had / self.done
     }
 
-    /// Whether the core was to be healthy.
+    /// Whether the core was meant to be healthy.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.asked == 1.0

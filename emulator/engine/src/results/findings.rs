@@ -1,4 +1,4 @@
-//! What a claim compared, by name and in order.
+//! Findings: the numbers that a claim compared, by name and in order.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct Findings(Vec<(String, Value)>);
 
 impl Findings {
-    /// Adds the numbers of a comparison, or replaces those it has.
+    /// Adds the numbers of a comparison, or replaces its previous ones.
     pub fn insert(&mut self, name: String, numbers: Value) {
         match self.0.iter_mut().find(|(known, _)| *known == name) {
             Some(known) => known.1 = numbers,

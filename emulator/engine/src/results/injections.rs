@@ -1,4 +1,4 @@
-//! What was injected into a run.
+//! Injections into a run, as its results list them.
 
 use std::collections::BTreeMap;
 
@@ -6,42 +6,42 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Interference that somebody injected into a cell with `volary inject`: for a time the profile ruled these cores
-/// instead of the experiment's.
+/// Interference injected into a cell with `volary inject`: for some time this profile replaced the experiment's on
+/// these cores.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Injected {
-    /// Tells injections apart, 16 hex digits.
+    /// Identifier of the injection, 16 hex digits.
     pub id: String,
-    /// The profile, with all that it refers to: a table as `[interference]` has it.
+    /// The profile with everything it refers to, as a table like `[interference]`.
     pub profile: BTreeMap<String, Value>,
-    /// The seed of its slots.
+    /// The seed of its draws.
     pub seed: u64,
-    /// Whom it was aimed at, in the user's words; empty for all.
+    /// Its targets as the user wrote them; empty for all cores.
     pub targets: Vec<String>,
-    /// The hosts that applied it, each to those of the cores that it held.
+    /// The hosts that applied it, each to its own cores among them.
     pub hosts: Vec<Applied>,
 }
 
-/// What a host applied of an injection.
+/// The part of an injection that a host applied.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Applied {
     /// The host.
     pub host: String,
     /// Numbers of the cores, as in `0-5,8`.
     pub cores: String,
-    /// From when, in emulated seconds.
+    /// When it began, in emulated seconds.
     pub from_s: f64,
-    /// Until when.
+    /// When it ended, in emulated seconds.
     pub until_s: f64,
-    /// Why it ended then, and whether a later injection ruled some of its cores meanwhile.
+    /// Why it ended, and whether a later injection replaced it on some of its cores for a time.
     pub ended: String,
-    /// Share of this time in which its slots degraded the cores; null if that takes too long to count, or if a later
-    /// injection ruled some of them meanwhile.
+    /// Share of this time in which its slots degraded the cores; null if there are too many slots to count, or if a
+    /// later injection replaced it on some cores for a time.
     pub degraded: Option<f64>,
 }
 
 impl Injected {
-    /// It in words.
+    /// Describes the injection in words.
     #[must_use]
     pub fn says(&self) -> String {
         let (from, until) = self.hosts.iter().fold((f64::INFINITY, 0.0_f64), |(from, until), applied| {

@@ -1,4 +1,4 @@
-//! The one results schema: what a run measures, as JSON lines and as rows.
+//! The results schema: what a run measures, as JSON lines and as rows.
 //!
 //! A [`Summary`] is one line of `summary.jsonl` and of `--json`: one cell, one policy, one seed. Its keys are
 //! a contract. Times are emulated seconds; job percentiles are exact, interpolated linearly between order
@@ -64,11 +64,11 @@ pub struct Summary {
     pub runtime: String,
     /// Seed of this replication.
     pub seed: u64,
-    /// Books of jobs.
+    /// Counts of jobs.
     pub jobs: JobCounts,
-    /// Books of tasks.
+    /// Counts of tasks.
     pub tasks: TaskCounts,
-    /// Books of copies.
+    /// Counts of copies.
     pub copies: CopyCounts,
     /// Response times of finished jobs.
     pub response_s: Distribution,
@@ -76,8 +76,7 @@ pub struct Summary {
     pub wait_s: Brief,
     /// Response time over the work of the job's longest task (attempt 0 on a healthy core).
     pub slowdown: Brief,
-    /// From the first arrival to the last completion; in a run that did not finish, to the last thing that
-    /// happened.
+    /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,
@@ -87,22 +86,22 @@ pub struct Summary {
     pub utilization: f64,
     /// Messages sent.
     pub messages: Messages,
-    /// When tasks got their nodes, for policies that say so: `murmuration` and `kubernetes`.
+    /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.
     #[serde(default)]
     pub placements: Option<Placements>,
-    /// How stale the caches of schedulers were, for policies that keep some.
+    /// Staleness of the caches of schedulers, for policies with caches.
     pub staleness: Option<Staleness>,
-    /// Asked against achieved, for real-time runs.
+    /// Requested against achieved behaviour, for real-time runs.
     pub fidelity: Option<Certificate>,
-    /// What was injected into the run while it went on; absent if nothing was.
+    /// Interference injected during the run; absent if there was none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub injections: Vec<Injected>,
-    /// What the run cost.
+    /// Cost of the run.
     pub engine: Engine,
 }
 
 impl Summary {
-    /// Whether it is of a real-time run that did not do what was asked.
+    /// Whether it describes a real-time run that did not do what was asked.
     #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
@@ -116,7 +115,7 @@ pub struct JobCounts {
     pub submitted: u64,
     /// Jobs whose client learnt of their end.
     pub finished: u64,
-    /// Jobs given up by their client.
+    /// Jobs abandoned by their client.
     pub failed: u64,
     /// Jobs still open when the run ended.
     pub unfinished: u64,
@@ -134,17 +133,17 @@ pub struct TaskCounts {
 /// started = finished + preempted + lost.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CopyCounts {
-    /// Copies that began to run.
+    /// Copies that started.
     pub started: u64,
     /// Copies that ran to their end.
     pub finished: u64,
-    /// Copies stopped because nobody needed them any more, or when the run ended.
+    /// Copies stopped because they were no longer needed, or at the end of the run.
     pub preempted: u64,
-    /// Copies that died with their node.
+    /// Copies lost in a crash of their node.
     pub lost: u64,
     /// Core time spent on copies that were preempted, lost, or finished second.
     pub wasted_work_s: f64,
-    /// Core time spent on all copies: what the waste is a share of. 0 if not recorded.
+    /// Core time spent on all copies, wasted work included. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
 }
@@ -260,7 +259,7 @@ pub struct Messages {
     pub by_kind: BTreeMap<String, u64>,
 }
 
-/// What the run cost.
+/// Cost of the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Engine {
     /// Events handled.
@@ -335,11 +334,11 @@ pub enum CopyEnd {
     Preempted,
     /// Stopped, to be resumed.
     Suspended,
-    /// Died with its node, or cut off by the end of the run.
+    /// Lost in a crash of its node, or cut off by the end of the run.
     Lost,
 }
 
-/// Degraded intervals of a cell that are kept at most.
+/// Maximum number of degraded intervals kept of a cell.
 pub const MOST_BURSTS: usize = 10_000;
 
 /// Everything measured of one cell, policy and seed.
@@ -353,13 +352,13 @@ pub struct Measured {
     pub copies: Vec<CopyRow>,
     /// One job in how many is sampled into `copies`.
     pub sampled_one_in: u32,
-    /// Executions on the first few cores from the run's start, for timelines: complete within the window.
+    /// Executions on the first few cores from the start of the run, for timelines: complete within the window.
     pub timeline: Vec<CopyRow>,
     /// Degraded intervals of the timeline's cores: (core, start s, end s, slowdown factor).
     pub bursts: Vec<(u32, f64, f64, f64)>,
-    /// Looks at the caches of schedulers, by time and then by scheduler.
+    /// Observations of the caches of schedulers, by time and then by scheduler.
     pub staleness: Vec<StalenessRow>,
-    /// What real cores did, by core and time; empty if copies burnt none.
+    /// Work of real cores, by core and time; empty if copies burnt none.
     pub cores: Vec<CoreRow>,
     /// Messages by (from role, to role) or other free notes a report may show.
     pub notes: Vec<String>,

@@ -1,34 +1,34 @@
-//! How stale caches were.
+//! Staleness of caches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::schema::nan_if_null;
 
-/// How stale caches were. A cache keeps the work expected at every node; the truth is the work of what was
-/// placed there and has not ended, by the same estimates.
+/// Staleness of caches. A cache holds the work expected at every node; the truth is the work of the tasks placed there
+/// that have not ended, by the same estimates.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Staleness {
-    /// Age of the oldest news about a node that a scheduler has not taken in, 0 if there is none: over time,
+    /// Age of the oldest update about a node that a scheduler has not received, 0 if there is none: over time,
     /// schedulers and nodes.
     pub age_s: Spread,
-    /// Size of what a cache says of a node less the truth: over time, schedulers and nodes.
+    /// Absolute difference between the cached and the true load of a node: over time, schedulers and nodes.
     pub error_s: Spread,
-    /// Mean of `error_s` with its sign.
+    /// Mean signed error (cached minus true).
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub bias_s: f64,
-    /// News that a scheduler has not taken in: over time and schedulers.
+    /// Number of updates that a scheduler has not received: over time and schedulers.
     pub in_flight: Spread,
-    /// Size of what a scheduler believed of the node it chose less the truth: over decisions.
+    /// Absolute difference between the cached and the true load of the chosen node: over decisions.
     pub decision_error_s: Spread,
-    /// True wait at the node that was chosen less that of the best: over decisions.
+    /// True wait at the chosen node minus that at the best node: over decisions.
     pub regret_s: Spread,
-    /// Time between two looks.
+    /// Time between two observations.
     pub every_s: f64,
-    /// Schedulers looked at.
+    /// Number of schedulers observed.
     pub schedulers: u32,
-    /// Nodes looked at.
+    /// Number of nodes observed.
     pub nodes: u32,
 }
 
@@ -63,23 +63,23 @@ impl Spread {
         Self { mean: f64::NAN, p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, max: f64::NAN };
 }
 
-/// A look at a scheduler's cache, a row of `staleness.parquet`: over the nodes that are looked at.
+/// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct StalenessRow {
-    /// When, s.
+    /// Time of the observation, s.
     pub time: f64,
-    /// Which scheduler.
+    /// Number of the scheduler.
     pub scheduler: u32,
-    /// Mean age of the oldest news that it has not taken in, s.
+    /// Mean age of the oldest update that it has not received, s.
     pub age: f64,
-    /// The oldest, s.
+    /// Maximum of these ages, s.
     pub age_max: f64,
-    /// Mean size of the error, s.
+    /// Mean absolute error, s.
     pub error: f64,
-    /// Mean error with its sign, s.
+    /// Mean signed error, s.
     pub bias: f64,
-    /// Largest size of the error, s.
+    /// Maximum absolute error, s.
     pub error_max: f64,
-    /// News that it has not taken in, about all nodes.
+    /// Updates that it has not received, about all nodes.
     pub in_flight: u64,
 }

@@ -1,4 +1,4 @@
-//! What a host of a real run tells of itself: enough to say why a run departed from what was asked.
+//! Vitals of a host in a real run: measurements that explain why a run departed from what was asked.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,31 +17,31 @@ pub struct HostVitals {
     pub cores: u32,
     /// CPU time of the process over wall time × processors.
     pub cpu_share: f64,
-    /// Busy share of all processors of the machine, whoever kept them busy; niced work is left out, because it
-    /// yields. Null where the system does not say.
+    /// Busy share of all processors of the machine, with other processes included and niced work excluded, because it
+    /// yields. Null where the system does not report it.
     pub machine_share: Option<f64>,
-    /// Share of processor time that the hypervisor gave to others. Null where the system does not say.
+    /// Share of processor time that the hypervisor gave to other machines. Null where the system does not report it.
     pub steal_share: Option<f64>,
     /// Peak resident memory of the process so far, bytes.
     pub peak_rss_bytes: u64,
-    /// How often a thread of the process was made to wait for another one.
+    /// Number of times that a thread of the process was preempted.
     pub involuntary_switches: u64,
-    /// What a bare timer achieved on this host at the same time. Null if it never fired.
+    /// Lateness of a bare timer on this host during the run. Null if it never fired.
     pub timer: Option<TimerProbe>,
-    /// Messages that this host was to send other hosts as datagrams.
+    /// Messages that this host had to send to other hosts as datagrams.
     pub datagrams_sent: u64,
-    /// Of those, messages that the real network lost, or did not take fast enough.
+    /// Number of these that the real network lost, or did not accept fast enough.
     pub datagrams_lost: u64,
-    /// To whom they were lost; hosts to which nothing was lost are left out.
+    /// Losses by receiving host; hosts without losses are omitted.
     pub lost_to: Vec<PathLoss>,
-    /// Messages from other hosts that came in after they were due.
+    /// Messages from other hosts that arrived after they were due.
     pub parcels_late: u64,
-    /// How well it knows the common clock.
+    /// Error of its view of the common clock.
     pub clock: ClockError,
 }
 
 impl HostVitals {
-    /// How busy the host was at least: with the run, or with anything that does not yield to it.
+    /// Lower bound of the host's load, from the run and from other work that does not yield to it.
     #[must_use]
     pub fn busy(&self) -> f64 {
         self.machine_share.map_or(self.cpu_share, |all| all.max(self.cpu_share))
@@ -52,19 +52,19 @@ impl HostVitals {
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PathLoss {
-    /// The host they were for.
+    /// The receiving host.
     pub to: String,
     /// Messages sent there as datagrams.
     pub sent: u64,
-    /// Of those, messages that were lost.
+    /// Number of these that were lost.
     pub lost: u64,
 }
 
-/// How late a timer fired that nothing depended on: what the machine's timers allow. Real time.
+/// Lateness of a timer that nothing depends on, which is what the machine's timers allow. Real time.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TimerProbe {
-    /// How often it fired.
+    /// Number of firings.
     pub count: u64,
     /// Median, s.
     pub p50_s: f64,
@@ -74,13 +74,13 @@ pub struct TimerProbe {
     pub max_s: f64,
 }
 
-/// A host's clock against the common one. All zero in one process.
+/// A host's clock relative to the common one. All zero in one process.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ClockError {
-    /// Offset of its clock, which is corrected for, s.
+    /// Offset of its clock, for which times are corrected, s.
     pub offset_s: f64,
-    /// What the corrected clock is wrong by at most, s of real time.
+    /// Maximum error of the corrected clock, s of real time.
     pub bound_s: f64,
     /// How much faster its clock runs, in parts per million.
     pub drift_ppm: f64,

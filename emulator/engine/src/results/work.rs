@@ -1,110 +1,110 @@
-//! What copies and interference came to on real cores, where a run has some: asked against achieved.
+//! The work of copies and interference on real cores: requested against achieved.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CoreRow;
 
-/// The real cores of a run, and what they did.
+/// The real cores of a run, and their work.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RealWork {
-    /// What copies did with their cores: `hash`, `memory` or `cache`.
+    /// The kernel that copies ran: `hash`, `memory` or `cache`.
     pub kernel: String,
-    /// What slowed cores down: `threads`.
+    /// The mechanism that slowed cores down: `threads`.
     pub degrade: String,
     /// The cores, by number.
     pub cores: Vec<RealCore>,
-    /// Degraded stretches in which a core had work for three quarters of the time, those of about one slowdown and
-    /// length together.
+    /// Degraded stretches in which a core had work for at least three quarters of the time, grouped by similar slowdown
+    /// and length.
     pub slots: Vec<Slots>,
-    /// Time that copies kept their cores, over the time they were to for what they did: 1 is as asked.
+    /// Achieved over requested core time of copies: 1 is as asked.
     pub copies: Samples,
-    /// Time they were to keep them, all together, in emulated seconds.
+    /// Sum of the requested core times, in emulated seconds.
     pub asked_s: f64,
-    /// Time they kept them.
+    /// Sum of the achieved core times, in emulated seconds.
     pub achieved_s: f64,
 }
 
-/// What is measured of real cores, in sum and stretch by stretch.
+/// Measurements of real cores, as a sum and stretch by stretch.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Worked {
-    /// In sum.
+    /// The sum.
     pub work: RealWork,
-    /// Stretches of every core from the run's start, by core and time; [so many](MOST_STRETCHES) at most.
+    /// Stretches of every core from the start of the run, by core and time; at most [`MOST_STRETCHES`].
     pub stretches: Vec<CoreRow>,
-    /// Whether there were more of them.
+    /// Whether further stretches were dropped.
     pub cut: bool,
 }
 
-/// Stretches that a host keeps of all its cores, each an equal part: two cores' forty minutes of health, or four of
-/// slots of 10 ms. They must fit into what a host may say at once.
+/// Maximum number of stretches that a host keeps, divided equally among its cores: forty minutes of health of two
+/// cores, or four minutes of 10 ms slots. They must fit into one report of a host.
 pub const MOST_STRETCHES: usize = 50_000;
 
 /// An emulated core on a CPU of its own.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RealCore {
-    /// Which core of the cluster.
+    /// Number of the core in the cluster.
     pub core: u32,
-    /// The host it was on.
+    /// The host that ran it.
     pub host: String,
-    /// The CPU it had there.
+    /// The CPU that it used there.
     pub cpu: u32,
-    /// Rounds of the kernel that it does per second of its CPU's time, as calibrated: copies are measured by it.
+    /// Calibrated rounds of the kernel per second of CPU time; the unit of the work of copies.
     pub rounds_per_s: f64,
-    /// Work it did while it was to be healthy, over what that CPU does when it is left alone: 1 is as asked.
+    /// Work done while it was meant to be healthy, relative to an undisturbed CPU: 1 is as asked.
     pub healthy: Samples,
 }
 
-/// The slowdown that is said of a core that did next to nothing.
+/// The slowdown reported for a core that did next to nothing.
 pub const STILL: f64 = 1e6;
 
-/// Degraded stretches that are alike: slowdowns differ by a fifth at most, lengths by a factor of two.
+/// Similar degraded stretches: slowdowns differ by a fifth at most, lengths by a factor of two.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Slots {
-    /// The slowdown that was asked, in the mean.
+    /// Mean requested slowdown.
     pub asked: f64,
-    /// The slowdown that was achieved, in all of them together; a million at most.
+    /// Achieved slowdown over all of them; at most a million.
     pub achieved: f64,
-    /// How long they were, in the mean, in emulated seconds.
+    /// Mean length, in emulated seconds.
     pub length_s: f64,
-    /// Work that was done in each, over what a healthy core would have done: one over the slowdown.
+    /// Work done in each, relative to a healthy core: one over the slowdown.
     pub pace: Samples,
 }
 
-/// How many there were, their mean, and by how much they differ.
+/// Number, mean and standard deviation of values.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Samples {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Mean; zero if there is none.
+    /// Mean; zero without values.
     pub mean: f64,
     /// Standard deviation.
     pub std: f64,
 }
 
 impl Worked {
-    /// Adds what other cores did.
+    /// Adds the measurements of other cores.
     pub fn merge(&mut self, other: &Self) {
         self.work.merge(&other.work);
         self.stretches.extend_from_slice(&other.stretches);
-        // Those of a core come in order.
+        // The stretches of one core are in order of time.
         self.stretches.sort_by_key(|stretch| stretch.core);
         self.cut |= other.cut;
     }
 }
 
 impl RealWork {
-    /// Counts a stretch of a core that was to be degraded by `asked` for `length_s` emulated seconds, and in which it
-    /// did so much of what a healthy one would have done.
+    /// Counts a stretch in which a core was to be degraded by `asked` for `length_s` emulated seconds, and did the
+    /// share `pace` of the work of a healthy core.
     pub fn slot(&mut self, asked: f64, length_s: f64, pace: f64) {
         self.alike(&Slots { asked, achieved: (1.0 / pace).min(STILL), length_s, pace: Samples::one(pace) });
     }
 
-    /// Counts a copy that was to keep its core for `asked_s` and kept it for `achieved_s` emulated seconds.
+    /// Counts a copy that was meant to occupy its core for `asked_s` and occupied it for `achieved_s` emulated seconds.
     pub fn copy(&mut self, asked_s: f64, achieved_s: f64) {
         if asked_s > 0.0 {
             self.copies.add(&Samples::one(achieved_s / asked_s));
@@ -113,7 +113,7 @@ impl RealWork {
         }
     }
 
-    /// Adds what other cores did.
+    /// Adds the measurements of other cores.
     pub fn merge(&mut self, other: &Self) {
         let Self { kernel, degrade, cores, slots, copies, asked_s, achieved_s } = other;
         (self.kernel, self.degrade) = (kernel.clone(), degrade.clone());
@@ -125,21 +125,21 @@ impl RealWork {
         self.achieved_s += achieved_s;
     }
 
-    /// All degraded stretches, and the largest share by which the mean of some that are alike is off.
+    /// Number of degraded stretches, and the largest relative error of the mean of any class.
     #[must_use]
     pub fn degraded(&self) -> (u64, f64) {
         let off = self.slots.iter().map(|slots| slots.off().abs()).fold(0.0, f64::max);
         (self.slots.iter().map(|slots| slots.pace.count).sum(), off)
     }
 
-    /// The largest share by which a healthy core is off.
+    /// The largest relative error of a healthy core.
     #[must_use]
     pub fn unhealthy(&self) -> f64 {
         let known = self.cores.iter().filter(|core| core.healthy.count > 0);
         known.map(|core| (core.healthy.mean - 1.0).abs()).fold(0.0, f64::max)
     }
 
-    /// Whether every number is one.
+    /// Whether every number is finite.
     #[must_use]
     pub fn is_finite(&self) -> bool {
         let samples = |samples: &Samples| samples.mean.is_finite() && samples.std.is_finite();
@@ -154,7 +154,7 @@ impl RealWork {
         cores && times && samples(&self.copies) && self.slots.iter().all(slot)
     }
 
-    /// Adds stretches to those that are alike.
+    /// Adds stretches to the class of similar ones.
     fn alike(&mut self, more: &Slots) {
         let class = |slots: &Slots| (class(slots.asked, 4.0), class(slots.length_s, 1.0));
         match self.slots.binary_search_by_key(&class(more), class) {
@@ -164,13 +164,13 @@ impl RealWork {
     }
 }
 
-/// Equal for values that are about the same: so many classes there are to an octave.
+/// Class of a value, on a logarithmic scale with `per_octave` classes per factor of two.
 fn class(value: f64, per_octave: f64) -> i64 {
     (per_octave * value.log2()).round() as i64
 }
 
 impl Slots {
-    /// By which share more slowdown was achieved than asked.
+    /// Relative excess of the achieved slowdown over the requested one.
     #[must_use]
     pub fn off(&self) -> f64 {
         self.achieved / self.asked - 1.0
@@ -181,19 +181,19 @@ impl Slots {
         self.asked += share * (more.asked - self.asked);
         self.length_s += share * (more.length_s - self.length_s);
         self.pace.add(&more.pace);
-        // Nothing done at all is no number.
+        // No work at all would give an infinite slowdown.
         self.achieved = (1.0 / self.pace.mean).min(STILL);
     }
 }
 
 impl Samples {
-    /// One value.
+    /// A sample of one value.
     #[must_use]
     pub const fn one(value: f64) -> Self {
         Self { count: 1, mean: value, std: 0.0 }
     }
 
-    /// Adds others: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm", 1979.
+    /// Merges other samples: Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm", 1979.
     pub fn add(&mut self, other: &Self) {
         let (n, m) = (self.count as f64, other.count as f64);
         if n + m == 0.0 {

@@ -1,4 +1,4 @@
-//! The emulated machines: how many, how fast, where they stand.
+//! The emulated machines: their number, speed and location.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,8 @@ use super::room::{self, Needs, Room};
 use crate::cores::CoreTable;
 use crate::workload::Service;
 
-/// Nodes that share a rack where no topology says otherwise. Racks then matter only to faults aimed at
-/// `"rack:N"` and to interference of scope `rack`; links are alike everywhere.
+/// Nodes per rack where no topology says otherwise. Racks then matter only to faults aimed at `"rack:N"` and to
+/// interference of scope `rack`; links are the same everywhere.
 pub const RACK: u32 = 40;
 /// Ids are 32 bits wide and a run has at most this many actors.
 const MOST_ACTORS: u64 = 1 << 26;
@@ -24,14 +24,14 @@ const MOST_ACTORS: u64 = 1 << 26;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterSection {
-    /// How many nodes.
+    /// Number of nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u32>,
-    /// Cores of each node, which is how many tasks it runs at once; 1 if absent, or as many as `cpu` and
+    /// Cores of each node, and so the number of tasks that it runs at once; 1 if absent, or as many as `cpu` and
     /// `memory` allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<u32>,
-    /// How many schedulers, each with its client; 1 if absent.
+    /// Number of schedulers, each with its client; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedulers: Option<u32>,
     /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
@@ -46,16 +46,16 @@ pub struct ClusterSection {
     /// Memory of each node that tasks can reserve. Needs `service.memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
-    /// Kinds of nodes where they differ; they replace `nodes`, `cores`, `cpu` and `memory`.
+    /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kind: Vec<NodeKind>,
 }
 
-/// `[[cluster.kind]]`: nodes that are alike.
+/// `[[cluster.kind]]`: nodes of one kind.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeKind {
-    /// How many nodes.
+    /// Number of nodes.
     pub nodes: u32,
     /// As `cluster.cores`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ impl ClusterSection {
     }
 }
 
-/// Why a cluster cannot be.
+/// Why a cluster cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// A key of `[cluster]`, or of `[service]` where it concerns the nodes.
@@ -115,32 +115,32 @@ pub struct Cluster {
     pub nodes: Vec<(u32, u32)>,
     /// How many schedulers, each with a client.
     pub schedulers: u32,
-    /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count
-    /// as that. A topology has its own.
+    /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
+    /// topology has its own.
     pub speed: Law<f64>,
-    /// What joins the machines; absent: all links are alike and nodes stand in racks of [`RACK`].
+    /// What connects the machines. If absent all links are the same, and nodes are in racks of [`RACK`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyFile>,
-    /// What each node has and each task reserves; absent: a task reserves a core.
+    /// What each node has and each task reserves. If absent a task reserves a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub room: Option<Room>,
 }
 
-/// Machines under one seed: what a run is built from.
+/// The machines under one seed, from which a run is built.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Machines {
-    /// Who is who.
+    /// Ids and roles of the actors.
     pub layout: Layout,
     /// Node, rack and speed of every core.
     pub cores: CoreTable,
-    /// What joins endpoints.
+    /// Connections between endpoints.
     pub links: Links,
-    /// Whom faults can aim at.
+    /// Groups that faults can aim at.
     pub groups: Groups,
 }
 
 impl Cluster {
-    /// Resolves `[cluster]`, whose topology file was read if it names one.
+    /// Resolves `[cluster]`; its topology file, if any, has been read.
     ///
     /// # Errors
     /// When a key does not fit, or the topology cannot be built under `seed`.
@@ -175,13 +175,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// How many nodes.
+    /// Number of nodes.
     #[must_use]
     pub fn node_count(&self) -> u32 {
         self.nodes.iter().map(|(nodes, _)| nodes).sum()
     }
 
-    /// How many cores.
+    /// Number of cores.
     #[must_use]
     pub fn core_count(&self) -> u64 {
         self.nodes.iter().map(|&(nodes, cores)| u64::from(nodes) * u64::from(cores)).sum()
@@ -196,10 +196,10 @@ impl Cluster {
         }
     }
 
-    /// Whether these machines exist under a seed: a topology may draw speeds that cannot be.
+    /// Checks that these machines can be built under a seed: a topology may draw impossible speeds.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub fn check(&self, seed: u64) -> Result<(), String> {
         let resolved = self.topology.as_ref().map(|file| file.resolve(seed));
         resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
@@ -210,8 +210,8 @@ impl Cluster {
         2 * u64::from(self.schedulers) + nodes + self.core_count()
     }
 
-    /// The topology under a seed. It resolved under another when the experiment was planned; only speeds,
-    /// which may be drawn as zero, can still be refused, and then the nodes count as reference ones.
+    /// The topology under a seed. It was resolved under another when the experiment was planned. Only speeds, which may
+    /// be drawn as zero, can still be refused; the nodes then count as reference nodes.
     fn resolved(&self, seed: u64) -> Option<Topology> {
         self.topology.as_ref()?.resolve(seed).ok()
     }
@@ -275,7 +275,7 @@ impl Cluster {
     }
 }
 
-/// Where every endpoint stands: a client with its scheduler, extras after them.
+/// Location of every endpoint: a client with its scheduler, extras after them.
 fn places(topology: &Topology, layout: &Layout) -> Vec<Place> {
     let total = layout.schedulers() + layout.extras();
     let seat = |index| topology.seat(index, total);
@@ -284,7 +284,7 @@ fn places(topology: &Topology, layout: &Layout) -> Vec<Place> {
     schedulers.clone().chain(schedulers).chain(topology.nodes().iter().copied()).chain(extras).collect()
 }
 
-/// Samples beyond what a core can have are cut; a law that states such a speed outright is a mistake.
+/// Samples beyond the range of a core are clipped; a law that states such a speed as its bound is a mistake.
 fn check_speed(speed: &Law<f64>) -> Result<(), KeyError> {
     let (low, high) = speed.bounds();
     let mean = Some(speed.mean());
@@ -299,7 +299,7 @@ fn check_speed(speed: &Law<f64>) -> Result<(), KeyError> {
     ))
 }
 
-/// Equal neighbours counted together.
+/// Run-length encoding of equal adjacent nodes.
 fn runs(cores: &[u32]) -> Vec<(u32, u32)> {
     cores.chunk_by(|a, b| a == b).map(|run| (run.len() as u32, run[0])).collect()
 }

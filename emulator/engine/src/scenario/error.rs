@@ -1,14 +1,14 @@
-//! A key of a scenario that cannot be used.
+//! An error in a key of a scenario.
 
-/// What is wrong with a key, and what to write instead. The file and the line are for the caller to add.
+/// What is wrong with a key, and the remedy. The caller adds the file and the line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{}`: {message}; {help}", key.join("."))]
 pub struct KeyError {
-    /// Where the key is: names of tables, numbers of array elements, then its own name.
+    /// Path of the key: names of tables, indices of array elements, then its own name.
     pub key: Vec<String>,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: String,
 }
 

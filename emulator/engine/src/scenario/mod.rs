@@ -1,4 +1,4 @@
-//! What is run, without the file it was written in: machines, workload, service, network, interference, policy.
+//! Scenarios, without the file they were written in: machines, workload, service, network, interference, policy.
 
 mod cluster;
 mod error;

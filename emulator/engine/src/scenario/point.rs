@@ -1,4 +1,4 @@
-//! One point of a parameter study: a policy, and the world it meets.
+//! A point of a parameter study: a policy, and the world that it runs in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ pub struct Point {
     pub policy: PolicySpec,
     /// Its label in results and claims.
     pub label: String,
-    /// Everything else it depends on; shared by the policies of a cell.
+    /// The rest of the scenario, shared by the policies of a cell.
     #[serde(serialize_with = "shared")]
     pub resolved: Arc<Resolved>,
-    /// Hash of what the result depends on, 16 hex digits, under the experiment's seed.
+    /// Hash of everything that the result depends on, 16 hex digits, under the experiment's seed.
     pub id: String,
 }
 
@@ -32,23 +32,23 @@ fn shared<S: Serializer>(resolved: &Arc<Resolved>, serializer: S) -> Result<S::O
     resolved.as_ref().serialize(serializer)
 }
 
-/// What the policies of a cell share: the world they meet.
+/// The world that the policies of a cell share.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Resolved {
     /// The machines.
     pub cluster: Cluster,
-    /// Which jobs arrive.
+    /// The arriving jobs.
     pub workload: WorkloadSpec,
-    /// Where the trace was found; absent when there is none or a generator stands in.
+    /// Where the trace was found; `None` if there is none or a generator replaces it.
     pub trace: Option<PathBuf>,
-    /// How much work they need.
+    /// The work of the jobs.
     pub service: Service,
-    /// What happens to messages.
+    /// Delays and losses of messages.
     pub network: Network,
-    /// What slows cores down.
+    /// The interference on cores.
     #[serde(serialize_with = "as_table")]
     pub interference: Option<Profile>,
-    /// Hash of all this, with the content of the trace instead of its path.
+    /// Hash of all fields, with the content of the trace instead of its path.
     pub digest: String,
 }
 

@@ -1,7 +1,7 @@
 //! `[[policy]]`: one key that names the policy, and a label.
 //!
-//! The policy's name is itself a key of the table (`sparrow = { probe_ratio = 2 }`), beside `label`. Flattening
-//! would lose the place of errors, so the table is read by hand and each value keeps its own.
+//! The policy's name is itself a key of the table (`sparrow = { probe_ratio = 2 }`), beside `label`. Flattening would
+//! lose the position of errors, so the table is deserialized by hand and each value keeps its own.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,14 +16,14 @@ use volary_actors::policies::PolicySpec;
 pub struct PolicyEntry {
     /// The policy and its parameters.
     pub spec: PolicySpec,
-    /// The name it was given by the file, as a key.
+    /// The policy's name in the file.
     pub name: String,
-    /// Its label, if it has one of its own.
+    /// Its label, if the file gives one.
     pub label: Option<String>,
 }
 
 impl PolicyEntry {
-    /// What results and claims call it.
+    /// The name in results and claims.
     #[must_use]
     pub fn label(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.name)

@@ -1,5 +1,4 @@
-//! What nodes there are where no topology says so, and what fits on each at once: its CPU and memory, and what a
-//! task reserves of them.
+//! Capacity of nodes that no topology describes: CPU and memory, what a task reserves of them, and how many tasks fit.
 
 use std::iter::repeat_n;
 
@@ -11,7 +10,7 @@ use super::cluster::{ClusterSection, NodeKind};
 use super::error::KeyError;
 use crate::workload::Service;
 
-/// CPU and memory that a node has or a task reserves. What is absent is not reserved.
+/// CPU and memory that a node has or a task reserves. An absent resource is not reserved.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Needs {
     /// In cores.
@@ -22,17 +21,17 @@ pub struct Needs {
     memory: Option<Size>,
 }
 
-/// What tasks, which are alike, reserve of nodes.
+/// Reservations of tasks, which are all the same, and capacities of nodes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Room {
-    /// Of a task.
+    /// What a task reserves.
     task: Needs,
-    /// Of nodes, in runs of equal ones: how many, and what each has.
+    /// Capacities of nodes: number of equal adjacent nodes, and what each has.
     nodes: Vec<(u32, Needs)>,
 }
 
 impl Room {
-    /// Tells the actors.
+    /// Adds the capacities to a layout, which actors read.
     pub(super) fn tell(&self, layout: Layout) -> Layout {
         let nodes = self.nodes.iter().flat_map(|&(nodes, has)| repeat_n(has.amount(), nodes as usize));
         layout.with_room(nodes.collect(), self.task.amount())
@@ -50,12 +49,12 @@ impl Needs {
         Amount { cpu, memory: self.memory.map_or(0, |Size(bytes)| bytes) }
     }
 
-    /// Refuses what a task reserves of nodes that do not say what they have.
+    /// Refuses a reservation of tasks if the nodes do not state their capacity.
     pub(super) fn unmet(self) -> Result<(), KeyError> {
         self.fit(&["cluster"], Self { cpu: None, memory: None }).map(drop)
     }
 
-    /// How many tasks fit on a node that has so much, which is written at a path; `None` if nothing is reserved.
+    /// Number of tasks that fit on a node of this capacity, written at the path `at`; `None` if nothing is reserved.
     fn fit(self, at: &[&str], node: Self) -> Result<Option<u32>, KeyError> {
         let parts = [
             (
@@ -92,13 +91,13 @@ impl Needs {
 
 /// The nodes that `[cluster]` names.
 pub(super) struct Named {
-    /// In runs of equal ones: how many, and how many tasks each runs at once.
+    /// Runs of equal adjacent nodes: their number, and how many tasks each runs at once.
     pub runs: Vec<(u32, u32)>,
-    /// What they have, if tasks reserve something of it.
+    /// Capacities, if tasks reserve any.
     pub room: Option<Room>,
 }
 
-/// Reads the nodes of `[cluster]`, of which there is no topology.
+/// Reads the nodes of a `[cluster]` without a topology.
 pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<Named, KeyError> {
     let task = Needs::of(service);
     check_cpu(&["service", "cpu"], task.cpu)?;
@@ -126,7 +125,7 @@ pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<Named
     Ok(Named { runs, room })
 }
 
-/// The kinds of nodes with the places where they are written: one, of equal nodes, where none is named.
+/// The kinds of nodes with their paths in the file: a single one, of equal nodes, where none is named.
 fn kinds(section: &ClusterSection) -> Result<Vec<(Vec<String>, NodeKind)>, KeyError> {
     let ClusterSection { nodes, cores, cpu, memory, .. } = *section;
     if section.kind.is_empty() {
@@ -164,7 +163,7 @@ fn check_cpu(at: &[&str], cores: Option<f64>) -> Result<(), KeyError> {
     Err(KeyError::new(at, "CPU must be between 0.001 and 1000000 cores", help))
 }
 
-/// What a node has and a task reserves: either says nothing without the other.
+/// The error about a capacity without a reservation, or the reverse: each is useless without the other.
 fn lone(here: &[&str], there: &[&str]) -> KeyError {
     let names = |path: &[&str]| {
         path.iter().copied().filter(|part| part.parse::<u32>().is_err()).collect::<Vec<_>>().join(".")

@@ -1,4 +1,4 @@
-//! `[workload.…]` and `[service]` of an experiment file: which jobs arrive, and how much work they need.
+//! `[workload.…]` and `[service]` of an experiment file: the jobs that arrive, and their work.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +28,7 @@ pub enum WorkloadSpec {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Synthetic {
-    /// How many jobs arrive, at least one.
+    /// Number of jobs that arrive, at least one.
     pub jobs: u32,
     /// Tasks of a job. Samples of a law are rounded and count as one at least; a law that says outright that a
     /// job has fewer is refused.
@@ -45,7 +45,7 @@ pub struct Synthetic {
     pub deadline_slack: Option<Law<f64>>,
 }
 
-/// Sections whose jobs follow a trace: what they have in common is written once.
+/// Defines sections whose jobs follow a trace, with their common keys.
 macro_rules! following {
     ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $ty:ty,)* })*) => {$(
         $(#[$doc])*
@@ -53,12 +53,12 @@ macro_rules! following {
         #[serde(deny_unknown_fields)]
         pub struct $name {
             $($(#[$about])* pub $field: $ty,)*
-            /// How many jobs arrive: the first so many of the file, or so many generated ones. If absent as many
-            /// as the trace has (published: 24,262 Yahoo, 21,030 Cloudera).
+            /// Number of jobs that arrive: the first ones of the file, or generated ones. If absent as many as the
+            /// trace has (published: 24,262 Yahoo, 21,030 Cloudera).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub jobs: Option<u32>,
-            /// Divides the arrival times, also those that `interarrival` gives: 1000 makes jobs arrive a thousand
-            /// times faster.
+            /// Divides the arrival times, including those of `interarrival`: 1000 makes jobs arrive a thousand times
+            /// faster.
             #[serde(default = "one")]
             pub speedup: f64,
             /// Redraws the gaps between arrivals; the jobs keep their order.
@@ -81,7 +81,7 @@ following! {
     TraceSpec {
         /// The file: looked for beside the experiment file, then in the folders of `VOLARY_TRACES`.
         file: PathBuf,
-        /// Generator that stands in when the file is found nowhere; the run then says so.
+        /// Generator that replaces a missing file; the run then warns about it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fallback: Option<Model>,
     }
@@ -90,7 +90,7 @@ following! {
 }
 
 impl TraceSpec {
-    /// What it asks of a generator that stands in for its file.
+    /// The settings of the generator that replaces a missing file.
     #[must_use]
     pub fn like(&self) -> Like {
         let Self { file: _, fallback: _, jobs, speedup, interarrival, cutoff, deadline_slack } = self.clone();
@@ -125,16 +125,16 @@ pub struct Service {
     /// its tasks along, and a law given here replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub demand: Option<Law<Span>>,
-    /// Tasks of a job are alike. Ignored where the trace says how long each task is.
+    /// Whether all tasks of a job have equal work. Ignored where the trace gives the duration of each task.
     pub homogeneous: Share,
-    /// Copies of a task are equal.
+    /// Whether all copies of a task have equal work.
     pub correlated: Share,
-    /// What estimate-based policies see; if absent "exact" where the work follows `demand`, "mean" where it
-    /// comes from a trace or a trace-like generator, as in the papers that use them.
+    /// The estimates that estimate-based policies see; if absent "exact" where the work follows `demand`, "mean" where
+    /// it comes from a trace or a trace-like generator, as in the papers that use them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// How long a core is taken up by a copy that is stopped before it is finished, and can begin no other: the
-    /// price of preemption and of calling off what is redundant. Counted as busy time of the copy that waits for it.
+    /// Time for which a core is occupied by a copy that was stopped before it finished, and cannot start another: the
+    /// cost of preemption and of cancelling redundant copies. Counted as busy time of the copy that waits for it.
     #[serde(skip_serializing_if = "is_zero")]
     pub preemption: Span,
     /// CPU that a task reserves while it runs, in cores: 0.1 is a tenth of one. Needs `cluster.cpu`. It bounds
@@ -184,13 +184,13 @@ impl Share {
     /// No job.
     pub const NONE: Self = Self(0.0);
 
-    /// The share `part`, if it lies in [0, 1].
+    /// The share `part`; `None` if it is not in [0, 1].
     #[must_use]
     pub fn new(part: f64) -> Option<Self> {
         (0.0..=1.0).contains(&part).then_some(Self(part))
     }
 
-    /// As a number in [0, 1].
+    /// The share as a number in [0, 1].
     #[must_use]
     pub const fn part(self) -> f64 {
         self.0

@@ -1,11 +1,11 @@
-//! What can be wrong with a workload, each with its remedy.
+//! Errors of workloads, each with its remedy.
 
 use std::path::PathBuf;
 
-/// Why a workload cannot be built or a trace not be read.
+/// Why a workload cannot be built or a trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
-    /// A trace that is nowhere to be found.
+    /// A trace that was not found.
     #[error(
         "trace or data file `{}` was not found; looked for {}. Traces are published with the papers that use them and in the \
          archives of Google (cluster-data), Alibaba (clusterdata) and the Parallel Workloads Archive; name the \
@@ -13,7 +13,7 @@ pub enum WorkloadError {
          `workload.trace.fallback` to a generator", .file.display(), list(.looked)
     )]
     Missing {
-        /// As the experiment names it.
+        /// The path in the experiment.
         file: PathBuf,
         /// Every path that was tried.
         looked: Vec<PathBuf>,
@@ -23,7 +23,7 @@ pub enum WorkloadError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A compressed stream that ends early or is damaged.
@@ -34,12 +34,12 @@ pub enum WorkloadError {
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Last line that could be read whole.
+        /// The last line that was read in full.
         line: u64,
-        /// What the decoder said.
+        /// The error of the decoder.
         why: String,
     },
-    /// A field that is not what its column says.
+    /// A field that does not match its column.
     #[error("{}:{line}: field {field} ({column}): {why}", .file.display())]
     Field {
         /// The file.
@@ -50,17 +50,17 @@ pub enum WorkloadError {
         field: usize,
         /// What the field should hold.
         column: &'static str,
-        /// What is wrong with it and what to do.
+        /// What is wrong, and the remedy.
         why: String,
     },
-    /// A line that is wrong as a whole.
+    /// A malformed line.
     #[error("{}:{line}: {why}", .file.display())]
     Line {
         /// The file.
         file: PathBuf,
         /// Line, from one.
         line: u64,
-        /// What is wrong with it and what to do.
+        /// What is wrong, and the remedy.
         why: String,
     },
     /// A file without a single usable job or value.
@@ -68,15 +68,15 @@ pub enum WorkloadError {
     Empty {
         /// The file.
         file: PathBuf,
-        /// Rows that were skipped and why, or nothing.
+        /// Rows that were skipped and why; may be empty.
         why: String,
     },
-    /// A key of the experiment that does not fit.
+    /// An invalid key of the experiment.
     #[error("{key}: {why}")]
     Config {
         /// Dotted key of the experiment file.
         key: String,
-        /// What is wrong and what to do.
+        /// What is wrong, and the remedy.
         why: String,
     },
 }
@@ -86,7 +86,7 @@ fn list(paths: &[PathBuf]) -> String {
 }
 
 impl WorkloadError {
-    /// A key of the experiment that does not fit.
+    /// An invalid key of the experiment.
     pub fn config(key: impl Into<String>, why: impl Into<String>) -> Self {
         Self::Config { key: key.into(), why: why.into() }
     }

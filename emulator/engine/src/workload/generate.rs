@@ -1,9 +1,9 @@
 //! Generators with the laws of published traces.
 //!
-//! The numbers were measured on the traces themselves. In both, the gaps between arrivals are almost periodic,
-//! a job's fan-out is independent of its mean duration within its class (but for long Cloudera jobs), and the
-//! durations within a job are Gaussian with variance 2 × mean (in s²), cut at zero: a long job's tasks are
-//! nearly equal, those of a short one spread.
+//! The numbers were measured on the traces themselves. In both, the gaps between arrivals are almost periodic, a job's
+//! fan-out is independent of its mean duration within its class (except for long Cloudera jobs), and the durations
+//! within a job are Gaussian with variance 2 × mean (in s²), cut at zero: the tasks of a long job are nearly equal,
+//! those of a short one vary.
 
 use rand::RngExt;
 use volary_actors::base::law::{Law, Normal};
@@ -11,15 +11,15 @@ use volary_actors::base::{Draw, Span};
 
 use super::config::Model;
 
-/// What is known of a published trace.
+/// Published figures of a trace.
 pub(super) struct Published {
-    /// How many jobs it has.
+    /// Number of jobs.
     pub(super) jobs: u32,
     /// Gap between arrivals: almost constant.
     pub(super) gap: Law<Span>,
     /// Boundary of the mean duration between short and long jobs (Eagle's published settings).
     pub(super) cutoff: Span,
-    /// Part of the jobs that are short.
+    /// Share of short jobs.
     short: f64,
     /// Mean durations of short jobs are exponential with this scale, cut off at the boundary, s.
     short_scale: f64,
@@ -27,11 +27,11 @@ pub(super) struct Published {
     long_means: &'static [(f64, f64)],
 }
 
-/// A job's fan-out and the mean duration that its tasks scatter around.
+/// A job's fan-out, and the mean of its tasks' durations.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct LikeJob {
     pub(super) tasks: u32,
-    /// Seconds.
+    /// In seconds.
     pub(super) mean: f32,
 }
 
@@ -75,7 +75,7 @@ const CLOUDERA_LONG: [(f64, f64); 17] = [
     (1.0, 96_821.0),
 ];
 
-/// Fan-outs of the few Yahoo short jobs that no exponential explains.
+/// Fan-outs of the few short Yahoo jobs that do not follow an exponential law.
 const YAHOO_WIDE: [(f64, f64); 8] = [
     (0.0, 151.0),
     (0.1, 166.0),
@@ -89,7 +89,7 @@ const YAHOO_WIDE: [(f64, f64); 8] = [
 const YAHOO_WIDE_SHARE: f64 = 0.0035;
 
 impl Model {
-    /// The facts behind the generator.
+    /// The figures behind the generator.
     pub(super) fn published(self) -> Published {
         let gap = |mean: f64, std: f64| {
             Law::Normal(Normal { mean: Span::from_secs_f64(mean), std: Span::from_secs_f64(std) })
@@ -139,7 +139,7 @@ impl Model {
 /// The duration of one task of a job with this mean, s: Gaussian of variance 2 × mean, above zero.
 pub(super) fn duration(mean: f64, draw: &mut Draw) -> f64 {
     let law = Law::Normal(Normal { mean, std: (2.0 * mean).sqrt() });
-    // At least half of the draws are above zero, so running out of attempts means a mean of zero.
+    // At least half of the draws are above zero, so 64 failures in a row imply a mean of zero.
     (0..64).map(|_| law.sample(draw)).find(|&x| x > 0.0).unwrap_or(mean)
 }
 

@@ -1,17 +1,17 @@
-//! Which jobs arrive at which client.
+//! The assignment of jobs to clients.
 
 use volary_actors::base::JobId;
 
 /// The jobs of each client in order of arrival, one client after another: 4 bytes a job and a client.
 #[derive(Debug)]
 pub(super) struct Homes {
-    /// Where each client's jobs begin, and the total at the end.
+    /// Index of each client's first job, and the total at the end.
     first: Vec<u32>,
     jobs: Vec<JobId>,
 }
 
 impl Homes {
-    /// Sorts `jobs` jobs by the client, below `clients`, that `home` says. Linear in both numbers.
+    /// Sorts `jobs` jobs by the client, below `clients`, that `home` returns. Linear in both numbers.
     pub(super) fn new(clients: u32, jobs: u32, home: impl Fn(JobId) -> u32) -> Self {
         let mut first = vec![0; clients as usize + 1];
         for job in (0..jobs).map(JobId) {
@@ -30,7 +30,7 @@ impl Homes {
         Self { first, jobs: sorted }
     }
 
-    /// The first job from number `from` on that arrives at a client.
+    /// The first job with a number of at least `from` that arrives at a client.
     pub(super) fn next(&self, client: u32, from: u32) -> Option<JobId> {
         let client = client as usize;
         let own = &self.jobs[self.first[client] as usize..self.first[client + 1] as usize];

@@ -27,14 +27,14 @@ pub struct Workload {
     pub(super) estimate: Estimate,
     pub(super) cutoff: Option<Span>,
     pub(super) schedulers: u32,
-    /// Filled in when a client first asks for its jobs.
+    /// Computed on the first query.
     pub(super) homes: OnceLock<Homes>,
     pub(super) addresses: Addresses,
     pub(super) means: Means,
     pub(super) warnings: Vec<String>,
 }
 
-/// What jobs look like, apart from when they arrive.
+/// Shapes of jobs, apart from their arrivals.
 #[derive(Debug)]
 pub(super) enum Shapes {
     /// Numbers of tasks, drawn from a law.
@@ -45,7 +45,7 @@ pub(super) enum Shapes {
     Traced(Arc<Trace>),
 }
 
-/// Roots of the draws that jobs need after they were built.
+/// Roots of the draws that jobs need after they are built.
 #[derive(Debug)]
 pub(super) struct Addresses {
     work: Address,
@@ -64,11 +64,11 @@ impl Addresses {
 }
 
 impl Workload {
-    /// Builds the jobs that `spec` and `service` describe under `seed`, for `schedulers` clients. Traces are
-    /// found, and shared between runs, by `traces`.
+    /// Builds the jobs that `spec` and `service` describe under `seed`, for `schedulers` clients. Traces come from
+    /// `traces` and are shared between runs.
     ///
     /// # Errors
-    /// When a trace is missing or malformed, or a key does not fit; the message says what to do.
+    /// When a trace is missing or malformed, or a key is invalid; the message names the remedy.
     pub fn build(
         spec: &WorkloadSpec,
         service: &Service,
@@ -97,14 +97,13 @@ impl Workload {
         self.attempts(job).max().unwrap_or_default()
     }
 
-    /// Work of attempt 0 of every task, in core-seconds. Goes through all tasks.
+    /// Work of attempt 0 of every task, in core-seconds. Iterates over all tasks.
     #[must_use]
     pub fn total_work(&self) -> f64 {
         (0..self.jobs()).flat_map(|job| self.attempts(JobId(job))).map(Span::as_secs_f64).sum()
     }
 
-    /// What the user should know: a generator that stands in for a missing trace, rows of a trace that were
-    /// skipped.
+    /// Warnings for the user: a generator that replaces a missing trace, skipped rows of a trace.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -147,7 +146,7 @@ impl Workload {
         (self.addresses.home.at(u64::from(job.0)).unit() * f64::from(self.schedulers)) as u32
     }
 
-    /// What can be known of a task before a copy of it runs.
+    /// Work of a task as far as it is known before a copy of it runs.
     fn exact(&self, task: TaskId) -> Span {
         self.demand.as_ref().map_or_else(|| self.own(task), |demand| demand.exact(task))
     }
@@ -172,7 +171,7 @@ impl Workload {
         }
     }
 
-    /// The factor by which a job's estimates are wrong.
+    /// The factor of a job's estimation error.
     fn factor(&self, job: JobId, error: &Law<f64>) -> f64 {
         error.sample(&mut self.addresses.estimate.at(u64::from(job.0)).draw())
     }
@@ -225,7 +224,7 @@ impl Catalog for Workload {
     }
 }
 
-/// Means over the tasks of jobs, computed when first asked for: filling a cell twice stores the same value.
+/// Means over the tasks of jobs, computed on the first query. Concurrent writers of a cell store the same value.
 #[derive(Debug)]
 pub(super) struct Means(Box<[AtomicU64]>);
 

@@ -1,12 +1,12 @@
-//! Jobs and their work: generators, parsers of traces.
+//! Jobs and their work: laws, generators and parsers of traces.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | `config` | `[workload.…]` and `[service]` of an experiment file |
-//! | `plan`, `jobs` | from those sections and a seed to the jobs of a run, [`Workload`] |
+//! | `plan`, `jobs` | [`Workload`]: the jobs of a run, from those sections and a seed |
 //! | `work` | the four models of work under a law of demand |
 //! | `generate` | generators with the laws of published traces |
-//! | `trace`, `read` | what is kept of a trace, one parser per format |
+//! | `trace`, `read` | traces in memory, and one parser per format |
 
 mod config;
 mod error;

@@ -1,4 +1,5 @@
-//! From the sections of an experiment file to the jobs of a run: checks, files, defaults, then draws.
+//! The plan of a workload: sections of an experiment file after checks, files and defaults, ready to draw jobs under a
+//! seed.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,11 +11,10 @@ use super::generate::{LikeJob, Published};
 use super::jobs::{Addresses, Means, Shapes, Workload};
 use super::trace::{MOST_TASKS, Trace, TraceSource};
 use super::work::Demand;
-use crate::is_unread;
 
-/// A workload whose files are read and whose defaults are filled in; what is left is a seed.
+/// A workload whose files are read and whose defaults are filled in; only the seed is missing.
 pub(super) struct Plan {
-    /// Dotted key of the section it comes from, for errors.
+    /// Dotted key of its section, for errors.
     section: &'static str,
     jobs: Jobs,
     /// Gap before each arrival; `None` keeps the trace's.
@@ -32,10 +32,10 @@ enum Jobs {
     Traced(Arc<Trace>),
 }
 
-/// Which of a job's traits is drawn, below the job's own address of purpose `Shape`; `work` has 1 and 2.
+/// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`; `work` uses 1 and 2.
 const SLACK: u64 = 3;
 
-/// Jobs of a generated workload: each costs memory, and more is a slip of the pen.
+/// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
 const MOST_JOBS: u32 = 100_000_000;
 
 impl Plan {
@@ -95,7 +95,7 @@ impl Plan {
         Ok(Self { gap: plan.gap.or(Some(gap)), cutoff: plan.cutoff.or(Some(cutoff)), ..plan })
     }
 
-    /// Jobs of a trace, or like those of one, and what the section changes about them.
+    /// Plans the jobs of a trace, or of a generator like it, with the changes of the section.
     fn following(section: &'static str, spec: Like, jobs: Jobs, service: &Service) -> Self {
         Self {
             section,
@@ -124,7 +124,7 @@ impl Plan {
         Ok(Self { warnings, ..plan })
     }
 
-    /// The generator that a trace section names for the case that its file is not there.
+    /// The generator that a trace section names as a fallback for a missing file.
     fn stand_in(model: Model, spec: &TraceSpec, service: &Service) -> Result<Self, WorkloadError> {
         let mut plan = Self::like("workload.trace", model, &spec.like(), service)?;
         let name = match model {
@@ -139,16 +139,16 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whoever reads the experiment puts the values of `empirical` laws into them.
+    /// Checks that the values of `empirical` laws were read with the experiment.
     fn check_laws(&self) -> Result<(), WorkloadError> {
         let section = self.section;
-        let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if is_unread(tasks));
-        let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if is_unread(law));
+        let tasks = matches!(&self.jobs, Jobs::Synthetic { tasks, .. } if tasks.is_unread());
+        let error = matches!(&self.service.estimate, Some(Estimate::Error(law)) if law.is_unread());
         for (unread, key) in [
             (tasks, format!("{section}.tasks")),
-            (self.gap.as_ref().is_some_and(is_unread), format!("{section}.interarrival")),
-            (self.deadline_slack.as_ref().is_some_and(is_unread), format!("{section}.deadline_slack")),
-            (self.service.demand.as_ref().is_some_and(is_unread), "service.demand".into()),
+            (self.gap.as_ref().is_some_and(Law::is_unread), format!("{section}.interarrival")),
+            (self.deadline_slack.as_ref().is_some_and(Law::is_unread), format!("{section}.deadline_slack")),
+            (self.service.demand.as_ref().is_some_and(Law::is_unread), "service.demand".into()),
             (error, "service.estimate".into()),
         ] {
             if unread {
@@ -161,7 +161,7 @@ impl Plan {
         Ok(())
     }
 
-    /// What no single key can know to be wrong.
+    /// Checks that involve several keys.
     fn check(&self) -> Result<(), WorkloadError> {
         if !(self.speedup.is_finite() && self.speedup > 0.0) {
             let why =
@@ -227,7 +227,7 @@ impl Plan {
             return Err(WorkloadError::config(format!("{}.{key}", self.section), why));
         }
         let mut workload = Workload {
-            // A job whose tasks are always alike never asks for a mean over them.
+            // Homogeneous jobs under a law of demand need no mean over tasks.
             means: Means::new(if demand.is_some() && homogeneous.part() >= 1.0 { 0 } else { jobs }),
             shapes,
             arrivals,
@@ -253,8 +253,8 @@ fn check_jobs(section: &str, jobs: u32) -> Result<(), WorkloadError> {
     Err(WorkloadError::config(format!("{section}.jobs"), why))
 }
 
-/// A law that says outright that jobs have less than a task, or part of one, is a mistake; where it is only the
-/// tail that says so, samples are rounded and count as one at least.
+/// Refuses a law whose bounds state that jobs have less than one task. Where only the tail of a law is below one,
+/// samples are rounded and count as at least one.
 fn check_tasks(law: &Law<f64>) -> Result<(), WorkloadError> {
     let written: &[f64] = match law {
         Law::Constant(tasks) => std::slice::from_ref(tasks),
@@ -292,8 +292,8 @@ impl Shapes {
     }
 }
 
-/// Arrivals by the law of gaps, else the trace's own counted from its first, so that an excerpt of a long log
-/// does not begin with days of idle gossip; both divided by `speedup`.
+/// Arrivals by the law of gaps, or else those of the trace relative to its first, so that an excerpt of a long log does
+/// not begin with days of idle time; both divided by `speedup`.
 fn arrivals(
     gap: Option<&Law<Span>>,
     own: Option<Vec<Time>>,
@@ -301,7 +301,7 @@ fn arrivals(
     speedup: f64,
     seed: u64,
 ) -> Vec<Time> {
-    // A speed-up of one must not send nanoseconds through a float.
+    // A speed-up of one must not convert nanoseconds to a float.
     let faster = |time: Time| {
         if speedup == 1.0 { time } else { Time(Span(time.0).scale(1.0 / speedup).0) }
     };
@@ -318,7 +318,7 @@ fn arrivals(
     (0..jobs).scan(Time::ZERO, step).collect()
 }
 
-/// How many tasks a drawn job has.
+/// Number of tasks of a drawn job.
 fn task_count(law: &Law<f64>, job: u32, shape: Address) -> Result<u32, WorkloadError> {
     let tasks = law.sample(&mut shape.at(u64::from(job)).draw()).round().max(1.0);
     if tasks > f64::from(MOST_TASKS) {

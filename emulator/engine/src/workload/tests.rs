@@ -1,4 +1,4 @@
-//! The jobs of a run: laws of the four models, independence of order, estimates, arrivals, limits.
+//! Tests of the jobs of a run: laws of the four models, independence of order, estimates, arrivals, limits.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -83,8 +83,8 @@ fn correlation(workload: &Workload, a: (u32, u32), b: (u32, u32)) -> f64 {
 #[test]
 fn copies_and_tasks_depend_on_each_other_as_their_model_says() {
     let n = 100_000;
-    // (homogeneous, correlated, correlation of two copies, correlation of two tasks). With a mean per task,
-    // copies have covariance Var(m) = 1 in a variance of 3.
+    // (homogeneous, correlated, correlation of two copies, correlation of two tasks). With a mean per task, copies have
+    // covariance Var(m) = 1 in a variance of 3.
     for (homogeneous, correlated, copies, tasks) in
         [(1.0, 1.0, 1.0, 1.0), (0.0, 1.0, 1.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 1.0 / 3.0, 0.0)]
     {
@@ -128,7 +128,7 @@ fn work_does_not_depend_on_the_order_of_asking() {
         let mut backward: Vec<Span> = copies().rev().map(|copy| other.work(copy)).collect();
         backward.reverse();
         assert_eq!(forward, backward);
-        // The estimate, and another length of the run, move no draw either.
+        // Neither the estimate nor another number of jobs changes a draw.
         let longer = drawn(80, 5.0, homogeneous, correlated);
         assert!(copies().zip(&forward).all(|(copy, &work)| longer.work(copy) == work));
     }
@@ -268,7 +268,7 @@ fn generated_jobs_bring_their_work_along() {
     assert_eq!(bursty.estimate(JobId(4).task(0)), Span::from_secs(1));
 }
 
-/// A source of one file.
+/// A trace source with one file.
 struct OneFile(&'static str, &'static str);
 
 impl TraceSource for OneFile {
@@ -320,7 +320,7 @@ fn a_missing_trace_falls_back_on_a_generator() {
     let workload = Workload::build(&WorkloadSpec::Trace(spec), &Service::default(), 1, 1, &traces).unwrap();
     assert_eq!(workload.jobs(), 30);
     assert!(workload.warnings()[0].contains("b.tr.xz") && workload.warnings()[0].contains("yahoo-like"));
-    // A file that is there but wrong is never papered over.
+    // A file that exists but is malformed is never replaced by the fallback.
     let spec = TraceSpec { fallback: Some(Model::YahooLike), ..trace("a.tr") };
     let error = Workload::build(&WorkloadSpec::Trace(spec), &Service::default(), 1, 1, &traces);
     assert!(matches!(error, Err(WorkloadError::Empty { .. })));

@@ -29,7 +29,7 @@ pub trait TraceSource {
     fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError>;
 }
 
-/// A source that has no trace.
+/// A trace source without traces.
 #[derive(Clone, Copy, Debug)]
 pub struct NoTraces;
 
@@ -42,27 +42,27 @@ impl TraceSource for NoTraces {
 /// A job of a trace.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TraceJob {
-    /// When it was submitted, by the trace's own clock.
+    /// Submission time by the trace's own clock.
     pub arrival: Time,
     /// Mean duration as the trace states it: what estimate-based policies are given.
     pub mean: Span,
     /// How many tasks it has, at least one.
     pub tasks: u32,
-    /// Who submitted it, if the trace says so.
+    /// The user who submitted it, if the trace says so.
     pub user: Option<NonZeroU32>,
-    /// Where its durations start, or [`RIGID`] if every task takes the mean.
+    /// Index of its first duration, or [`RIGID`] if every task takes the mean.
     first: u32,
 }
 
-/// Most tasks a job may have. Real ones have up to 52,000; a number beyond is a mistake in a law or a file that
-/// would otherwise show as a run that never ends.
+/// Maximum number of tasks of a job. Real jobs have up to 52,000; a larger number is a mistake in a law or a file that
+/// would otherwise appear as a run that never ends.
 pub(super) const MOST_TASKS: u32 = 1 << 24;
 
 /// Marks a job without durations of its own.
 const RIGID: u32 = u32::MAX;
 
-/// A parsed trace. Arrivals and means are kept to the nanosecond; durations as 32-bit floats, that is to
-/// 6 parts in 10⁸ (0.06 µs at 1 s, 4 ms at one day), in 4 bytes a task.
+/// A parsed trace. Arrivals and means are exact to the nanosecond; durations are 32-bit floats of 4 bytes a task, exact
+/// to 6 parts in 10⁸ (0.06 µs at 1 s, 4 ms at one day).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
     file: PathBuf,
@@ -73,7 +73,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// An empty trace that a reader of `file` fills.
+    /// Creates an empty trace for a reader of `file` to fill.
     #[must_use]
     pub fn new(file: &Path, format: Format) -> Self {
         Self { file: file.to_owned(), format, jobs: Vec::new(), durations: Vec::new(), notes: Vec::new() }
@@ -81,7 +81,7 @@ impl Trace {
 
     /// Appends a job whose tasks have durations of their own, in seconds.
     ///
-    /// # Errors
+    /// When the trace would have more tasks than can be addressed.
     /// When the trace would have more tasks than can be addressed.
     pub fn push(&mut self, arrival: Time, mean: Span, durations: &[f32]) -> Result<(), String> {
         let first = u32::try_from(self.durations.len())
@@ -98,12 +98,12 @@ impl Trace {
         self.jobs.push(TraceJob { arrival, mean: duration, tasks, user, first: RIGID });
     }
 
-    /// Says something about the file that its user should know.
+    /// Adds a remark about the file for its user.
     pub fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// The trace with its jobs in order of arrival, equal ones in the file's order.
+    /// Sorts the jobs by arrival, equal ones in the order of the file.
     #[must_use]
     pub fn finish(mut self) -> Self {
         let late = self.jobs.windows(2).filter(|pair| pair[1].arrival < pair[0].arrival).count();
@@ -132,7 +132,7 @@ impl Trace {
         &self.jobs
     }
 
-    /// Rows skipped, order mended: what a user should know about the file.
+    /// Remarks about the file for its user: skipped rows, corrected order.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes

@@ -1,9 +1,8 @@
-//! How much work a copy needs when `service.demand` says so: the four models of the latin-square paper.
+//! The work of copies under `service.demand`: the four models of the latin-square paper.
 //!
-//! The draw of a job, of a task and of a copy have addresses of their own, so what one copy needs depends on
-//! nothing but the seed and its ids, whatever policy runs it and in whatever order. The uncorrelated
-//! heterogeneous model takes the task's draw as a *mean*; taken as a rate, as Table IV prints it, work would
-//! have no mean at all.
+//! The draws of a job, of a task and of a copy have addresses of their own, so the work of a copy depends only on the
+//! seed and its ids, not on the policy or the order of execution. The uncorrelated heterogeneous model takes the task's
+//! draw as a *mean*; taken as a rate, as Table IV prints it, work would have no mean at all.
 
 use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId};
 
@@ -21,7 +20,7 @@ pub(super) struct Demand {
     shape: Address,
 }
 
-/// Which of a job's traits is drawn, below the job's own address of purpose `Shape`.
+/// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`.
 const CORRELATED: u64 = 1;
 const HOMOGENEOUS: u64 = 2;
 
@@ -46,7 +45,7 @@ impl Demand {
         if self.mean > 0.0 { mean.scale(own.as_secs_f64() / self.mean) } else { Span::ZERO }
     }
 
-    /// What can be known of a task before a copy of it runs.
+    /// Work of a task as far as it is known before a copy of it runs.
     pub(super) fn exact(&self, task: TaskId) -> Span {
         let job = self.work.at(u64::from(task.job.0));
         match (self.correlated(task.job), self.homogeneous(task.job)) {
@@ -56,18 +55,18 @@ impl Demand {
         }
     }
 
-    /// Whether all copies of a task of this job need the same.
+    /// Whether all copies of a task of this job have equal work.
     pub(super) fn correlated(&self, job: JobId) -> bool {
         self.includes(self.correlated, job, CORRELATED)
     }
 
-    /// Whether the tasks of this job are alike.
+    /// Whether all tasks of this job have equal work.
     pub(super) fn homogeneous(&self, job: JobId) -> bool {
         self.includes(self.homogeneous, job, HOMOGENEOUS)
     }
 
     fn includes(&self, share: Share, job: JobId, what: u64) -> bool {
-        // The common cases spare the draw.
+        // Skips the draw in the common cases.
         share == Share::ALL
             || (share != Share::NONE && share.includes(self.shape.at(u64::from(job.0)).at(what).unit()))
     }

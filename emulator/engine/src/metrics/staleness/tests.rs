@@ -1,3 +1,5 @@
+//! Tests of the staleness tracker.
+
 use volary_actors::base::Endpoint;
 use volary_netem::{FaultSpec, Groups};
 

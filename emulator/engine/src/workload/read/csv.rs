@@ -6,8 +6,8 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
-use super::Skipped;
 use super::lines::{Line, Lines};
+use super::parse::Skipped;
 
 const COLUMNS: [&str; 3] = ["arrival_s", "ntasks", "mean_s"];
 
@@ -37,11 +37,11 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     Ok(skipped)
 }
 
-/// Where the columns are.
+/// Indices of the columns.
 fn columns(header: Line<'_>) -> Result<[usize; 3], WorkloadError> {
     let mut found = [0; 3];
     for (index, name) in found.iter_mut().zip(COLUMNS) {
-        // A suffix in capitals tells how a column came about, such as `ntasks_SYNTHETIC`.
+        // A suffix in capitals describes the origin of a column, such as `ntasks_SYNTHETIC`.
         let named = |cell: &str| {
             let rest = cell.trim().strip_prefix(name);
             rest.is_some_and(|rest| {

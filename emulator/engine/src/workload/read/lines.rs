@@ -1,4 +1,4 @@
-//! Lines of a plain or compressed file, and their fields, with what an error needs to say.
+//! Lines of a plain or compressed file, and their fields, with positions for errors.
 
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
@@ -11,8 +11,8 @@ use volary_actors::base::Span;
 use super::super::error::WorkloadError;
 use super::super::trace::{Format, MOST_TASKS};
 
-/// Longest line accepted: a job of a few million tasks. A compressed file could otherwise expand to one line
-/// that fills the memory.
+/// Maximum length of a line: a job of a few million tasks. Without it a compressed file could expand to one line that
+/// fills the memory.
 const LONGEST: u64 = 256 << 20;
 
 /// The lines of a file.
@@ -22,12 +22,12 @@ pub(super) struct Lines<'a> {
     compressed: bool,
     buffer: Vec<u8>,
     number: u64,
-    /// The current line was looked at, not taken.
+    /// Whether the current line was only peeked at.
     peeked: bool,
 }
 
 impl<'a> Lines<'a> {
-    /// Looks at the first bytes to find out how `input` is compressed, if it is.
+    /// Detects the compression of `input`, if any, from its first bytes.
     pub(super) fn new(file: &'a Path, mut input: impl Read + 'static) -> Result<Self, WorkloadError> {
         let io = |source| WorkloadError::Io { file: file.to_owned(), source };
         let mut magic = Vec::new();
@@ -66,12 +66,12 @@ impl<'a> Lines<'a> {
                 Some(_) => break,
             }
         }
-        // Handed out again: the borrow of the loop cannot leave it.
+        // Returned by the next call: the borrow of the loop cannot leave it.
         self.peeked = true;
         self.next()
     }
 
-    /// What the first line that says anything looks like, for a file whose name says nothing.
+    /// Guesses the format from the first line with content, for a file without a known suffix.
     pub(super) fn guess(&mut self) -> Result<Format, WorkloadError> {
         let format = match self.next_row('#')? {
             Some(line) if line.text.starts_with(';') => Format::Swf,
@@ -96,7 +96,7 @@ impl<'a> Lines<'a> {
 
     fn failed(&self, source: std::io::Error) -> WorkloadError {
         let file = self.file.to_owned();
-        // Decoders report damage as one of these; a disk that fails says something else.
+        // Decoders report damage as one of these kinds; a failing disk reports others.
         let damage = matches!(
             source.kind(),
             ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other
@@ -109,7 +109,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// A line and where it stands.
+/// A line and its position.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
     pub(super) at: At<'a>,
@@ -123,7 +123,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Clone, Copy)]
 pub(super) struct At<'a> {
     file: &'a Path,
@@ -173,7 +173,7 @@ impl At<'_> {
     }
 }
 
-/// The beginning of a field, for a message that fits a terminal.
+/// The beginning of a field, short enough for a message on a terminal.
 fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -6,7 +6,5 @@ mod parse;
 mod swf;
 mod tr;
 
-use parse::Skipped;
-
 #[cfg(test)]
 mod tests;

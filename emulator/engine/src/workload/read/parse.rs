@@ -10,8 +10,8 @@ use super::lines::Lines;
 use super::{csv, swf, tr};
 
 impl Trace {
-    /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file
-    /// (`.tr`, `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`), the compression from the first bytes.
+    /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file (`.tr`,
+    /// `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`), the compression from the first bytes.
     ///
     /// # Errors
     /// When the input cannot be read, is damaged, malformed or empty.
@@ -41,7 +41,7 @@ impl Trace {
 }
 
 impl Format {
-    /// The format that a file name stands for, whatever its compression.
+    /// The format that a file name indicates, with or without a compression suffix.
     #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
         let mut name = PathBuf::from(file.file_name()?);
@@ -61,7 +61,7 @@ fn suffix(name: &Path) -> &str {
     name.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default()
 }
 
-/// Rows that are well-formed but hold no job, by reason.
+/// Rows that are well-formed but describe no job, by reason.
 #[derive(Debug, Default)]
 pub(super) struct Skipped(BTreeMap<&'static str, u64>);
 

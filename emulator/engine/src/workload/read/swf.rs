@@ -1,9 +1,9 @@
 //! Standard Workload Format: 18 columns, comments and header after `;`.
 //!
-//! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time.
-//! Rows that describe no complete execution are skipped and counted: cancelled jobs, jobs whose submit time,
-//! run time or processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists
-//! below the summary line of a job that was checkpointed.
+//! A job is rigid: its fan-out is the number of processors it used, and each task takes the job's run time. Rows that
+//! describe no complete execution are skipped and counted: cancelled jobs, jobs whose submit time, run time or
+//! processors are unknown (−1), and the partial executions (status 2 to 4) that the format lists below the summary line
+//! of a checkpointed job.
 
 use std::num::NonZeroU32;
 
@@ -11,12 +11,12 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
-use super::Skipped;
 use super::lines::{Line, Lines};
+use super::parse::Skipped;
 
 const COLUMNS: usize = 18;
 
-/// The columns that say something about a job's shape.
+/// The columns that describe a job's shape.
 struct Row {
     submit: f64,
     run: f64,
@@ -74,7 +74,7 @@ fn row(line: Line<'_>) -> Result<Row, WorkloadError> {
     Ok(row)
 }
 
-/// A time in seconds; −1 says that it is unknown.
+/// A time in seconds; −1 means unknown.
 fn time(line: Line<'_>, field: usize, column: &'static str, text: &str) -> Result<f64, WorkloadError> {
     if text.parse() == Ok(-1.0) { Ok(-1.0) } else { line.at.seconds(field, column, text) }
 }

@@ -1,4 +1,4 @@
-//! Readers on small inline data: what is right, and every way to be wrong.
+//! Tests of the readers on small inline data: valid input, and every error.
 
 use std::io::{Cursor, Write};
 use std::path::Path;
@@ -137,7 +137,7 @@ fn a_name_that_says_nothing_is_no_obstacle() {
     assert_eq!(Format::of(Path::new("b.xz")), None);
 }
 
-/// `data` compressed in each of the known ways.
+/// `data` compressed in each supported way.
 pub(crate) fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
     xz.write_all(data).unwrap();
@@ -154,7 +154,7 @@ pub(crate) fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 fn compressed_files_are_recognised_by_their_first_bytes() {
     let plain = parse("a.tr", TR).unwrap();
     for (suffix, bytes) in compressed(TR.as_bytes()) {
-        // The name lies about the compression, as files that were renamed do.
+        // The file name claims another compression, as for files that were renamed.
         assert_eq!(parse("a.tr", bytes).unwrap(), plain, "{suffix}");
     }
 }
@@ -165,7 +165,7 @@ fn a_compressed_file_that_breaks_off_is_told_apart() {
     for (suffix, bytes) in compressed(text.as_bytes()) {
         for keep in [bytes.len() / 2, bytes.len() - 3] {
             let error = complaint(&format!("a.tr.{suffix}"), bytes[..keep].to_vec());
-            // Half a line may end the readable part; then the decoder's word comes first all the same.
+            // Half a line may end the readable part; the decoder's error takes precedence over that of the line.
             assert!(
                 error.contains("breaks off or is damaged") && error.contains("fetch"),
                 "{suffix}: {error}"
