@@ -11,9 +11,7 @@ const POINTS: usize = 400;
 /// The distributions of one policy, one per replication.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve<'a> {
-    /// Name in the legend.
     pub label: &'a str,
-    /// Index of its colour.
     pub colour: usize,
     /// One sketch per replication, with the number of jobs submitted.
     pub runs: Vec<(&'a Sketch, u64)>,

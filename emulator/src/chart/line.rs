@@ -18,7 +18,6 @@ pub struct PlotAxis {
 /// A curve.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
-    /// Name in the legend.
     pub label: String,
     /// Index of its colour and dash.
     pub colour: usize,

@@ -1,4 +1,4 @@
-//! The injector: asks the controller of a running cell, through one of its agents, to inject interference.
+//! The injector: requests interference from the controller of a running cell, through one of its agents.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -25,10 +25,9 @@ const NEXT_CELL_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the controller may take to end an injection that it was asked to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is to be injected, and where.
+/// The requested injection.
 #[derive(Clone, Debug)]
 pub struct InjectOptions {
-    /// The hosts file.
     pub hosts: PathBuf,
     pub profile: Profile,
     /// Seed of the slots; the run's own if absent.
@@ -169,7 +168,7 @@ impl<'a> Injector<'a> {
         self.outgoing.send(message).await.map_err(|end| failed(&self.host, &end))
     }
 
-    /// The answer to the request; a refusal is an error. It takes until a cell runs.
+    /// The answer to the request; a refusal is an error. Waits until a cell runs.
     async fn first_reply(&mut self) -> Result<InjectReply, InjectError> {
         let late = Instant::now() + NEXT_CELL_TIMEOUT;
         loop {

@@ -9,7 +9,7 @@
 //! | [`protocol`] | the messages between them |
 //! | [`net`] | QUIC endpoints, identities, links between hosts |
 //! | `placement` | the placement of actors on hosts |
-//! | `check` | bounds checks of what arrives |
+//! | `check` | bounds checks of received messages |
 //! | [`error`], [`timing`] | errors; limits of silence and timeouts |
 //!
 //! # Queues

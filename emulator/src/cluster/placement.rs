@@ -1,4 +1,4 @@
-//! The placement of actors on hosts, and what follows from it.
+//! The placement of actors on hosts, and quantities derived from it.
 
 use volary_actors::base::{Endpoint as Place, Time};
 
@@ -7,7 +7,7 @@ use crate::runtime::live::placement::place;
 use crate::storage::hosts::{HostRecord, HostShard, ranges};
 use volary_engine::world::World;
 
-/// The host of each endpoint. Controller and agents compute the same.
+/// The host of each endpoint. Controller and agents compute the same result.
 pub(crate) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
     place(world.layout(), &world.machines().links, &weights)

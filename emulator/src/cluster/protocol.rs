@@ -50,7 +50,7 @@ pub struct LinkPurpose {
 /// The state of an agent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AgentStatus {
-    /// What it does, as text.
+    /// Its activity, as text.
     pub doing: String,
 }
 
@@ -68,7 +68,7 @@ pub struct Member {
 /// One cell to be run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
-    /// Distinguishes the links of this cell from those of any other.
+    /// Distinguishes the links of this cell from those of all other cells.
     pub run: u64,
     /// Index of the experiment's point.
     pub point: u32,
@@ -92,7 +92,7 @@ pub enum ControllerMessage {
     Start { at: i64 },
     /// Answers [`AgentMessage::Ping`] with its `sent` and the controller's clock, ns.
     Pong { sent: i64, here: i64 },
-    /// How far the slowest host has come.
+    /// The progress of the slowest host.
     Progress { slowest: Time },
     /// Begin an injection into cores of this host.
     Inject(Box<InjectOrder>),
@@ -118,9 +118,9 @@ pub enum AgentMessage {
     /// Observations in order of time.
     Notes {
         notes: Vec<Observation>,
-        /// Nothing earlier follows.
+        /// No earlier observation follows.
         mark: Time,
-        /// How far this shard has come.
+        /// The progress of this shard.
         progress: Time,
     },
     /// Lines of the agent's log.
@@ -174,7 +174,7 @@ pub struct Datagrams {
 /// One host's part of an injection, as the controller orders it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectOrder {
-    /// The same on all hosts, and of no other injection.
+    /// Equal on all hosts, and unique among injections.
     pub id: u64,
     /// The profile as TOML, without references to files.
     pub profile: String,
@@ -183,7 +183,7 @@ pub struct InjectOrder {
     /// Cores of the receiving host.
     pub cores: CoreSet,
     pub from: Time,
-    /// [`Time::MAX`] if the injector's life is the only limit.
+    /// [`Time::MAX`] if the injection lasts as long as its injector.
     pub until: Time,
 }
 
@@ -192,13 +192,13 @@ pub struct InjectOrder {
 pub enum InjectorMessage {
     /// The first message, and the only request of a connection.
     Request(Box<InjectRequest>),
-    /// The injector lives: sent every third of [`INJECTOR_LEASE`].
+    /// Renews the lease: sent every third of [`INJECTOR_LEASE`].
     Renew,
     /// End the injection.
     End,
 }
 
-/// What is to be injected, and where. Targets, cores and hosts add up; without any of them all cores are meant.
+/// The requested injection. Targets, cores and hosts add up; without any of them, all cores are selected.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectRequest {
     /// The profile as TOML, without references to files.
@@ -211,7 +211,7 @@ pub struct InjectRequest {
     pub cores: CoreSet,
     /// Hosts: all cores that they hold.
     pub hosts: Vec<String>,
-    /// Emulated time after which it ends; the injector's life if absent.
+    /// Emulated time after which it ends; absent: it lasts as long as its injector.
     pub lasting: Option<Span>,
     /// Only answer with the plan.
     pub dry_run: bool,
@@ -260,7 +260,7 @@ pub struct InjectionPlan {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct InjectionShare {
     pub host: String,
-    /// The cores of this host that are meant.
+    /// The selected cores of this host.
     pub cores: CoreSet,
     pub from: Time,
     /// `None` while it lasts, and if the host was lost.

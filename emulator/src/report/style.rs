@@ -5,6 +5,6 @@
 pub enum Style {
     /// Colours and bold for a terminal.
     Terminal,
-    /// Letters only.
+    /// Without colours.
     Plain,
 }

@@ -1,4 +1,4 @@
-//! Errors of a run directory, and of several that are put together.
+//! Errors of run directories, and of the union of several.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,86 +12,38 @@ use crate::storage::manifest::RunState;
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {doing} {}: {source}; check the folder's permissions and space, or choose another with --out", path.display())]
-    Io {
-        /// What was tried.
-        doing: &'static str,
-        /// Where.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// The folder already holds a run.
     #[error("{} already holds a run of `{experiment}` ({state}); add --resume to keep its cells and run what is missing, or choose another folder with --out", path.display())]
-    Occupied {
-        /// The folder.
-        path: PathBuf,
-        /// Its experiment.
-        experiment: String,
-        /// How far it came.
-        state: RunState,
-    },
+    Occupied { path: PathBuf, experiment: String, state: RunState },
     /// The folder holds a run of another experiment, so there is nothing to resume.
     #[error("{} holds a run of another experiment, none of whose cells is wanted here ({differs}); name its folder with --out, or leave out --resume", path.display())]
-    Another {
-        /// The folder.
-        path: PathBuf,
-        /// What differs, there and here.
-        differs: String,
-    },
+    Another { path: PathBuf, differs: String },
     /// Another process is running in the folder.
     #[error("{} is in use by process {pid}; wait for it, stop it, or choose another folder with --out", path.display())]
     Locked {
-        /// The folder.
         path: PathBuf,
         /// The other process's id, if known.
         pid: String,
     },
     /// The folder holds no run, but a file that a run would overwrite.
     #[error("{} holds no run but a file `{file}`, which a run would write over; choose another folder with --out", path.display())]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// The file.
-        file: String,
-    },
+    Foreign { path: PathBuf, file: String },
     /// The folder holds no run.
     #[error("{} is not a run directory: it has no {MANIFEST}; name the folder given to --out", path.display())]
-    NotARun {
-        /// The folder.
-        path: PathBuf,
-    },
+    NotARun { path: PathBuf },
     /// A file does not parse.
     #[error("{} is damaged: {source}; remove it and run again with --resume", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
+    Damaged { path: PathBuf, source: serde_json::Error },
     /// Written by another version.
     #[error("{} has results of schema {found}, this volary reads {SCHEMA}; run again into another folder, or use the volary that wrote it", path.display())]
-    Schema {
-        /// The folder.
-        path: PathBuf,
-        /// Its schema.
-        found: u32,
-    },
+    Schema { path: PathBuf, found: u32 },
     /// Rows could not be written or merged.
     #[error("cannot write {}: {source}; if a part in {CELLS}/ is damaged, remove it with its .json and run again with --resume", path.display())]
-    Rows {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ::parquet::errors::ParquetError,
-    },
+    Rows { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Rows could not be read.
     #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ::parquet::errors::ParquetError,
-    },
+    Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Several directories do not make one experiment.
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -105,28 +57,10 @@ pub enum MergeError {
     Nothing,
     /// They differ in what they ran.
     #[error("{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by side with `volary compare`", path.display(), first.display())]
-    Different {
-        /// Which part differs.
-        what: &'static str,
-        /// The first folder.
-        first: PathBuf,
-        /// What the first ran.
-        expected: String,
-        /// The other folder.
-        path: PathBuf,
-        /// What it ran.
-        found: String,
-    },
+    Different { what: &'static str, first: PathBuf, expected: String, path: PathBuf, found: String },
     /// The same point was run twice with different settings.
     #[error("{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or set them side by side with `volary compare`", path.display())]
-    Conflict {
-        /// The later folder.
-        path: PathBuf,
-        /// Label of the policy.
-        policy: String,
-        /// Seed.
-        seed: u64,
-    },
+    Conflict { path: PathBuf, policy: String, seed: u64 },
 }
 
 pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

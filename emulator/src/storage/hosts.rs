@@ -24,7 +24,6 @@ pub struct HostRecord {
 /// The loss of a host while a cell was run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HostLoss {
-    /// Id of the cell.
     pub cell: String,
     /// The reason, as far as known.
     pub why: String,

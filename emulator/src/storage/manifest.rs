@@ -16,11 +16,9 @@ use crate::results::{Cell, Injected, Summary};
 pub struct Manifest {
     /// Version of the results schema.
     pub schema: u32,
-    /// Version of volary.
     pub version: String,
     /// Experiment file without folder `experiments` and suffix.
     pub experiment: String,
-    /// Its title.
     pub title: String,
     /// The paper, section or figure it reproduces, if any.
     pub source: Option<String>,
@@ -28,9 +26,7 @@ pub struct Manifest {
     pub runtime: String,
     /// Seed of the first replication.
     pub seed: u64,
-    /// The resolved experiment.
     pub spec: Value,
-    /// The command line.
     pub argv: Vec<String>,
     /// Hosts that took part, in order of shards, for `hosts` runs; null otherwise.
     pub hosts: Option<Vec<HostRecord>>,
@@ -106,11 +102,9 @@ impl Manifest {
 pub struct Failure {
     /// Hash of what the cell depends on.
     pub id: String,
-    /// Label of the policy.
     pub policy: String,
     /// Values of the swept keys.
     pub cell: Cell,
-    /// Seed.
     pub seed: u64,
     /// The error, and the last lines of its log.
     pub log: String,

@@ -20,7 +20,6 @@ pub struct Study {
     pub folders: Vec<PathBuf>,
     /// Cells in the manifest's order.
     pub cells: Vec<CellGroup>,
-    /// Claims with their verdicts.
     pub claims: Vec<ClaimResult>,
     /// Cells that could not finish.
     pub failures: Vec<Failure>,

@@ -50,7 +50,7 @@ fn write_packed(trace: &Trace, mut out: impl Write, packing: Packing) -> io::Res
     out.flush()
 }
 
-/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (to two nanoseconds beyond),
+/// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (off by at most one beyond),
 /// durations to their stored precision; reading the lines again gives the same jobs.
 ///
 /// # Errors

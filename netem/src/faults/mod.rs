@@ -97,7 +97,7 @@ pub struct DegradeSpec {
     pub loss: Probability,
 }
 
-/// Limit on the factor on delays.
+/// Limit on the factor on delays; larger ones would stall a message for the whole run.
 const MOST_FACTOR: f64 = 1e9;
 
 const fn one() -> f64 {

@@ -24,7 +24,7 @@ const MAX_DRIFT_PPM: f64 = 1000.0;
 pub(super) struct CellContext {
     pub(super) inbox: Inbox,
     pub(super) stopped: Cell<bool>,
-    /// How far the slowest host has come.
+    /// The progress of the slowest host.
     pub(super) slowest: Cell<Time>,
     /// The common start on the controller's clock, ns.
     start: Cell<Option<i64>>,
@@ -41,7 +41,7 @@ pub(super) struct CellContext {
     /// Orders of the controller that [`InjectableCell`](super::injectable::InjectableCell) has not carried out. The
     /// controller orders at most a hundred injections a cell.
     orders: RefCell<VecDeque<InjectionOrder>>,
-    /// Changes of interference that the shard has not made; `None` once it takes no more.
+    /// Changes of interference that the shard has not made; `None` once it accepts no more.
     changes: RefCell<Option<VecDeque<ProfileChange>>>,
 }
 
@@ -63,8 +63,8 @@ impl CellContext {
         }
     }
 
-    /// Queues a change for the shard. If the shard takes no more, the change is dropped, and with it the sender that
-    /// its confirmation is awaited from.
+    /// Queues a change for the shard. If the shard accepts no more, the change is dropped together with the sender for
+    /// its confirmation.
     pub(super) fn change(&self, change: ProfileChange) {
         if let Some(changes) = &mut *self.changes.borrow_mut() {
             changes.push_back(change);
@@ -171,7 +171,7 @@ impl CellContext {
         Some((-offset.offset, offset.bound.cast_signed()))
     }
 
-    /// Sets the clock of the cell by the present estimate of the offset.
+    /// Sets the clock of the cell by the current estimate of the offset.
     pub(super) fn adjust(&self, clock: &Clock) {
         if let (Some(start), Some((ahead, bound))) = (self.start.get(), self.offset()) {
             clock.set_start(start + ahead);

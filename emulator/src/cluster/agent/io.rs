@@ -1,4 +1,4 @@
-//! `QuicIo`: what a shard sends and reports, over links to the other hosts and the control stream to the controller.
+//! The I/O of a shard on an agent: links to the other hosts, and the control stream to the controller.
 
 use std::io;
 use std::rc::Rc;
@@ -32,7 +32,7 @@ pub(super) struct QuicIo {
     waiting: Vec<Observation>,
     /// Logged inputs on their way to the controller, if they are logged.
     inputs: Option<Carried>,
-    /// How far this shard has come.
+    /// The progress of this shard.
     progress: Time,
     /// Events that may wait at most.
     max_events: usize,

@@ -22,7 +22,7 @@ use volary_engine::world::World;
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
 /// the message there, the rest is for one that is lost and sent again.
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
-/// How long hosts may take for their final report, likewise: it can be some megabytes on a path that was idle.
+/// The same for the final report of a host: it can be several megabytes on a path that was idle.
 const CLOSING: (Duration, u32) = (Duration::from_secs(15), 20);
 /// Observations that may wait until every host has reported as much; they take some hundred megabytes.
 const MAX_WAITING_OBSERVATIONS: usize = 16_000_000;
@@ -120,7 +120,8 @@ impl<'a> ControllerCell<'a> {
         self.last.drain(..).map(report).collect()
     }
 
-    /// Records the copies that unexpectedly lost hosts took with them. What an expected loss took had crashed before.
+    /// Records the copies that were lost with unexpectedly lost hosts. Copies on a host whose loss was expected had
+    /// crashed before.
     pub(super) fn lose_copies(&mut self) {
         let lost: Vec<_> = self.pool.lost_in(&self.pool.cell).filter(|(_, lost)| !lost.expected).collect();
         for (host, _) in lost {
@@ -253,7 +254,7 @@ impl<'a> ControllerCell<'a> {
         Ok(())
     }
 
-    /// Records why a host cannot go on. Its own reason replaces what other hosts said of it.
+    /// Records why a host cannot go on. Its own reason replaces those reported by other hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
         self.last[host] = Some(LastMessage::Refused);
         if self.broken.is_none() || self.accused == Some(host) {

@@ -45,7 +45,7 @@ pub(super) struct HostPool {
     pub(super) ticks: MonotonicClock,
     /// Logs and inputs of the hosts.
     pub(super) archive: Archive,
-    /// Number of the latest cell: of no other cell, of this controller or any other.
+    /// Number of the latest cell, unique among all cells of all controllers.
     pub(super) run: u64,
     /// Id of the latest cell.
     pub(super) cell: String,
@@ -173,8 +173,8 @@ impl HostPool {
         Ok(())
     }
 
-    /// Keeps a request for an injection until the next cell. Other messages are left over from a cell that was called
-    /// off, and are dropped.
+    /// Keeps a request for an injection until the next cell. Other messages belong to a cell that was cancelled, and
+    /// are dropped.
     pub(super) fn defer(&mut self, host: usize, message: AgentMessage) {
         if let AgentMessage::Injector { injector, message: InjectorMessage::Request(request) } = message {
             self.requests.push((InjectorId { host, injector }, *request));

@@ -46,9 +46,9 @@ pub(super) struct Injections<'a> {
 struct CellInjection {
     id: u64,
     injector: InjectorId,
-    /// The injector's last sign of life.
+    /// Time of the injector's last message.
     renewed: Instant,
-    /// What the injector knows.
+    /// The state of the injection as known to the injector.
     phase: Phase,
     /// Whether the hosts have been ordered to end it.
     lifted: bool,
@@ -91,7 +91,7 @@ impl CellInjection {
         self.shares.iter().filter(|share| share.from.is_some())
     }
 
-    /// Whether it ruled some of the cores of another injection during a part of that one's time.
+    /// Whether it applied to some of the cores of another injection during a part of that one's time.
     fn overlaps(&self, other: &Injection, end: Time) -> bool {
         self.begun().map(|share| self.of_share(share, end)).any(|mine| {
             let cores = mine.cores.intersection(&other.cores);
@@ -418,7 +418,7 @@ impl<'a> Injections<'a> {
         }
     }
 
-    /// Sends the injector what it does not know yet.
+    /// Sends the injector the changes that it does not know yet.
     async fn update(&mut self, pool: &HostPool, id: u64) {
         let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return };
         let injector = entry.injector;
@@ -446,7 +446,7 @@ impl<'a> Injections<'a> {
     }
 }
 
-/// The shares of an injection, as its injector reads them.
+/// The shares of an injection, in the form sent to the injector.
 fn report(entry: &CellInjection, name: impl Fn(&Share) -> String) -> Vec<InjectionShare> {
     let report = |share: &Share| InjectionShare {
         host: name(share),

@@ -9,7 +9,7 @@ use crate::storage::hosts::HostRecord;
 use crate::storage::manifest::RunState;
 use crate::storage::study::Study;
 
-/// Blocks in all timelines of a page at most: they are most of its bytes.
+/// Limit on the blocks in all timelines of a page, which make up most of its size.
 const BLOCKS_OF_PAGE: usize = 12_000;
 
 /// The report of a study.
@@ -48,7 +48,7 @@ fn title(study: &Study) -> &str {
     if manifest.title.is_empty() { &manifest.experiment } else { &manifest.title }
 }
 
-/// The bar at the side: where things are, and which policies are shown.
+/// The side bar: a table of contents, and the selection of visible policies.
 fn contents(study: &Study, policies: &[&str]) -> String {
     let mut out = String::from("<nav><div class=\"brand\">volary</div>");
     out.push_str("<button type=\"button\" id=\"theme\" title=\"dark or light\">◐</button>");
@@ -83,7 +83,7 @@ fn contents(study: &Study, policies: &[&str]) -> String {
     out
 }
 
-/// Title, source, and what was run in a line of facts.
+/// Title, source, and a line of facts about the run.
 fn header(study: &Study) -> String {
     let manifest = &study.manifest;
     let mut out = format!("<header id=\"top\"><h1>{}</h1>", escape(title(study)));
@@ -127,7 +127,7 @@ fn readable(utc: &str) -> String {
     utc.replacen('T', " ", 1).replace('Z', " UTC")
 }
 
-/// What it cost, how to do it again, and the resolved experiment.
+/// The cost of the run, the command that repeats it, and the resolved experiment.
 fn footer(study: &Study) -> String {
     let manifest = &study.manifest;
     let mut out = String::from("<section id=\"run\"><h2>The run itself</h2>");

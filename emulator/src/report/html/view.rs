@@ -9,13 +9,13 @@ use crate::storage::study::CellGroup;
 
 /// The place of a cell on its page.
 pub(super) struct View<'a> {
-    /// Its place, from zero.
+    /// Its position, from zero.
     pub(super) number: usize,
-    /// Whether it is open at first.
+    /// Whether it is initially open.
     pub(super) open: bool,
     /// All policies of the page, for their colours.
     pub(super) policies: &'a [&'a str],
-    /// Blocks that each of its timelines may have.
+    /// Limit on the blocks of each of its timelines.
     pub(super) blocks: usize,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn cell_title(group: &CellGroup) -> String {
     if group.cell.is_empty() { "Results".to_owned() } else { group.name() }
 }
 
-/// Any JSON value, as lists of names and values.
+/// A JSON value as HTML lists of names and values.
 pub(super) fn value(json: &Value) -> String {
     match json {
         Value::Object(fields) => {

@@ -22,13 +22,11 @@ pub(super) const EXPERIMENT: u32 = 0;
 /// The shard and cell of a section.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// The cell's id.
     pub cell: String,
     /// Distinguishes repeated attempts at the cell; the last one counts.
     pub attempt: u32,
     /// Label of the policy, for messages.
     pub policy: String,
-    /// The seed.
     pub seed: u64,
     pub shard: u16,
     /// Number of shards.

@@ -27,7 +27,6 @@ const ENOUGH_TASKS: u32 = 15;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Description {
     pub file: PathBuf,
-    /// Number of jobs.
     pub jobs: usize,
     /// Number of tasks of all jobs.
     pub tasks: u64,
