@@ -18,8 +18,8 @@ use crate::runtime::live::eventfd::EventFd;
 
 /// A burner and a competitor per core, pinned to its CPU. Dropping it stops and joins the threads.
 ///
-/// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is none. A core has one caller at a time:
-/// two threads must not run and halt copies on the same core concurrently.
+/// Methods take the core's index in the `cpus` of [`start`](Self::start), and panic if there is none. A core has one
+/// caller at a time: two threads must not run and halt copies on the same core concurrently.
 pub struct Burners {
     cores: Vec<BurnedCore>,
     origin: Instant,
