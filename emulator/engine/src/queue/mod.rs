@@ -3,7 +3,8 @@
 mod radix_heap;
 mod slab;
 
-pub use radix_heap::{Key, Queue};
+pub use radix_heap::Queue;
+pub use slab::Key;
 
 #[cfg(test)]
 mod tests;

@@ -14,21 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::mem;
 
-use volary_actors::base::{ActorId, Time};
-
-use super::slab::{Rank, Slab};
-
-/// The order of events: due time, then source, then the source's own count. It does not depend on the order of pushes,
-/// so it is the same for any number of shards.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Key {
-    /// When the event is due.
-    pub due: Time,
-    /// The actor that caused it.
-    pub source: ActorId,
-    /// Number of events that the actor had caused before.
-    pub count: u32,
-}
+use super::slab::{Key, Rank, Slab};
 
 /// A queued event: its due time, and its slot in the slab.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,20 @@
-//! A slab: payloads of pending events, in one vector with a free list.
+//! The slab: keys and payloads of pending events, in one vector with a free list.
 
 use volary_actors::base::{ActorId, Time};
 
-use super::radix_heap::Key;
 use crate::prefetch::prefetch;
+
+/// The order of events: due time, then source, then the source's own count. It does not depend on the order of pushes,
+/// so it is the same for any number of shards.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Key {
+    /// When the event is due.
+    pub due: Time,
+    /// The actor that caused it.
+    pub source: ActorId,
+    /// Number of events that the actor had caused before.
+    pub count: u32,
+}
 
 /// Source and count of an event in one word, ordered like the pair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -3,6 +3,7 @@
 mod certificate;
 mod claims;
 mod cores;
+mod distribution;
 mod findings;
 mod injections;
 mod placements;
@@ -17,13 +18,14 @@ pub use certificate::{
 };
 pub use claims::{ClaimResult, ClaimsLine, Verdict};
 pub use cores::CoreRow;
+pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
 pub use placements::{Placements, Stage};
 pub use schema::{
-    Brief, Cell, CopyCounts, CopyEnd, CopyRow, Distribution, Engine, JobCounts, JobRow, Line, MOST_BURSTS,
-    Measured, Messages, SCHEMA, Summary, TaskCounts, cell_id, cell_name, percentile, plain, same,
+    Cell, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured, Messages,
+    SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
 };
-pub use staleness::{Spread, Staleness, StalenessRow};
+pub use staleness::{Staleness, StalenessRow};
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

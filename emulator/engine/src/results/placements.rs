@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Spread;
-use super::schema::nan_if_null;
+use super::distribution::{Spread, nan_if_null};
 
 /// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1). A
 /// task that is bound again counts by its last binding.

@@ -11,12 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint;
 
+use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{Certificate, ClaimsLine, CoreRow, Injected, Placements, Staleness, StalenessRow};
-
-/// A number that could not be measured (the mean of nothing) is NaN here and `null` in JSON.
-pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
-}
 
 /// Version of this schema; raised whenever a key changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -146,103 +142,6 @@ pub struct CopyCounts {
     /// Core time spent on all copies, wasted work included. 0 if not recorded.
     #[serde(default)]
     pub busy_s: f64,
-}
-
-/// Mean, spread and exact percentiles.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Distribution {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Standard deviation of the population.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub std: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 90th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p90: f64,
-    /// 95th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p95: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-    /// 99.9th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p999: f64,
-    /// Maximum.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub max: f64,
-}
-
-impl Distribution {
-    /// Nothing was measured: NaN here, `null` in JSON. Zero would be the best of all response times.
-    pub const UNMEASURED: Self = Self {
-        mean: f64::NAN,
-        std: f64::NAN,
-        p50: f64::NAN,
-        p90: f64::NAN,
-        p95: f64::NAN,
-        p99: f64::NAN,
-        p999: f64::NAN,
-        max: f64::NAN,
-    };
-
-    /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
-    #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = values.into_iter().collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let Some(&max) = sorted.last() else { return Self::UNMEASURED };
-        let n = sorted.len() as f64;
-        let mean = sorted.iter().sum::<f64>() / n;
-        let std = (sorted.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
-        let at = |q| percentile(&sorted, q);
-        Self { mean, std, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max }
-    }
-}
-
-/// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there
-/// are none.
-#[must_use]
-pub fn percentile(sorted: &[f64], q: f64) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let at = q * last as f64;
-    let low = at.floor() as usize;
-    let high = (low + 1).min(last);
-    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
-}
-
-/// Mean and two percentiles.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Brief {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-}
-
-impl Brief {
-    /// Nothing was measured.
-    pub const UNMEASURED: Self = Self { mean: f64::NAN, p50: f64::NAN, p99: f64::NAN };
 }
 
 /// Messages that crossed the emulated network.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::schema::nan_if_null;
+use super::distribution::{Spread, nan_if_null};
 
 /// Staleness of caches. A cache holds the work expected at every node; the truth is the work of the tasks placed there
 /// that have not ended, by the same estimates.
@@ -30,37 +30,6 @@ pub struct Staleness {
     pub schedulers: u32,
     /// Number of nodes observed.
     pub nodes: u32,
-}
-
-/// Mean, three percentiles of three significant digits, and maximum.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 90th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p90: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-    /// Maximum.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub max: f64,
-}
-
-impl Spread {
-    /// Nothing was measured.
-    pub const UNMEASURED: Self =
-        Self { mean: f64::NAN, p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, max: f64::NAN };
 }
 
 /// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.

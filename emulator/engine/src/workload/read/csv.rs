@@ -6,8 +6,8 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
+use super::lines::Skipped;
 use super::lines::{Line, Lines};
-use super::parse::Skipped;
 
 const COLUMNS: [&str; 3] = ["arrival_s", "ntasks", "mean_s"];
 

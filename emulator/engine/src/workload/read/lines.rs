@@ -1,5 +1,6 @@
 //! Lines of a plain or compressed file, and their fields, with positions for errors.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 use std::str::SplitAsciiWhitespace;
@@ -207,5 +208,24 @@ impl<'a> Fields<'a> {
                 "is missing: the line ends before it; is the file cut off?".into(),
             )
         })
+    }
+}
+
+/// Rows that are well-formed but describe no job, by reason.
+#[derive(Debug, Default)]
+pub(super) struct Skipped(BTreeMap<&'static str, u64>);
+
+impl Skipped {
+    pub(super) fn count(&mut self, reason: &'static str) {
+        *self.0.entry(reason).or_default() += 1;
+    }
+
+    pub(super) fn text(&self) -> String {
+        if self.0.is_empty() {
+            return String::new();
+        }
+        let all: u64 = self.0.values().sum();
+        let reasons: Vec<String> = self.0.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
+        format!("{all} rows skipped: {}", reasons.join(", "))
     }
 }

@@ -1,6 +1,5 @@
-//! The parser of a trace: decompression, format, skipped rows.
+//! The parser of a trace: decompression, format, remarks.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -59,23 +58,4 @@ impl Format {
 
 fn suffix(name: &Path) -> &str {
     name.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default()
-}
-
-/// Rows that are well-formed but describe no job, by reason.
-#[derive(Debug, Default)]
-pub(super) struct Skipped(BTreeMap<&'static str, u64>);
-
-impl Skipped {
-    pub(super) fn count(&mut self, reason: &'static str) {
-        *self.0.entry(reason).or_default() += 1;
-    }
-
-    fn text(&self) -> String {
-        if self.0.is_empty() {
-            return String::new();
-        }
-        let all: u64 = self.0.values().sum();
-        let reasons: Vec<String> = self.0.iter().map(|(reason, rows)| format!("{rows} {reason}")).collect();
-        format!("{all} rows skipped: {}", reasons.join(", "))
-    }
 }

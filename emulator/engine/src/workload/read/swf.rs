@@ -11,8 +11,8 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
+use super::lines::Skipped;
 use super::lines::{Line, Lines};
-use super::parse::Skipped;
 
 const COLUMNS: usize = 18;
 

@@ -4,8 +4,8 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
+use super::lines::Skipped;
 use super::lines::{Line, Lines};
-use super::parse::Skipped;
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
