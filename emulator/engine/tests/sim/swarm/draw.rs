@@ -3,60 +3,18 @@
 use std::fmt::Write as _;
 
 use volary_actors::base::Rng;
+use volary_actors::policies::{Card, PolicySpec};
 
 use super::faults::faults;
 
-/// Policies with the parameters worth varying; `#` stands for a small order.
-const POLICIES: [&str; 45] = [
-    "latin-square = { order = # }",
-    "latin-square = { order = #, preemption = false }",
-    "latin-square = { order = #, columns = 1 }",
-    "latin-square = { order = #, columns = 1, choices = 2 }",
-    "latin-square = { order = #, columns = 1, choices = 2, binding = \"late\" }",
-    "latin-square = { order = 1, choices = 3, patience = \"300ms\" }",
-    "latin-square = { order = #, choices = 2, binding = \"late\" }",
-    "full-repetition = { order = # }",
-    "full-repetition = { order = #, preempt = \"task\" }",
-    "random = {}",
-    "round-robin = {}",
-    "central-queue = {}",
-    "gang = { quantum = \"200ms\" }",
-    "sparrow = {}",
-    "sparrow = { cancellation = false, probe_ratio = 1.05 }",
-    "sparrow = { form = \"pairs\", group = # }",
-    "sparrow = { form = \"per-task\" }",
-    "sparrow = { min_probes = 20, replacement = true }",
-    "peacock = { interval = \"500ms\" }",
-    "peacock = { form = \"threshold\" }",
-    "murmuration = {}",
-    "murmuration = { batch = false, update_delay = \"300ms\", ask_timeout = \"100ms\", answer_delay = \"200ms\" }",
-    "murmuration = { order = \"srjf\", decision_per_job = \"20ms\", decision_per_task = \"5ms\" }",
-    "murmuration = { wait = \"clock\", copy = \"naive\", forget_dead = false }",
-    "murmuration = { spread = \"datagrams\", repair = \"2s\" }",
-    "murmuration = { spread = \"epidemic\", fan_out = #, repair = \"5s\" }",
-    "hawk = { big_partition = 0.6, replacement = true }",
-    "hawk = { min_probes = 0, cancellation = true }",
-    "eagle = { big_partition = 0.5 }",
-    "kubernetes = { retry_after = \"1s\" }",
-    "kubernetes = { retry = \"tail\", attempt = \"20ms\" }",
-    "kubernetes = { retry = \"events\", attempt = \"0s\" }",
-    "yaq-d = { heartbeat = \"500ms\" }",
-    "yaq-d = { heartbeat = \"2s\", together = true, jitter = true, remembers = false, nodes = 0.5 }",
-    "yaq-c = {}",
-    "yaq-c = { srpt = false }",
-    "eagle = { retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
-    "naive = { scale = 0.02 }",
-    "late = { scale = 0.01, cap = 0.5 }",
-    "late = { running = \"0s\", report = \"200ms\", scan = \"100ms\", slow_task = 1.0, cap = 1.0 }",
-    "hadoop2 = { scale = 0.02, slow = 0.0 }",
-    "mantri = { report = \"200ms\" }",
-    "mantri = { report = \"50ms\", delta = 0.0, restarts = 9 }",
-    "dolly = { budget = 1.0, load = 1.0, straggler = 0.3 }",
-    "hedged = { quantile = 0.6, window = 20 }",
-];
-
-/// Policies whose scheduler is the only one.
-const CENTRAL: [&str; 8] = ["gang", "central", "naive", "late", "hadoop2", "mantri", "dolly", "hedged"];
+/// Every variant of every registered policy, `#` standing for a small order, and whether it has one scheduler only.
+fn variants() -> Vec<(String, bool)> {
+    let of = |card: &Card| {
+        let variants = card.variants.iter();
+        variants.map(|table| (format!("{} = {table}", card.name), card.one_scheduler)).collect::<Vec<_>>()
+    };
+    PolicySpec::cards().iter().flat_map(of).collect()
+}
 
 /// Draws lots.
 pub(crate) struct Dice(Rng);
@@ -148,8 +106,10 @@ pub(crate) fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
     let mut site = Site::draw(&mut dice);
     let order = (1 + dice.below(5)).min(site.nodes);
-    let policy = dice.pick(&POLICIES).replace('#', &order.to_string());
-    if CENTRAL.iter().any(|name| policy.starts_with(name)) {
+    let variants = variants();
+    let (policy, one_scheduler) = &variants[dice.below(variants.len() as u32) as usize];
+    let policy = policy.replace('#', &order.to_string());
+    if *one_scheduler {
         site.schedulers = 1;
     }
     let tasks = 1 + dice.below(9);

@@ -2,7 +2,8 @@
 //! reordering, rate and buffer, crashes, partitions, pauses, bursts. The faults heal; then every job must have
 //! finished exactly once and the books must close.
 //!
-//! `VOLARY_SWARM_SEEDS=2000 cargo test -p volary-engine --test sim swarm` looks further; `VOLARY_SWARM_SEED=17` replays one.
+//! `VOLARY_SWARM_SEEDS=5000 cargo test -p volary-engine --test sim swarm` looks further; `VOLARY_SWARM_SEED=17` replays
+//! one.
 
 mod draw;
 mod faults;
@@ -26,21 +27,43 @@ fn check(seed: u64) {
         "every fault heals, so every job can finish\n{text}{measured:#?}"
     );
     assert_eq!(tasks.submitted, tasks.finished, "{text}");
-    let again = run(&text).remove(0);
-    assert_eq!(
-        summary.engine.order_hash, again.summary.engine.order_hash,
-        "the same seed, another order\n{text}"
-    );
+    if seed.is_multiple_of(10) {
+        let again = run(&text).remove(0);
+        let hashes = [summary, &again.summary].map(|summary| &summary.engine.order_hash);
+        assert_eq!(hashes[0], hashes[1], "the same seed, another order\n{text}");
+    }
     assert_eq!(measured.jobs.len() as u64, jobs.submitted);
 }
 
-#[test]
-fn every_job_that_can_finish_finishes_exactly_once() {
+/// Seeds of one part in four: `VOLARY_SWARM_SEEDS` in all, or the single `VOLARY_SWARM_SEED` in the first part.
+fn check_part(part: u64) {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let all = number("VOLARY_SWARM_SEEDS").unwrap_or(2000);
     let seeds = match number("VOLARY_SWARM_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("VOLARY_SWARM_SEEDS").unwrap_or(2000),
+        Some(seed) if part == 0 => seed..seed + 1,
+        Some(_) => 0..0,
+        None => part * all / 4..(part + 1) * all / 4,
     };
     let failed: Vec<u64> = seeds.filter(|&seed| catch_unwind(|| check(seed)).is_err()).collect();
     assert!(failed.is_empty(), "replay with VOLARY_SWARM_SEED=N; seeds that failed: {failed:?}");
+}
+
+#[test]
+fn every_job_finishes_exactly_once_first_quarter() {
+    check_part(0);
+}
+
+#[test]
+fn every_job_finishes_exactly_once_second_quarter() {
+    check_part(1);
+}
+
+#[test]
+fn every_job_finishes_exactly_once_third_quarter() {
+    check_part(2);
+}
+
+#[test]
+fn every_job_finishes_exactly_once_last_quarter() {
+    check_part(3);
 }

@@ -1,0 +1,227 @@
+//! Names of types, contents of index files, length of files and comments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::sources::{root, sources, walk};
+
+/// Names that several types of one crate may share, each with the reason; at most fifteen.
+const SHARED: &[(&str, &str)] = &[
+    ("Options", "each subcommand's arguments, as clap's convention has it"),
+    ("Error", "each module's error, always written with its module"),
+];
+
+/// Names that the code defines with `struct`, `enum` or `trait`.
+fn types(code: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for line in code.lines() {
+        let mut words =
+            line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
+        if words.next().is_some_and(|word| ["struct", "enum", "trait", "union"].contains(&word))
+            && let Some(word) = words.next()
+        {
+            let end = word.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(word.len());
+            found.extend((end > 0).then_some(&word[..end]));
+        }
+    }
+    found
+}
+
+/// Names that are still shared; the number only falls.
+const SHARED_YET: usize = 45;
+
+#[test]
+fn types_of_one_crate_have_names_of_their_own() {
+    assert!(SHARED.len() <= 15, "{} exceptions", SHARED.len());
+    let sources = sources();
+    let mut places: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| !source.is_test()) {
+        for name in types(&source.code) {
+            // Two types of one file are alike only within functions.
+            places.entry((source.krate, name)).or_default().insert(&source.name);
+        }
+    }
+    let allowed = |name: &str| SHARED.iter().any(|(known, _)| *known == name);
+    let shared: Vec<String> = places
+        .iter()
+        .filter(|((_, name), files)| files.len() > 1 && !allowed(name))
+        .map(|((krate, name), files)| format!("{krate}: {name} in {files:?}"))
+        .collect();
+    assert!(shared.len() <= SHARED_YET, "{} shared names:\n{}", shared.len(), shared.join("\n"));
+}
+
+/// Index files that still hold code; the number only falls.
+const INDEX_WITH_CODE: usize = 9;
+
+#[test]
+fn index_files_hold_modules_and_re_exports_only() {
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|source| source.is_index()) {
+        let items = source.code.split_inclusive([';', '}']).map(|item| {
+            let item = item.trim();
+            let attributes = item.rfind("]\n").map_or(0, |at| at + 2);
+            item[attributes..].trim_start().to_owned()
+        });
+        let starts = [
+            "",
+            "mod ",
+            "pub mod ",
+            "pub(crate) mod ",
+            "pub(super) mod ",
+            "pub use ",
+            "pub(crate) use ",
+            "pub(super) use ",
+            "pub(in ",
+            "}",
+            ";",
+            "#![",
+        ];
+        let mut group = false;
+        for item in items {
+            let known = starts[1..].iter().any(|start| item.starts_with(start)) || item.is_empty();
+            // The rest of `pub use a::{b, c};` behind its closing brace.
+            if !known && !group {
+                wrong.push(format!("{}: {}", source.name, item.lines().next().unwrap_or("")));
+                break;
+            }
+            group = item.ends_with('}') && item.contains("use ");
+        }
+    }
+    assert!(wrong.len() <= INDEX_WITH_CODE, "{} index files hold code:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Lines of a file, tests included.
+const LONGEST: usize = 600;
+
+#[test]
+fn files_stay_readable() {
+    for source in sources() {
+        let lines = source.text.lines().count();
+        assert!(lines <= LONGEST, "{} has {lines} lines, more than {LONGEST}: split it", source.name);
+    }
+}
+
+/// Columns of a comment; rows of tables may be as long as they are.
+const WIDEST: usize = 120;
+
+#[test]
+fn comments_fit_the_page() {
+    let mut files = Vec::new();
+    for folder in ["actors", "netem", "emulator"] {
+        for part in ["src", "tests", "benches", "engine/src", "engine/tests", "engine/benches"] {
+            let folder = root().join(folder).join(part);
+            if folder.is_dir() {
+                walk(&folder, &mut files);
+            }
+        }
+    }
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        for (number, line) in (1..).zip(text.lines()) {
+            let comment = line.trim_start().starts_with("//") && !line.contains("//! |");
+            let width = line.chars().count();
+            assert!(!comment || width <= WIDEST, "{}:{number} is {width} wide: wrap it", path.display());
+        }
+    }
+}
+
+/// First words of a module's documentation that begin no noun phrase.
+const NO_NOUN: &[&str] = &[
+    "Who",
+    "What",
+    "Whether",
+    "How",
+    "That",
+    "Which",
+    "Where",
+    "When",
+    "Why",
+    "It",
+    "If",
+    "Everything",
+    "Everybody",
+    "Nobody",
+    "Nothing",
+    "From",
+    "Of",
+    "To",
+    "For",
+    "In",
+    "On",
+    "By",
+    "As",
+    "Only",
+    "So",
+    "No",
+    "Not",
+    "This",
+    "These",
+    "Those",
+    "There",
+    "Is",
+    "Are",
+    "Does",
+    "Do",
+    "Has",
+    "Run",
+    "Runs",
+    "Keep",
+    "Keeps",
+    "Take",
+    "Takes",
+    "Give",
+    "Gives",
+    "Tell",
+    "Tells",
+    "Let",
+    "Lets",
+    "Make",
+    "Makes",
+    "Show",
+    "Shows",
+    "Say",
+    "Says",
+    "Read",
+    "Reads",
+    "Write",
+    "Writes",
+    "Build",
+    "Builds",
+    "Parse",
+    "Parses",
+    "Draw",
+    "Draws",
+    "Look",
+    "Looks",
+    "Hold",
+    "Holds",
+    "Know",
+    "Knows",
+    "Replaces",
+    "Validates",
+    "Checks",
+    "Handles",
+    "Implements",
+    "Provides",
+    "Defines",
+];
+
+/// Modules whose documentation still begins otherwise; the number only falls.
+const NO_NOUN_YET: usize = 60;
+
+#[test]
+fn module_docs_begin_with_a_noun_phrase() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let first = source.text.lines().find(|line| line.starts_with("//!"));
+        let Some(first) = first.map(|line| line.trim_start_matches("//!").trim()) else {
+            wrong.push(format!("{} has no module documentation", source.name));
+            continue;
+        };
+        let word = first.split(|c: char| !c.is_alphanumeric()).next().unwrap_or("");
+        if NO_NOUN.contains(&word) {
+            wrong.push(format!("{}: {first}", source.name));
+        }
+    }
+    assert!(wrong.len() <= NO_NOUN_YET, "{} modules:\n{}", wrong.len(), wrong.join("\n"));
+}

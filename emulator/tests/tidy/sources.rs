@@ -1,0 +1,156 @@
+//! Source files of the workspace, with comments and literals blanked out where only code counts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crates of the workspace, innermost first: package name as it is imported, and folder.
+pub(crate) const CRATES: [(&str, &str); 4] = [
+    ("volary_actors", "actors"),
+    ("volary_netem", "netem"),
+    ("volary_engine", "emulator/engine"),
+    ("volary", "emulator"),
+];
+
+/// The root of the workspace.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A file of a crate's library.
+pub(crate) struct Source {
+    /// The crate's name as it is imported.
+    pub(crate) krate: &'static str,
+    /// Path below the workspace's root.
+    pub(crate) name: String,
+    /// Module path below the crate: `["shard", "queue"]`; empty for the crate's root.
+    pub(crate) module: Vec<String>,
+    /// The text as it is.
+    pub(crate) text: String,
+    /// The text without comments and without what stands in strings; line breaks stay.
+    pub(crate) code: String,
+}
+
+impl Source {
+    /// Whether it is `mod.rs` or the crate's root, which hold `mod` and `pub use` only.
+    pub(crate) fn is_index(&self) -> bool {
+        self.name.ends_with("/mod.rs") || self.name.ends_with("/src/lib.rs")
+    }
+
+    /// Whether it holds tests only.
+    pub(crate) fn is_test(&self) -> bool {
+        self.module.iter().any(|part| part == "tests" || part == "fixture" || part == "scripts")
+    }
+}
+
+/// Files below a folder with the suffix `.rs`, in order.
+pub(crate) fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            walk(&path, out);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// The library sources of every crate.
+pub(crate) fn sources() -> Vec<Source> {
+    let mut out = Vec::new();
+    for (krate, folder) in CRATES {
+        let (src, mut paths) = (root().join(folder).join("src"), Vec::new());
+        if src.is_dir() {
+            walk(&src, &mut paths);
+        }
+        for path in paths {
+            let below = path.strip_prefix(&src).unwrap().with_extension("");
+            let mut module: Vec<String> =
+                below.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+            if ["mod", "lib", "main"].contains(&module.last().unwrap().as_str()) {
+                module.pop();
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            let code = without_tests(&blank(&text));
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            out.push(Source { krate, name, module, text, code });
+        }
+    }
+    assert!(out.len() > 50, "the walk found only {} files", out.len());
+    out
+}
+
+/// Comments and the insides of literals become spaces.
+fn blank(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let length = literal(rest, out.chars().next_back()).unwrap_or(0);
+        if length == 0 {
+            let next = rest.chars().next().unwrap();
+            out.push(next);
+            rest = &rest[next.len_utf8()..];
+        } else {
+            out.extend(rest[..length].chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+            rest = &rest[length..];
+        }
+    }
+    out
+}
+
+/// Length of the comment or literal that a text begins with.
+fn literal(text: &str, before: Option<char>) -> Option<usize> {
+    if text.starts_with("//") {
+        return Some(text.find('\n').unwrap_or(text.len()));
+    }
+    if text.starts_with("/*") {
+        return Some(text.find("*/").map_or(text.len(), |end| end + 2));
+    }
+    let word = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let raw = text.strip_prefix('b').unwrap_or(text);
+    if let Some(fence) = raw.strip_prefix('r').filter(|_| !word) {
+        let hashes = fence.bytes().take_while(|byte| *byte == b'#').count();
+        if fence[hashes..].starts_with('"') {
+            let close = format!("\"{}", "#".repeat(hashes));
+            let open = text.len() - fence.len() + hashes + 1;
+            return Some(text[open..].find(&close).map_or(text.len(), |end| open + end + close.len()));
+        }
+    }
+    if text.starts_with('"') {
+        let mut escaped = false;
+        let end = text[1..].find(|c| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        return Some(end.map_or(text.len(), |end| end + 2));
+    }
+    // A character, not a lifetime.
+    let inner = text.strip_prefix('\'')?;
+    let first = inner.chars().next()?;
+    let length = if first == '\\' { inner[1..].find('\'')? + 1 } else { first.len_utf8() };
+    inner[length..].starts_with('\'').then_some(length + 2)
+}
+
+/// What stands behind `#[cfg(test)]` becomes spaces.
+fn without_tests(code: &str) -> String {
+    let mut out = code.to_owned();
+    while let Some(start) = out.find("#[cfg(test)]") {
+        let rest = &out[start..];
+        let open = rest.find(['{', ';']).unwrap_or(rest.len() - 1);
+        let mut depth = 0;
+        let mut end = open;
+        if rest[open..].starts_with('{') {
+            for (at, c) in rest[open..].char_indices() {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                if depth == 0 {
+                    end = open + at;
+                    break;
+                }
+            }
+        }
+        let gone: String = rest[..=end].chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+        out.replace_range(start..=start + end, &gone);
+    }
+    out
+}
