@@ -1,9 +1,9 @@
 //! The executor of a shard on real cores: copies run on [`Burners`], and their ends come back into the event loop.
 //!
 //! Emulated cores take the highest CPUs that the process may use, one each, in order. The work of an emulated second
-//! takes 1 / `run.speed` seconds on a healthy core, and more or less on a core of another speed. Degraded slots are those
-//! of virtual time under the same seed. Because the common clock is corrected during a run, slots are converted to
-//! real time only a few seconds ahead.
+//! takes 1 / `run.speed` seconds on a healthy core, and more or less on a core of another speed. Degraded slots are
+//! those of virtual time under the same seed. Because the common clock is corrected during a run, slots are converted
+//! to real time only a few seconds ahead.
 
 use std::rc::Rc;
 use std::time::Duration;
