@@ -116,9 +116,9 @@ fn literal(text: &str, before: Option<char>) -> Option<usize> {
             return Some(text[open..].find(&close).map_or(text.len(), |end| open + end + close.len()));
         }
     }
-    if text.starts_with('"') {
+    if let Some(inner) = text.strip_prefix('"') {
         let mut escaped = false;
-        let end = text[1..].find(|c| {
+        let end = inner.find(|c| {
             let closes = c == '"' && !escaped;
             escaped = c == '\\' && !escaped;
             closes
