@@ -1,5 +1,5 @@
-//! Tests of runs in real time against their configuration and their certificates. On a slow machine the certificate must
-//! say so, and comparisons of timing are skipped beyond a stated budget.
+//! Tests of runs in real time against their configuration and their certificates. On a slow machine the certificate
+//! must say so, and comparisons of timing are skipped beyond a stated budget.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,5 +1,5 @@
-//! A process that is killed during an injection leaves nothing behind, and the others serve the next run. In every other
-//! round copies burn real cores.
+//! A process that is killed during an injection leaves nothing behind, and the others serve the next run. In every
+//! other round copies burn real cores.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -48,8 +48,8 @@ pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
     })
 }
 
-/// Lateness of deliveries and timers, in seconds of real time, up to which a run is compared with virtual time: the 99th
-/// percentile, and the maximum.
+/// Lateness of deliveries and timers, in seconds of real time, up to which a run is compared with virtual time: the
+/// 99th percentile, and the maximum.
 pub const LATENESS_BUDGET_S: (f64, f64) = (0.002, 0.02);
 
 /// Whether the machine kept within the lateness budget in this run. If not, prints that the comparison is skipped and

@@ -7,7 +7,7 @@ use crate::sources::{Source, sources};
 /// A top-level module, and those that it may import.
 type Arrows = (&'static str, &'static [&'static str]);
 
-/// Of each crate: module, and the modules of the same crate that it may import. A module that is not listed fails the test.
+/// Of each crate: module, and the modules of the same crate that it may import. One that is not listed fails the test.
 const ARROWS: &[(&str, &[Arrows])] = &[
     (
         "volary_actors",

@@ -9,10 +9,10 @@
 //!
 //! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; later
 //! sections belong to the latest experiment before them. Every other section is one shard of one cell: its first frame
-//! is its [`Header`], the others hold their own number, from zero, as a u32, and [`LogEntry`]s. Sections are interleaved
-//! as shards fill their frames, and a frame can be read without any other, so the log of a killed run is readable up to
-//! its last whole frame. Shards on other machines send their frames during the run, so the same holds after the loss of
-//! a host.
+//! is its [`Header`], the others hold their own number, from zero, as a u32, and [`LogEntry`]s. Sections are
+//! interleaved as shards fill their frames, and a frame can be read without any other, so the log of a killed run is
+//! readable up to its last whole frame. Shards on other machines send their frames during the run, so the same holds
+//! after the loss of a host.
 //!
 //! | module | what it holds |
 //! |---|---|
