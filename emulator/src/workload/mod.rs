@@ -3,7 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `library` | the search for traces, and parsed ones |
-//! | [`describe`], `convert` | `volary trace describe` and `volary trace convert` |
+//! | [`mod@describe`], `convert` | `volary trace describe` and `volary trace convert` |
 
 mod convert;
 pub mod describe;
