@@ -9,6 +9,8 @@ use crate::sources::{root, sources, walk};
 const SHARED: &[(&str, &str)] = &[
     ("Options", "each subcommand's arguments, as clap's convention has it"),
     ("Error", "each module's error, always written with its module"),
+    ("Visitor", "serde's visitor, private to one implementation of `Deserialize`"),
+    ("Command", "subcommands of each command that has some, as clap's convention has it"),
 ];
 
 /// Names that the code defines with `struct`, `enum` or `trait`.
@@ -28,7 +30,7 @@ fn types(code: &str) -> Vec<&str> {
 }
 
 /// Names that are still shared; the number only falls.
-const SHARED_YET: usize = 45;
+const SHARED_YET: usize = 8;
 
 #[test]
 fn types_of_one_crate_have_names_of_their_own() {
@@ -51,7 +53,7 @@ fn types_of_one_crate_have_names_of_their_own() {
 }
 
 /// Index files that still hold code; the number only falls.
-const INDEX_WITH_CODE: usize = 9;
+const INDEX_WITH_CODE: usize = 5;
 
 #[test]
 fn index_files_hold_modules_and_re_exports_only() {
@@ -206,9 +208,6 @@ const NO_NOUN: &[&str] = &[
     "Defines",
 ];
 
-/// Modules whose documentation still begins otherwise; the number only falls.
-const NO_NOUN_YET: usize = 60;
-
 #[test]
 fn module_docs_begin_with_a_noun_phrase() {
     let mut wrong = Vec::new();
@@ -223,5 +222,5 @@ fn module_docs_begin_with_a_noun_phrase() {
             wrong.push(format!("{}: {first}", source.name));
         }
     }
-    assert!(wrong.len() <= NO_NOUN_YET, "{} modules:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} modules:\n{}", wrong.len(), wrong.join("\n"));
 }
