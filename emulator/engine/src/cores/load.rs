@@ -47,7 +47,7 @@ pub enum ProfileError {
 pub struct Profile {
     /// The same profile as a table that refers to no file.
     pub table: Interference,
-    pub(super) process: Process,
+    pub(super) process: ProcessConfig,
     pub(super) scope: Scope,
     /// Units are healthy outside [from, until).
     pub(super) from: Time,
@@ -57,7 +57,7 @@ pub struct Profile {
 
 /// The kind of process that x_i(t) is.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Process {
+pub(super) enum ProcessConfig {
     Bernoulli(Bernoulli),
     Markov(Markov),
     Renewal(Renewal),
@@ -108,21 +108,21 @@ impl Interference {
             load_trace(trace, folder, read)?;
         }
         let process = match &self {
-            Self { bernoulli: Some(p), .. } => Process::Bernoulli(p.clone()),
-            Self { markov: Some(p), .. } => Process::Markov(p.clone()),
-            Self { renewal: Some(p), .. } => Process::Renewal(p.clone()),
-            Self { scripted: Some(p), .. } => Process::Scripted(p.clone()),
-            Self { trace: Some(p), .. } => Process::Trace(p.rows.clone()),
+            Self { bernoulli: Some(p), .. } => ProcessConfig::Bernoulli(p.clone()),
+            Self { markov: Some(p), .. } => ProcessConfig::Markov(p.clone()),
+            Self { renewal: Some(p), .. } => ProcessConfig::Renewal(p.clone()),
+            Self { scripted: Some(p), .. } => ProcessConfig::Scripted(p.clone()),
+            Self { trace: Some(p), .. } => ProcessConfig::Trace(p.rows.clone()),
             Self { .. } => return keys("no process is named"),
         };
-        if let Process::Renewal(renewal) = &process
+        if let ProcessConfig::Renewal(renewal) = &process
             && renewal.gap.mean() + renewal.burst.mean() < SHORTEST.as_secs_f64()
         {
             return Err(ProfileError::Keys(format!(
                 "a gap and a burst of the renewal together last less than {SHORTEST} in the mean; make them longer"
             )));
         }
-        if let Process::Scripted(scripted) = &process
+        if let ProcessConfig::Scripted(scripted) = &process
             && scripted.rows.iter().all(Vec::is_empty)
         {
             return keys("scripted lists no slot; write rows such as [[0, 1, 1]], or leave interference out");

@@ -48,11 +48,11 @@ macro_rules! with {
 impl SeededProfile {
     pub(super) fn new(profile: &Profile, seed: u64) -> Self {
         let kind = match profile.process.clone() {
-            load::Process::Bernoulli(p) => Kind::Bernoulli(p),
-            load::Process::Markov(p) => Kind::Markov(Runs::new(p)),
-            load::Process::Renewal(p) => Kind::Renewal(p),
-            load::Process::Scripted(p) => Kind::Scripted(p),
-            load::Process::Trace(rows) => Kind::Trace(Bursts(rows)),
+            load::ProcessConfig::Bernoulli(p) => Kind::Bernoulli(p),
+            load::ProcessConfig::Markov(p) => Kind::Markov(Runs::new(p)),
+            load::ProcessConfig::Renewal(p) => Kind::Renewal(p),
+            load::ProcessConfig::Scripted(p) => Kind::Scripted(p),
+            load::ProcessConfig::Trace(rows) => Kind::Trace(Bursts(rows)),
         };
         Self {
             kind,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use volary_actors::base::{Law, Span, Time};
 
-use super::load::Process;
+use super::load::ProcessConfig;
 use super::{Burst, CoreTable, Cores, Injection, Pauses, Profile, Scope};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
@@ -32,17 +32,17 @@ impl Profile {
             return None;
         }
         let (degraded, slowdown) = match &self.process {
-            Process::Bernoulli(p) => (p.probability, &p.slowdown),
-            Process::Markov(p) if p.p_on == 0.0 => (0.0, &p.slowdown),
-            Process::Markov(p) => (p.p_on / (p.p_on + p.p_off), &p.slowdown),
-            Process::Renewal(p) => {
+            ProcessConfig::Bernoulli(p) => (p.probability, &p.slowdown),
+            ProcessConfig::Markov(p) if p.p_on == 0.0 => (0.0, &p.slowdown),
+            ProcessConfig::Markov(p) => (p.p_on / (p.p_on + p.p_off), &p.slowdown),
+            ProcessConfig::Renewal(p) => {
                 let (gap, burst) = (p.gap.mean(), p.burst.mean());
                 if !(gap.is_finite() && burst.is_finite()) {
                     return None;
                 }
                 (burst / (gap + burst), &p.slowdown)
             }
-            Process::Scripted(_) | Process::Trace(_) => return None,
+            ProcessConfig::Scripted(_) | ProcessConfig::Trace(_) => return None,
         };
         Some(1.0 - self.affected * degraded * (1.0 - mean_inverse(slowdown)?))
     }
@@ -51,11 +51,11 @@ impl Profile {
     #[must_use]
     pub fn stretches_of_work(&self) -> f64 {
         let slowdown = match &self.process {
-            Process::Bernoulli(p) => &p.slowdown,
-            Process::Markov(p) => &p.slowdown,
-            Process::Renewal(p) => &p.slowdown,
-            Process::Scripted(p) => &p.slowdown,
-            Process::Trace(_) => return 0.0,
+            ProcessConfig::Bernoulli(p) => &p.slowdown,
+            ProcessConfig::Markov(p) => &p.slowdown,
+            ProcessConfig::Renewal(p) => &p.slowdown,
+            ProcessConfig::Scripted(p) => &p.slowdown,
+            ProcessConfig::Trace(_) => return 0.0,
         };
         slowdown.mean() / self.stretch_s()
     }
@@ -64,21 +64,21 @@ impl Profile {
     #[must_use]
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
-            Process::Renewal(p) => p.gap.mean() + p.burst.mean(),
-            Process::Bernoulli(_) | Process::Markov(_) | Process::Scripted(_) => {
+            ProcessConfig::Renewal(p) => p.gap.mean() + p.burst.mean(),
+            ProcessConfig::Bernoulli(_) | ProcessConfig::Markov(_) | ProcessConfig::Scripted(_) => {
                 self.slot().map_or(f64::INFINITY, Span::as_secs_f64)
             }
-            Process::Trace(_) => f64::INFINITY,
+            ProcessConfig::Trace(_) => f64::INFINITY,
         }
     }
 
     /// Length of a slot, for processes that have slots.
     const fn slot(&self) -> Option<Span> {
         match &self.process {
-            Process::Bernoulli(p) => Some(p.slot),
-            Process::Markov(p) => Some(p.slot),
-            Process::Scripted(p) => Some(p.slot),
-            Process::Renewal(_) | Process::Trace(_) => None,
+            ProcessConfig::Bernoulli(p) => Some(p.slot),
+            ProcessConfig::Markov(p) => Some(p.slot),
+            ProcessConfig::Scripted(p) => Some(p.slot),
+            ProcessConfig::Renewal(_) | ProcessConfig::Trace(_) => None,
         }
     }
 }

@@ -14,11 +14,11 @@ use crate::workload::Workload;
 pub struct Binder<'a> {
     workload: &'a Workload,
     /// `None` until the first placement.
-    books: Option<Box<Books>>,
+    books: Option<Box<PlacementState>>,
 }
 
 #[derive(Debug)]
-struct Books {
+struct PlacementState {
     count: u64,
     /// The second of the last placement, the number of placements in it, and the maximum of any second. Notes arrive in
     /// order of time.
@@ -27,20 +27,20 @@ struct Books {
     peak: u64,
     last: Time,
     /// Jobs with a bound task that have not ended, by id.
-    open: Vec<Option<Box<Job>>>,
+    open: Vec<Option<Box<JobPlacement>>>,
     stages: [Gauges; 3],
 }
 
 /// A job in progress.
 #[derive(Debug)]
-struct Job {
+struct JobPlacement {
     /// When each of its tasks was last bound.
     bound: Vec<Time>,
     /// Bind, start and end times of the tasks that ended, relative to the job's arrival.
     stages: [Moments; 3],
 }
 
-impl Job {
+impl JobPlacement {
     fn new(tasks: usize) -> Self {
         Self { bound: vec![Time::ZERO; tasks], stages: [Moments::default(); 3] }
     }
@@ -101,9 +101,9 @@ impl<'a> Binder<'a> {
     pub fn bound(&mut self, now: Time, copy: CopyId) {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
-        let books = self.books.get_or_insert_with(|| Box::new(Books::new(jobs)));
+        let books = self.books.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
         books.count(now);
-        let job = books.open[job.index()].get_or_insert_with(|| Box::new(Job::new(tasks)));
+        let job = books.open[job.index()].get_or_insert_with(|| Box::new(JobPlacement::new(tasks)));
         job.bound[index] = now;
     }
 
@@ -139,7 +139,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-impl Books {
+impl PlacementState {
     fn new(jobs: u32) -> Self {
         Self {
             count: 0,

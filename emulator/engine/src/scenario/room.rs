@@ -90,7 +90,7 @@ impl Needs {
 }
 
 /// The nodes that `[cluster]` names.
-pub(super) struct Named {
+pub(super) struct NodeRuns {
     /// Runs of equal adjacent nodes: their number, and how many tasks each runs at once.
     pub runs: Vec<(u32, u32)>,
     /// Capacities, if tasks reserve any.
@@ -98,7 +98,7 @@ pub(super) struct Named {
 }
 
 /// Reads the nodes of a `[cluster]` without a topology.
-pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<Named, KeyError> {
+pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<NodeRuns, KeyError> {
     let task = Needs::of(service);
     check_cpu(&["service", "cpu"], task.cpu)?;
     let (mut runs, mut has) = (Vec::new(), Vec::new());
@@ -122,7 +122,7 @@ pub(super) fn nodes(section: &ClusterSection, service: &Service) -> Result<Named
         has.extend(fit.map(|_| (kind.nodes, node)));
     }
     let room = (!has.is_empty()).then_some(Room { task, nodes: has });
-    Ok(Named { runs, room })
+    Ok(NodeRuns { runs, room })
 }
 
 /// The kinds of nodes with their paths in the file: a single one, of equal nodes, where none is named.

@@ -15,7 +15,7 @@ fn one_job() -> Workload {
 #[test]
 fn long_runs_are_looked_at_less_often() {
     let layout = Layout::new(20, 0, vec![1; 1000]);
-    let mut books = Books::new(&layout, 1, Time::ZERO);
+    let mut books = TrackerState::new(&layout, 1, Time::ZERO);
     books.made(Time::ZERO, Some(0), 8, 5_000_000_000);
     books.look(Time(3_000_000_000_000), Span::from_secs(1), |_, _| true);
     let looks = books.rows.chunk_by(|a, b| a.time == b.time);

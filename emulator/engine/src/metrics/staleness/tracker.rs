@@ -55,7 +55,7 @@ struct View {
 
 /// State kept once a scheduler places tasks by a cache.
 #[derive(Debug)]
-struct Books {
+struct TrackerState {
     truth: MinWaitIndex,
     /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
@@ -81,7 +81,7 @@ pub struct Tracker<'a> {
     faults: &'a Faults,
     every: Span,
     /// `None` until the first placement.
-    books: Option<Box<Books>>,
+    books: Option<Box<TrackerState>>,
 }
 
 fn seconds(ns: i64) -> f64 {
@@ -104,7 +104,7 @@ impl<'a> Tracker<'a> {
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
     #[inline]
-    fn at(&mut self, now: Time) -> Option<&mut Books> {
+    fn at(&mut self, now: Time) -> Option<&mut TrackerState> {
         let books = self.books.as_deref_mut()?;
         if books.next <= now {
             let (layout, faults) = (self.layout, self.faults);
@@ -120,7 +120,7 @@ impl<'a> Tracker<'a> {
         if self.books.is_none() {
             let every = self.every;
             let next = if every == Span::ZERO { Time::MAX } else { now };
-            let mut books = Books::new(self.layout, self.workload.jobs(), next);
+            let mut books = TrackerState::new(self.layout, self.workload.jobs(), next);
             if every == Span::ZERO {
                 books.views.clear();
             }
@@ -245,7 +245,7 @@ const fn step(layout: &Layout) -> usize {
     layout.nodes().div_ceil(NODES) as usize
 }
 
-impl Books {
+impl TrackerState {
     fn new(layout: &Layout, jobs: u32, next: Time) -> Self {
         let nodes = layout.nodes();
         let cores: Vec<u32> = (0..nodes).map(|node| layout.cores(node)).collect();

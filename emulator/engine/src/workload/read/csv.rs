@@ -7,7 +7,7 @@ use volary_actors::base::{Span, Time};
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
 use super::lines::Skipped;
-use super::lines::{Line, Lines};
+use super::lines::{Lines, TraceLine};
 
 const COLUMNS: [&str; 3] = ["arrival_s", "ntasks", "mean_s"];
 
@@ -38,7 +38,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
 }
 
 /// Indices of the columns.
-fn columns(header: Line<'_>) -> Result<[usize; 3], WorkloadError> {
+fn columns(header: TraceLine<'_>) -> Result<[usize; 3], WorkloadError> {
     let mut found = [0; 3];
     for (index, name) in found.iter_mut().zip(COLUMNS) {
         // A suffix in capitals describes the origin of a column, such as `ntasks_SYNTHETIC`.

@@ -47,19 +47,19 @@ impl<'a> Lines<'a> {
     }
 
     /// The next line without its end, or `None` after the last.
-    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, WorkloadError> {
+    pub(super) fn next(&mut self) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         if !std::mem::take(&mut self.peeked) && !self.advance()? {
             return Ok(None);
         }
         let at = At { file: self.file, line: self.number };
         match std::str::from_utf8(&self.buffer) {
-            Ok(text) => Ok(Some(Line { at, text: text.trim() })),
+            Ok(text) => Ok(Some(TraceLine { at, text: text.trim() })),
             Err(_) => Err(at.wrong("is not text; is this a trace?")),
         }
     }
 
     /// The next line that is neither blank nor a comment.
-    pub(super) fn next_row(&mut self, comment: char) -> Result<Option<Line<'_>>, WorkloadError> {
+    pub(super) fn next_row(&mut self, comment: char) -> Result<Option<TraceLine<'_>>, WorkloadError> {
         loop {
             match self.next()? {
                 None => return Ok(None),
@@ -112,12 +112,12 @@ impl<'a> Lines<'a> {
 
 /// A line and its position.
 #[derive(Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct TraceLine<'a> {
     pub(super) at: At<'a>,
     pub(super) text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TraceLine<'a> {
     /// Its fields, separated by white space.
     pub(super) fn fields(self) -> Fields<'a> {
         Fields { at: self.at, fields: self.text.split_ascii_whitespace(), taken: 0 }

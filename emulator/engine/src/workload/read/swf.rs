@@ -12,7 +12,7 @@ use volary_actors::base::{Span, Time};
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
 use super::lines::Skipped;
-use super::lines::{Line, Lines};
+use super::lines::{Lines, TraceLine};
 
 const COLUMNS: usize = 18;
 
@@ -54,7 +54,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     Ok(skipped)
 }
 
-fn row(line: Line<'_>) -> Result<Row, WorkloadError> {
+fn row(line: TraceLine<'_>) -> Result<Row, WorkloadError> {
     let mut row = Row { submit: -1.0, run: -1.0, processors: -1, status: -1, user: -1 };
     let mut fields = line.fields();
     while let Some(text) = fields.take() {
@@ -75,10 +75,10 @@ fn row(line: Line<'_>) -> Result<Row, WorkloadError> {
 }
 
 /// A time in seconds; −1 means unknown.
-fn time(line: Line<'_>, field: usize, column: &'static str, text: &str) -> Result<f64, WorkloadError> {
+fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<f64, WorkloadError> {
     if text.parse() == Ok(-1.0) { Ok(-1.0) } else { line.at.seconds(field, column, text) }
 }
 
-fn whole(line: Line<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
+fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
     text.parse().map_err(|_| line.at.field(field, column, format!("`{text}` is not a whole number")))
 }

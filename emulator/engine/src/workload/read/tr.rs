@@ -5,7 +5,7 @@ use volary_actors::base::{Span, Time};
 use super::super::error::WorkloadError;
 use super::super::trace::Trace;
 use super::lines::Skipped;
-use super::lines::{Line, Lines};
+use super::lines::{Lines, TraceLine};
 
 /// Reads up to `limit` jobs.
 pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Result<Skipped, WorkloadError> {
@@ -19,7 +19,7 @@ pub(super) fn read(lines: &mut Lines<'_>, trace: &mut Trace, limit: usize) -> Re
     Ok(Skipped::default())
 }
 
-fn job(line: Line<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), WorkloadError> {
+fn job(line: TraceLine<'_>, durations: &mut Vec<f32>) -> Result<(Time, Span), WorkloadError> {
     let mut fields = line.fields();
     let at = line.at;
     let arrival = at.seconds(1, "arrival_s", fields.need("arrival_s")?)?;
