@@ -90,7 +90,7 @@ pub enum Gossip {
     Answer {
         /// The attempt it answers.
         round: u32,
-        /// The number of [`Gossip::Entry`] and [`Gossip::Heard`] that follow.
+        /// Count of the [`Gossip::Entry`] and [`Gossip::Heard`] fragments that follow.
         parts: u32,
     },
     /// A part of an answer: a node.

@@ -25,7 +25,7 @@ pub(super) trait Protocol {
     fn kind(&self) -> u8;
     /// True for continuation fragments.
     fn is_fragment(&self) -> bool;
-    /// Whether the roles of both ends fit this message, and every index it carries lies within its table.
+    /// True if sender and receiver have the roles of this message, and all its indices are within bounds.
     fn is_valid(&self, run: &Run<'_>) -> bool;
 }
 
@@ -216,10 +216,10 @@ impl Message {
         57 + size_of::<Self>() as u32
     }
 
-    /// Whether this message fits its ends and its run: the roles of `from` and `to` may exchange it over a network,
-    /// and every index it carries lies within its table. Checked before a machine is stepped with a message from
-    /// another process, since machines index their tables without looking. An undelivered message is checked
-    /// against the same two actors, its sender first. Costs a few comparisons and one look at the job.
+    /// True if an actor of the role of `from` may send this message to one of the role of `to`, and all its indices
+    /// are within the bounds of this run. Runtimes call it on every message from another process, because machines
+    /// index their tables without checking. For a message that is returned undelivered, `from` is its original
+    /// sender. The cost is a few comparisons and one access to the job.
     #[must_use]
     pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
         // Workers share the endpoint of their node and never use the network.

@@ -303,8 +303,8 @@ mod tests {
         assert_eq!(sends(&bench.step(tick(WAKE))).len(), 1);
     }
 
-    /// A node that dies with a task is reported down first, and the row may come back after that: the task was bound
-    /// anew already, be it to the same node, and stays where it is.
+    /// The failure of a node is reported before its undelivered rows are returned. By then the scheduler has bound
+    /// their tasks again, possibly to the same node, and must not bind them a third time.
     #[test]
     fn what_is_lost_and_then_refused_is_bound_again_once() {
         let mut bench = bench(&instant(Retry::Timer), &[1], 1);

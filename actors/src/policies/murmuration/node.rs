@@ -76,8 +76,9 @@ impl MurmurationNode {
         }
     }
 
-    /// Queues a task. A task sent before a crash of this node is placed again when its scheduler is notified of the
-    /// crash, and then runs twice: no clock tells reliably which epoch it was meant for.
+    /// Queues a task. A task that was sent before a crash of this node and arrives after its restart is accepted, and
+    /// its scheduler places it again when it is notified of the crash, so that it runs twice. The node cannot reject
+    /// it, because the message does not carry the epoch of the node that it was sent to.
     fn task(&mut self, from: ActorId, copy: CopyId, at: Time, fx: &mut Effects<'_>) {
         if let Role::Scheduler(by) = fx.layout().role(from)
             && let Some(came) = self.from.get_mut(by as usize)

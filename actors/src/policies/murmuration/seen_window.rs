@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::message::Gossip;
 
-/// Stands for a maker without a known number: its first update to arrive counts as its first.
+/// Marks a maker whose next number is unknown: the first update to arrive starts the window, whatever its number.
 const UNKNOWN: u32 = u32::MAX;
 
 /// How many datagram updates of a maker may be buffered before the missing ones count as lost.
