@@ -1,4 +1,4 @@
-//! What a run logged, stepped again, does the same and comes to the same result.
+//! Replay of input logs: the same effects and results as the run that wrote the log.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -31,21 +31,21 @@ crash = { who = ["node:3"], at = "1s", for = "700ms" }
 crash = { who = ["scheduler:1"], at = "2s", for = "900ms" }
 "#;
 
-/// Keeps what it is told, for one recorder that hears it in order.
+/// The observations of one shard in order, for a recorder that all shards share.
 #[derive(Default)]
-struct Log(Vec<(Time, Heard)>);
+struct Log(Vec<(Time, Observation)>);
 
-enum Heard {
+enum Observation {
     Note(ActorId, Note),
     Crashed(u32),
 }
 
 impl Observer for Log {
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        self.0.push((now, Heard::Note(who, note)));
+        self.0.push((now, Observation::Note(who, note)));
     }
     fn crashed(&mut self, now: Time, core: u32) {
-        self.0.push((now, Heard::Crashed(core)));
+        self.0.push((now, Observation::Crashed(core)));
     }
 }
 
@@ -69,10 +69,10 @@ fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>
             for (to, parcel) in parcels {
                 all[to as usize].receive(Time::ZERO, &parcel);
             }
-            for (at, heard) in std::mem::take(&mut all[from].observer.0) {
-                match heard {
-                    Heard::Note(who, note) => books.note(at, who, note),
-                    Heard::Crashed(core) => books.crashed(at, core),
+            for (at, observation) in std::mem::take(&mut all[from].observer.0) {
+                match observation {
+                    Observation::Note(who, note) => books.note(at, who, note),
+                    Observation::Crashed(core) => books.crashed(at, core),
                 }
             }
         }
