@@ -19,21 +19,21 @@ use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, 
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
-use volary::cores::{CoreTable, Cores, Pauses};
 use volary::fidelity::gauge::{LatenessHistograms, SpanHistogram};
-use volary::parcel::{Observation, Parcel};
 use volary::runtime::cost::{peak_rss_bytes, process_cpu_s};
 use volary::runtime::live::clock::{Clock, MonotonicClock};
 use volary::runtime::live::event_loop::{Inbox, ShardIo, run_shard};
 use volary::runtime::live::mailbox::Mailbox;
 use volary::runtime::live::observer::LiveObserver;
 use volary::runtime::{Watch, local};
-use volary::shard::{Parts, Placement, Shard};
-use volary::workload::Workload;
 use volary_actors::base::{Class, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine};
 use volary_actors::message::Probe;
+use volary_engine::cores::{CoreTable, Cores, Pauses};
+use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::shard::{Parts, Placement, Shard};
+use volary_engine::workload::Workload;
 use volary_engine::world::World;
 use volary_netem::{Fabric, Faults, Links};
 

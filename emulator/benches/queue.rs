@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-use volary::queue::{Key, Queue};
 use volary_actors::base::{ActorId, Rng, Time};
+use volary_engine::queue::{Key, Queue};
 
 /// As large as an event of the shard: an input and its destination.
 type Payload = [u64; 6];

@@ -8,11 +8,11 @@ use volary::cluster::protocol::{InjectReply, InjectorMessage};
 use volary::codec::{self, Batch};
 use volary::config::claims::Check;
 use volary::config::{Bundle, Experiment, Overrides};
-use volary::cores::CoreTable;
 use volary::files::Pack;
-use volary::parcel::Parcel;
 use volary::storage::input_log::{InputLog, frame, prefix};
-use volary::workload::Trace;
+use volary_engine::cores::CoreTable;
+use volary_engine::parcel::Parcel;
+use volary_engine::workload::Trace;
 use volary_netem::TopologyFile;
 
 /// An experiment file, as it comes in a bundle: whatever it names, no file of this machine is opened.

@@ -17,7 +17,7 @@ use thiserror::Error;
 use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
 
-use crate::parcel::Parcel;
+use volary_engine::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.
 pub const PROTOCOL: u32 = 4;

@@ -5,14 +5,9 @@
 //! | [`config`] | the experiment file: parsed, resolved, swept; claims |
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`files`] | the files of an experiment, from the disk or from a pack |
-//! | [`cores`] | interference, and the exact time a core needs for work |
-//! | [`queue`] | the event queue |
-//! | [`parcel`] | messages between shards |
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
-//! | [`shard`] | the one loop: machines, queue, network, cores |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
-//! | [`results`] | the one results schema |
 //! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers formatted for people |
 //! | [`chart`], [`report`] | charts and reports |
@@ -39,5 +34,3 @@ pub mod runtime;
 pub mod stats;
 pub mod storage;
 pub mod workload;
-
-pub use volary_engine::{cores, parcel, queue, results, shard};

@@ -22,11 +22,11 @@ use volary::cluster::protocol::{
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
-use volary::cores::CoreSet;
-use volary::parcel::Parcel;
 use volary::runtime::live::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
+use volary_engine::cores::CoreSet;
+use volary_engine::parcel::Parcel;
 
 /// One scheduler, which lives on the second of two hosts.
 const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";

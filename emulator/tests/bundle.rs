@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use volary::config::{Bundle, Experiment, Overrides, Repeat};
-use volary::workload::Workload;
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
+use volary_engine::workload::Workload;
 
 /// Copies a folder and returns the experiments in it, which profiles and topologies are not.
 fn copy(from: &Path, to: &Path, experiments: &mut Vec<PathBuf>) {

@@ -23,13 +23,13 @@ use volary::cluster::protocol::{
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides};
-use volary::cores::CoreSet;
 use volary::fidelity::gauge::Reading;
-use volary::parcel::{Observation, Seen};
-use volary::results::HostVitals;
 use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
+use volary_engine::cores::CoreSet;
 use volary_engine::finalize::Counters;
+use volary_engine::parcel::{Observation, Seen};
+use volary_engine::results::HostVitals;
 
 /// Two units that end when their time has come.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";

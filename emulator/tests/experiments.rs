@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use common::measured;
 use volary::config::{Experiment, Overrides, Repeat};
-use volary::results::{Measured, Verdict};
+use volary_engine::results::{Measured, Verdict};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")

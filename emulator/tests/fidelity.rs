@@ -9,11 +9,11 @@ use common::binary::{expect, volary};
 use common::{LATENESS_BUDGET_S, within_budget};
 use volary::comparison::Validation;
 use volary::config::Experiment;
-use volary::fidelity::Certificate;
-use volary::results::Measured;
-use volary::results::{Departure, Late, Share};
 use volary::runtime::{Watch, local};
 use volary::stats::dkw;
+use volary_engine::results::Certificate;
+use volary_engine::results::Measured;
+use volary_engine::results::{Departure, Late, Share};
 
 /// Some two seconds of jobs on a small cluster.
 fn experiment(network: &str, policies: &str, speed: f64) -> Experiment {

@@ -11,12 +11,12 @@ use std::rc::Rc;
 
 use common::binary::{expect, lines};
 use volary::config::Experiment;
-use volary::cores::{Cores, Pauses};
-use volary::results::{JobRow, Measured};
-use volary::results::{RealWork, Worked};
 use volary::runtime::executor::free_cpus;
-use volary::shard::{CoreExecutor, Parts, Placement, Shard};
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::{Cores, Pauses};
+use volary_engine::results::{JobRow, Measured};
+use volary_engine::results::{RealWork, Worked};
+use volary_engine::shard::{CoreExecutor, Parts, Placement, Shard};
 use volary_engine::world::World;
 
 /// An executor that follows `Cores` exactly; pauses are left to the shard.

@@ -5,14 +5,14 @@
 
 mod common;
 
-use volary::results::Measured;
 use volary::runtime::virtual_time::measure;
 use volary::runtime::{Watch, local};
-use volary::shard::{Observer, Parts, Placement, Shard};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
 use volary_engine::metrics::Recorder;
+use volary_engine::results::Measured;
+use volary_engine::shard::{Observer, Parts, Placement, Shard};
 
 fn text(
     schedulers: u32,

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 
 use common::binary::{expect, lines};
-use volary::results::Measured;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions, Watch};
 use volary::storage::input_log::{FILE, InputLog, frame, prefix};
+use volary_engine::results::Measured;
 
 /// Losses, duplicates, crashes of both sorts, a pause, cores that slow down.
 const WORLD: &str = r#"

@@ -12,8 +12,10 @@ mod sizes;
 use std::path::Path;
 
 use volary::config::error::Text;
-use volary::config::{Experiment, Overrides, Point};
-use volary::workload::{Traces, Workload};
+use volary::config::{Experiment, Overrides};
+use volary::workload::Traces;
+use volary_engine::scenario::Point;
+use volary_engine::workload::Workload;
 
 /// Rounds of which the median counts.
 const ROUNDS: usize = 5;

@@ -8,17 +8,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::hint::black_box;
 
-use volary::config::Point;
-use volary::cores::{CoreTable, Cores, Pauses};
-use volary::queue::Key;
 use volary::runtime::cost::thread_cpu_s;
-use volary::shard::{Parts, Placement, Shard};
-use volary::workload::Workload;
 use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine, Timer};
 use volary_actors::message::Probe;
+use volary_engine::cores::{CoreTable, Cores, Pauses};
 use volary_engine::metrics::{Recorder, Recording};
+use volary_engine::queue::Key;
+use volary_engine::scenario::Point;
+use volary_engine::shard::{Parts, Placement, Shard};
+use volary_engine::workload::Workload;
 use volary_netem::{Fabric, Faults, Links};
 
 use super::{medians, plan, workload};

@@ -4,10 +4,10 @@
 use std::process::Command;
 use std::time::Instant;
 
-use volary::results::Engine;
 use volary::runtime::cost::peak_rss_bytes;
 use volary::runtime::virtual_time::measure;
 use volary::runtime::{UnitError, Watch};
+use volary_engine::results::Engine;
 use volary_engine::world::World;
 
 use super::{plan, workload};

@@ -16,10 +16,10 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 use volary::codec;
-use volary::parcel::Parcel;
 use volary::runtime::cost::thread_cpu_s;
 use volary_actors::base::{ActorId, JobId, Time};
 use volary_actors::message::{Launch, Message, Probe, Row};
+use volary_engine::parcel::Parcel;
 
 /// Rounds of which the median counts.
 const ROUNDS: usize = 5;

@@ -11,9 +11,9 @@ use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Control, Identity, Link, Options, Peer, Transport};
-use volary::parcel::Parcel;
-use volary::queue::{Key, Queue};
 use volary_actors::base::Class;
+use volary_engine::parcel::Parcel;
+use volary_engine::queue::{Key, Queue};
 
 use super::{BATCH, LATE, PACE, batch, runtime, stamp};
 

@@ -4,8 +4,8 @@ use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, Svg};
 use crate::number;
 use crate::record::cell::Slice;
-use crate::results::CopyEnd;
 use crate::storage::tables::end_name;
+use volary_engine::results::CopyEnd;
 
 /// Limit on the cores drawn.
 const CORES: usize = 16;
@@ -150,7 +150,7 @@ const fn words(end: CopyEnd) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::CopyRow;
+    use volary_engine::results::CopyRow;
 
     fn slice(core: u32, start: f64, end: f64) -> Slice {
         Slice(CopyRow { job: 1, task: 2, attempt: 0, core, start, end, end_kind: CopyEnd::First })

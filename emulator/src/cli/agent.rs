@@ -14,9 +14,9 @@ use super::{address, print};
 use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
-use crate::cores::CoreSet;
 use crate::runtime::executor::{CpuId, free_cpus};
 use crate::runtime::live::clock::MonotonicClock;
+use volary_engine::cores::CoreSet;
 
 /// Take part in runs on several machines: wait for a controller and run what it says.
 ///

@@ -13,8 +13,8 @@ use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
 use crate::cluster::protocol::{InjectionPlan, InjectionShare};
 use crate::config;
-use crate::cores::{CoreSet, CoreTable, Injection, Profile};
 use crate::number;
+use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 
 /// Inject interference into a running emulation on hosts: for a time a profile rules some of its cores.
 ///

@@ -9,7 +9,7 @@ use volary_actors::base::Span;
 
 use super::{print, print_json};
 use crate::config;
-use crate::cores::show::Show;
+use volary_engine::cores::show::Show;
 
 /// Look at interference profiles.
 #[derive(Debug, Args)]

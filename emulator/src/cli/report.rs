@@ -8,9 +8,9 @@ use clap::Args;
 use super::{print, style};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, markdown, table};
-use crate::results::{Cell, Summary};
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
+use volary_engine::results::{Cell, Summary};
 
 /// Show the results of run directories, together if they are shards of one experiment, and write their report.
 #[derive(Debug, Args)]

@@ -11,11 +11,11 @@ use crate::config::error::nearest;
 use crate::files::Files;
 use crate::number;
 use crate::report::table;
-use crate::results::Verdict;
-use crate::results::cell_id;
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::storage::manifest::RunState;
 use crate::storage::{self, study};
+use volary_engine::results::Verdict;
+use volary_engine::results::cell_id;
 
 /// Run an experiment and keep what it measures in a run directory.
 #[derive(Debug, Args)]

@@ -9,7 +9,8 @@ use volary_actors::base::Span;
 use super::{print, print_json};
 use crate::files::Files;
 use crate::number::plural;
-use crate::workload::{self, Reference, Trace, Traces, describe};
+use crate::workload::{self, Reference, Traces, describe};
+use volary_engine::workload::Trace;
 
 /// Look at workload traces, or convert them.
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use volary_actors::catalog::Catalog;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
-use crate::cores::{Interference, Profile};
-use crate::parcel::{Observation, Parcel, Seen};
+use volary_engine::cores::{Interference, Profile};
+use volary_engine::parcel::{Observation, Parcel, Seen};
 use volary_engine::world::World;
 
 /// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy

@@ -17,8 +17,8 @@ use super::protocol::{
     MESSAGE_FRAME, Opening, Refusal,
 };
 use super::timing::socket_options;
-use crate::cores::injection::Effect;
-use crate::cores::{CoreSet, CoreTable, Injection, Profile};
+use volary_engine::cores::injection::Effect;
+use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 
 /// How long a run may take from one cell to the next: it may be planning, building or calibrating.
 const NEXT_CELL_TIMEOUT: Duration = Duration::from_secs(60);

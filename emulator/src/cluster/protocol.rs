@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
 
 use crate::config::Bundle;
-use crate::cores::CoreSet;
-use crate::fidelity::Worked;
 use crate::fidelity::gauge::Reading;
-use crate::parcel::Observation;
-use crate::results::HostVitals;
+use volary_engine::cores::CoreSet;
 use volary_engine::finalize::Counters;
+use volary_engine::parcel::Observation;
+use volary_engine::results::HostVitals;
+use volary_engine::results::Worked;
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.
@@ -252,7 +252,7 @@ pub struct InjectionPlan {
     pub cores: CoreSet,
     pub from: Time,
     pub until: Time,
-    /// The cluster's cores, as [`CoreTable::outline`](crate::cores::CoreTable::outline) gives them.
+    /// The cluster's cores, as [`CoreTable::outline`](volary_engine::cores::CoreTable::outline) gives them.
     pub outline: Vec<(u32, u32, u32)>,
 }
 
@@ -273,8 +273,8 @@ pub struct InjectionShare {
 mod tests {
     use super::*;
     use crate::codec;
-    use crate::results::CoreRow;
-    use crate::results::MOST_STRETCHES;
+    use volary_engine::results::CoreRow;
+    use volary_engine::results::MOST_STRETCHES;
 
     /// The largest report of real cores leaves room for the rest of a final report.
     #[test]

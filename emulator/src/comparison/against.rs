@@ -9,9 +9,9 @@ use super::causes::cause;
 use super::divergence::{self, MetricDivergence};
 use super::validate::{Error, ValidatedPoint, VariantRuns};
 use crate::record::cell::CellRecord;
-use crate::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 use crate::runtime::RunError;
 use crate::storage::load_rows;
+use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;

@@ -3,10 +3,10 @@
 use super::against::JobPlacement;
 use super::divergence::MetricDivergence;
 use super::metrics::ENOUGH;
-use crate::fidelity::Certificate;
 use crate::number;
 use crate::report::table::messages_per_task;
-use crate::results::Summary;
+use volary_engine::results::Certificate;
+use volary_engine::results::Summary;
 
 /// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;

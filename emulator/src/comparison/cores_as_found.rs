@@ -12,12 +12,12 @@ use volary_actors::base::{Span, Time};
 
 use super::validate::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
-use crate::cores::config::{Trace, TraceRow};
-use crate::cores::{Burst, Interference};
 use crate::record::cell::CellRecord;
-use crate::results::{CoreRow, STILL, Summary};
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
 use crate::storage::load_rows;
+use volary_engine::cores::config::{Trace, TraceRow};
+use volary_engine::cores::{Burst, Interference};
+use volary_engine::results::{CoreRow, STILL, Summary};
 use volary_engine::world::World;
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.

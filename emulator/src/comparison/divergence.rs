@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::metrics::{ComparedMetric, METRICS, STALENESS, mean, relative, spread};
-use crate::results::{Staleness, Summary};
+use volary_engine::results::{Staleness, Summary};
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
 pub const BAR: f64 = 0.05;
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::fidelity::fixture::faithful;
     use crate::record::fixture::measured;
-    use crate::results::Spread;
+    use volary_engine::results::Spread;
 
     /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.
     fn run(age: f64) -> Summary {

@@ -4,8 +4,8 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 
 use crate::number;
 use crate::report::table::messages_per_task;
-use crate::results::{Cell, Staleness, Summary, cell_name};
 use crate::stats::Interval;
+use volary_engine::results::{Cell, Staleness, Summary, cell_name};
 
 /// Repetitions from which the spread of a runtime's own runs can be estimated.
 pub const ENOUGH: usize = 3;

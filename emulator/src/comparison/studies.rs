@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::metrics::{ComparedMetric, METRICS, mean, missing, point_name, relative, text_table};
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::results::{Cell, Summary};
 use crate::stats::Interval;
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::study::CellGroup;
+use volary_engine::results::{Cell, Summary};
 
 /// The comparison of two studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -6,13 +6,14 @@ use super::against::{Against, DrawsCompared, against};
 use super::divergence::MetricDivergence;
 use super::validate::{RunVariant, SkippedRuntime, ValidatedPoint, Validation, VariantRuns};
 use crate::config::RuntimeKind;
-use crate::fidelity::{RealWork, fixture};
+use crate::fidelity::fixture;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::measured;
-use crate::results::{CopyEnd, Measured};
 use crate::storage::RunDir;
 use crate::storage::Study;
 use crate::storage::fixture::manifest;
+use volary_engine::results::RealWork;
+use volary_engine::results::{CopyEnd, Measured};
 
 /// Runs of one policy in run directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {
@@ -33,7 +34,8 @@ fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> 
 
 fn compared(runs: &[&dyn Fn(&mut Measured)]) -> Against {
     let folder = tempfile::tempdir().unwrap();
-    let point = ValidatedPoint { policy: "a".into(), cell: crate::results::Cell::new(), against: Vec::new() };
+    let point =
+        ValidatedPoint { policy: "a".into(), cell: volary_engine::results::Cell::new(), against: Vec::new() };
     let reference = ran(folder.path(), RuntimeKind::Virtual, &[&|_| ()]);
     // Cores slower by one part in a hundred make responses longer by two.
     let as_found = |(_, run): (&Path, &CellRecord)| {
@@ -234,7 +236,7 @@ fn tables_show_every_runtime_and_the_verdict() {
     let mut hosts = local.clone();
     (local.runtime, hosts.runtime) = ("local".into(), "hosts".into());
     hosts.degraded = vec!["too late".into()];
-    let cell = crate::results::Cell::new();
+    let cell = volary_engine::results::Cell::new();
     let validation = Validation {
         experiment: "e".into(),
         seed: 1,

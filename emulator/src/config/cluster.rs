@@ -13,7 +13,7 @@ use super::explain;
 use super::include::located;
 use super::kind::FileKind;
 use crate::files::Files;
-use crate::workload::Service;
+use volary_engine::workload::Service;
 
 /// Resolves `[cluster]` and reads its topology.
 pub(super) fn resolve(

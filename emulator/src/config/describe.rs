@@ -14,9 +14,10 @@ use volary_engine::scenario::Resolved;
 
 use super::experiment::{Experiment, SweepSlice};
 use crate::number::{self, plural};
-use crate::results::Cell;
-use crate::results::cell_name;
-use crate::workload::{Service, Synthetic, Traces, Workload, WorkloadSpec};
+use crate::workload::Traces;
+use volary_engine::results::Cell;
+use volary_engine::results::cell_name;
+use volary_engine::workload::{Service, Synthetic, Workload, WorkloadSpec};
 
 /// Cells listed; further ones are only counted.
 const SHOWN: usize = 24;

@@ -4,9 +4,9 @@ use volary_actors::base::Span;
 
 use super::file::RunSection;
 use crate::number;
-use crate::workload::WorkloadSpec;
 use volary_engine::scenario::PolicyEntry;
 use volary_engine::scenario::Resolved;
+use volary_engine::workload::WorkloadSpec;
 
 /// A threshold this many times the mean task is longer than most stragglers.
 const LONG: f64 = 10.0;

@@ -11,8 +11,8 @@ use super::claims::{self, Claim};
 use super::file::{Repeat, RunSection, RuntimeKind};
 use super::identity::id_under;
 use crate::files::Files;
-use crate::results::{Cell, ClaimResult, Summary};
 use crate::workload::Traces;
+use volary_engine::results::{Cell, ClaimResult, Summary};
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;

@@ -8,8 +8,8 @@ use volary_engine::scenario::KeyError;
 
 use super::document::{Document, entries};
 use super::error::{ConfigError, Text, listed, nearest};
-use crate::cores::ProfileError;
-use crate::workload::WorkloadError;
+use volary_engine::cores::ProfileError;
+use volary_engine::workload::WorkloadError;
 
 /// The remedy if there is no better one.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";

@@ -14,8 +14,8 @@ use volary_netem::Network;
 
 pub use super::real::{Kernel, RealSection};
 pub use super::repeat::Repeat;
-use crate::cores::Interference;
-use crate::workload::{Service, WorkloadSpec};
+use volary_engine::cores::Interference;
+use volary_engine::workload::{Service, WorkloadSpec};
 
 /// A whole experiment file.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::file::{RunSection, RuntimeKind};
 use crate::files::Files;
-use crate::results::SCHEMA;
-use crate::results::cell_id;
 use volary_engine::fingerprint::Fingerprint;
+use volary_engine::results::SCHEMA;
+use volary_engine::results::cell_id;
 use volary_engine::scenario::{Point, Resolved};
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.

@@ -15,8 +15,8 @@ use super::document::{Document, Key, Node, Texts, put, read_text, table_mut};
 use super::error::ConfigError;
 use super::explain;
 use super::kind::FileKind;
-use crate::cores::{Interference, Profile};
 use crate::files::Files;
+use volary_engine::cores::{Interference, Profile};
 
 /// Replaces `interference.profile` by the keys of the file it names. Keys of the experiment file take precedence.
 ///

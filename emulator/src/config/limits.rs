@@ -5,8 +5,8 @@ use volary_actors::base::Span;
 use super::document::Document;
 use super::error::ConfigError;
 use super::file::{File, Repeat};
-use crate::workload::WorkloadSpec;
 use volary_engine::scenario::Resolved;
+use volary_engine::workload::WorkloadSpec;
 
 /// The range of emulated time, s.
 const EVER: f64 = u64::MAX as f64 * 1e-9;

@@ -43,4 +43,3 @@ pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
 pub use identity::id_under;
 pub use include::open_profile as profile;
 pub use real::RealSection;
-pub use volary_engine::scenario::{Cluster, Machines, Needs, Point, Resolved, Room};

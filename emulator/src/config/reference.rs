@@ -16,7 +16,7 @@ use self::order::declared;
 use super::claims;
 use super::file::File;
 use super::schema::{What, schema};
-use crate::cores::Interference;
+use volary_engine::cores::Interference;
 
 /// A key and its accepted values.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -21,9 +21,10 @@ use super::limits::{check_lasting, check_numbers, check_runs};
 use super::supported::runtime_supported;
 use super::{clients, cluster, explain, include, sweep};
 use crate::files::Files;
-use crate::results::Cell;
-use crate::results::{cell_name, same};
-use crate::workload::{Traces, Workload, WorkloadSpec};
+use crate::workload::Traces;
+use volary_engine::results::Cell;
+use volary_engine::results::{cell_name, same};
+use volary_engine::workload::{Workload, WorkloadSpec};
 
 /// More cells than this are treated as a typing error.
 const MOST_CELLS: usize = 100_000;

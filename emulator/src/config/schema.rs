@@ -5,8 +5,8 @@ use schemars::{Schema, schema_for};
 use volary_netem::TopologyFile;
 
 use super::file::File;
-use crate::cores::Interference;
-use crate::results::Line;
+use volary_engine::cores::Interference;
+use volary_engine::results::Line;
 
 /// A file format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

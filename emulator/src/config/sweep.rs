@@ -11,7 +11,7 @@ use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, listed, nearest};
-use crate::results::Cell;
+use volary_engine::results::Cell;
 
 /// Sections that a sweep may change; the others do not affect the emulated world.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];

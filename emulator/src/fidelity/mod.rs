@@ -13,5 +13,3 @@ pub(crate) mod fixture;
 pub mod gauge;
 pub mod judge;
 pub mod measure;
-
-pub use volary_engine::results::{Certificate, Compared, HostVitals, RealWork, Standing, Worked};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
+use volary_engine::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
 
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -188,7 +188,7 @@ impl From<Slice> for Tuple {
 mod tests {
     use super::*;
     use crate::record::fixture::{Draws, measured};
-    use crate::results::percentile;
+    use volary_engine::results::percentile;
 
     #[test]
     fn few_values_have_exact_quantiles() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::results::{
+use volary_engine::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
     JobRow, Measured, Messages, StalenessRow, Summary, TaskCounts,
 };

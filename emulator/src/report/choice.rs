@@ -1,9 +1,9 @@
 //! The best policy of each cell, and the safest over the whole sweep.
 
 use super::table::not_finished;
-use crate::results::Summary;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
+use volary_engine::results::Summary;
 
 /// A policy within this factor of the best counts as close.
 pub const CLOSE: f64 = 1.1;

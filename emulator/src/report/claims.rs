@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::style::Style;
 use crate::number;
-use crate::results::{ClaimResult, Verdict, plain};
+use volary_engine::results::{ClaimResult, Verdict, plain};
 
 /// A line per claim, with its mark and, unless it clearly holds, the numbers.
 pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {

@@ -1,9 +1,9 @@
 //! Certificates in words.
 
-use crate::fidelity::{Certificate, RealWork};
 use crate::number;
-use crate::results::Summary;
 use crate::storage::study::CellGroup;
+use volary_engine::results::Summary;
+use volary_engine::results::{Certificate, RealWork};
 
 /// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run
 /// with the remedy, and one for the rest. Empty in virtual time.
@@ -80,8 +80,8 @@ mod tests {
     use crate::fidelity::fixture;
     use crate::record::cell::CellRecord;
     use crate::record::fixture::measured;
-    use crate::results::{RealCore, Samples};
     use crate::storage::study::PolicyRuns;
+    use volary_engine::results::{RealCore, Samples};
 
     fn group(certificates: &[Option<Certificate>]) -> CellGroup {
         let runs = certificates.iter().zip(["a", "b"]).map(|(certificate, policy)| {
@@ -89,7 +89,7 @@ mod tests {
             run.summary.fidelity.clone_from(certificate);
             PolicyRuns { policy: policy.to_owned(), runs: vec![run] }
         });
-        CellGroup { cell: crate::results::Cell::new(), policies: runs.collect() }
+        CellGroup { cell: volary_engine::results::Cell::new(), policies: runs.collect() }
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::results::{ClaimResult, Verdict};
 use crate::storage::Study;
+use volary_engine::results::{ClaimResult, Verdict};
 
 /// A row for each claim, in the order of `studies`. Experiments link to their files, relative to `experiments/`.
 #[must_use]

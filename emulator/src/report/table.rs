@@ -7,8 +7,8 @@ use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use super::style::Style;
 use super::{claims, fidelity};
 use crate::number::{self, plural};
-use crate::results::{Summary, cell_name};
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
+use volary_engine::results::{Summary, cell_name};
 
 /// A column: heading, the number, how it reads, and whether little is good (for the mark of the best).
 struct TableColumn {
@@ -160,9 +160,9 @@ mod tests {
     use super::*;
     use crate::record::cell::CellRecord;
     use crate::record::fixture::measured;
-    use crate::results::{ClaimResult, Verdict};
     use crate::storage::fixture::manifest;
     use crate::storage::manifest::Failure;
+    use volary_engine::results::{ClaimResult, Verdict};
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -212,7 +212,7 @@ mod tests {
     fn failures_missing_runs_and_claims_follow() {
         let mut study = study(1);
         study.missing = 2;
-        let cell = crate::results::Cell::new();
+        let cell = volary_engine::results::Cell::new();
         let log = "out of memory\nmore".to_owned();
         study.failures.push(Failure {
             id: "x".into(),

@@ -2,9 +2,9 @@
 
 use crate::cluster::HostsError;
 use crate::config::ConfigError;
-use crate::results::Measured;
 use crate::storage;
 use crate::storage::input_log;
+use volary_engine::results::Measured;
 use volary_engine::world::EngineError;
 
 /// Why a run could not start, or its results not be stored.

@@ -27,14 +27,14 @@ use super::live::observer::LiveObserver;
 use super::live::placement::place;
 use super::watch::Watch;
 use crate::config::{RealSection, RunSection};
-use crate::fidelity::Worked;
 use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
-use crate::parcel::{Observation, Parcel};
-use crate::results::Measured;
-use crate::shard::{Placement, Shard};
 use crate::storage::input_log;
 use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::results::Measured;
+use volary_engine::results::Worked;
+use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
 /// Capacity of the channel to the aggregator, in reports; a shard waits while it is full.

@@ -14,12 +14,12 @@ use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
 use crate::guard::guard;
 use crate::number::{plural, seconds};
-use crate::results::{Cell, Measured, Summary, cell_name};
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
 use crate::workload::Traces;
+use volary_engine::results::{Cell, Measured, Summary, cell_name};
 use volary_engine::world::World;
 
 /// The state that the threads share.

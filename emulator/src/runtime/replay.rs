@@ -13,10 +13,10 @@ use volary_actors::machine::{Effect, Input};
 pub use books::Difference;
 pub use run::{Error, Source, run};
 
-use crate::results::{Injected, Summary};
 use crate::storage::input_log::{self, Digest, Header, InputLog, LogCursor, LogEntry, LogEvent, LogSection};
 use books::Ledger;
 use cast::Cast;
+use volary_engine::results::{Injected, Summary};
 
 use super::error::UnitError;
 use crate::config::RunSection;

@@ -13,12 +13,12 @@ use crate::cluster::{Fleet, nothing_held};
 use crate::config::{Bundle, Experiment, Repeat, Run, RuntimeKind, SweepSlice};
 use crate::number::plural;
 use crate::report;
-use crate::results::{ClaimResult, SCHEMA, Summary};
 use crate::stats::enough;
 use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
+use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;

@@ -9,9 +9,9 @@ use super::cost;
 use super::error::UnitError;
 use super::watch::Watch;
 use crate::config::RunSection;
-use crate::results::Measured;
-use crate::shard::Observer;
 use crate::storage::input_log;
+use volary_engine::results::Measured;
+use volary_engine::shard::Observer;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::paths::{CELLS, MANIFEST};
-use crate::results::SCHEMA;
 use crate::storage::manifest::RunState;
+use volary_engine::results::SCHEMA;
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::manifest::{Manifest, RunState};
-use crate::results::SCHEMA;
+use volary_engine::results::SCHEMA;
 
 /// A manifest for these cells.
 pub(crate) fn manifest(cells: &[&str]) -> Manifest {

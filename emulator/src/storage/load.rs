@@ -11,7 +11,7 @@ use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
 use crate::record::cell::CellRecord;
-use crate::results::{ClaimResult, ClaimsLine, SCHEMA, Summary};
+use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.
 ///

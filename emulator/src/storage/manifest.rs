@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hosts::{self, HostRecord};
-use crate::results::{Cell, Injected, Summary};
+use volary_engine::results::{Cell, Injected, Summary};
 
 /// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

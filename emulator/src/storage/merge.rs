@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::error::{Error, MergeError};
 use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::record::cell::CellRecord;
-use crate::results::{ClaimResult, Verdict};
 use crate::storage::Study;
 use crate::storage::manifest::{Manifest, RunState};
+use volary_engine::results::{ClaimResult, Verdict};
 
 /// Combines the run directories of one experiment.
 ///

@@ -11,7 +11,7 @@ use prost::Message;
 
 use super::tables::end_name;
 use crate::record::cell::CellRecord;
-use crate::results::cell_name;
+use volary_engine::results::cell_name;
 
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;

@@ -16,7 +16,7 @@ use super::tables::{Labels, TableKind};
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::record::cell::CellRecord;
-use crate::results::{ClaimResult, Injected, Measured, Summary};
+use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
 
 /// Renders the report page of a study. The renderer is in a module that depends on this one.
 pub type Render = fn(&Study) -> String;

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::record::cell::CellRecord;
-use crate::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 use crate::stats::Interval;
 use crate::storage::manifest::{Failure, Manifest};
+use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]
@@ -173,8 +173,8 @@ fn push_line<T: Serialize>(out: &mut String, value: &T) {
 mod tests {
     use super::*;
     use crate::record::fixture::measured;
-    use crate::results::Verdict;
     use crate::storage::fixture::manifest;
+    use volary_engine::results::Verdict;
 
     #[test]
     fn json_lines_parse_one_by_one() {

@@ -21,7 +21,7 @@ use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::TypePtr;
 
-use crate::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
+use volary_engine::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
 
 /// The first columns of every table, which are equal for all rows of a cell.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -9,11 +9,12 @@ use serde_json::json;
 use super::files::{append, write_json};
 use super::manifest::{Failure, RunState};
 use super::*;
-use crate::fidelity::{Certificate, RealWork, fixture};
+use crate::fidelity::fixture;
 use crate::record::fixture::measured;
 use crate::report::html;
-use crate::results::{ClaimResult, CoreRow, SCHEMA, Verdict, cell_id};
 use crate::storage::fixture::manifest;
+use volary_engine::results::{Certificate, RealWork};
+use volary_engine::results::{ClaimResult, CoreRow, SCHEMA, Verdict, cell_id};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries =

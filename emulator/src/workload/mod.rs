@@ -12,7 +12,6 @@ mod library;
 pub use convert::{write, write_lines};
 pub use describe::{Description, Reference, describe};
 pub use library::{Traces, read};
-pub use volary_engine::workload::*;
 
 #[cfg(test)]
 mod real;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
+use volary_engine::workload::{Like, NoTraces, Service, TraceSource, Workload, WorkloadError, WorkloadSpec};
 
 use super::*;
 use crate::files::Files;

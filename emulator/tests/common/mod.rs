@@ -11,11 +11,12 @@ use std::path::Path;
 
 use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
-use volary::fidelity::Certificate;
-use volary::results::Measured;
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
-use volary::workload::{Traces, Workload};
+use volary::workload::Traces;
+use volary_engine::results::Certificate;
+use volary_engine::results::Measured;
+use volary_engine::workload::Workload;
 use volary_engine::world::World;
 
 /// Parses an experiment; panics with the rendered error.

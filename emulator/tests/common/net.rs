@@ -15,9 +15,9 @@ use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Identity, Link, Options, PeerInfo, Transport};
 use volary::codec;
-use volary::parcel::Parcel;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
+use volary_engine::parcel::Parcel;
 
 /// The deadline of every wait, far beyond what any takes.
 pub const PATIENT: Duration = Duration::from_secs(120);

@@ -23,18 +23,18 @@ use crate::cluster::net::{Arrival, Connection, Control, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
 use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, Member};
 use crate::config::{Experiment, RealSection, id_under};
-use crate::parcel::Parcel;
-use crate::results::HostVitals;
 use crate::runtime::executor::{Burners, RealExecutor, assign_cpus};
 use crate::runtime::live::clock::Clock;
 use crate::runtime::live::clock::MonotonicClock;
 use crate::runtime::live::event_loop::run_shard;
 use crate::runtime::live::host_stats::HostStats;
 use crate::runtime::live::observer::LiveObserver;
-use crate::shard::{Placement, Shard};
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
 use volary_engine::finalize::Counters;
+use volary_engine::parcel::Parcel;
+use volary_engine::results::HostVitals;
+use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.

@@ -8,11 +8,11 @@ use volary_actors::base::Time;
 
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::cluster::protocol::InjectOrder;
-use crate::results::ClockError;
 use crate::runtime::live::clock::Clock;
 use crate::runtime::live::clock::MonotonicClock;
 use crate::runtime::live::event_loop::Inbox;
 use crate::runtime::live::event_loop::ProfileChange;
+use volary_engine::results::ClockError;
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;

@@ -11,9 +11,9 @@ use volary_actors::base::Time;
 use super::context::{CellContext, InjectionOrder};
 use crate::cluster::check::load_profile;
 use crate::cluster::protocol::{AgentMessage, InjectOrder};
-use crate::cores::{CoreSet, Injection};
 use crate::runtime::live::clock::Clock;
 use crate::runtime::live::event_loop::ProfileChange;
+use volary_engine::cores::{CoreSet, Injection};
 
 /// The longest sleep until a time of the run: the estimate of the clock offset improves meanwhile.
 const MAX_SLEEP: Duration = Duration::from_millis(200);

@@ -10,10 +10,10 @@ use super::context::CellContext;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
-use crate::parcel::{Observation, Parcel};
 use crate::runtime::live::event_loop::ProfileChange;
 use crate::runtime::live::event_loop::ShardIo;
 use crate::storage::input_log::Carried;
+use volary_engine::parcel::{Observation, Parcel};
 
 /// Messages to the controller that may wait; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;

@@ -13,10 +13,10 @@ use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::parcel::Observation;
 use crate::runtime::live::aggregator::{Aggregator, EndReason};
 use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
+use volary_engine::parcel::Observation;
 use volary_engine::world::World;
 
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes

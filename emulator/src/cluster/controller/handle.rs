@@ -17,8 +17,6 @@ use crate::cluster::protocol::Member;
 use crate::config::{Experiment, RealSection, RunSection};
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
-use crate::fidelity::{RealWork, Worked};
-use crate::results::{Injected, Measured};
 use crate::runtime::cost;
 use crate::runtime::error::UnitError;
 use crate::runtime::live::aggregator::EndReason;
@@ -26,6 +24,8 @@ use crate::runtime::watch::Watch;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
 use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::results::{Injected, Measured};
+use volary_engine::results::{RealWork, Worked};
 use volary_engine::world::World;
 
 /// The hosts of a run.

@@ -16,9 +16,9 @@ use crate::cluster::protocol::{
     InjectionShare, InjectorMessage, Refusal,
 };
 use crate::cluster::timing::at_least;
-use crate::cores::{CoreSet, Injection};
-use crate::results::{Applied, Injected};
+use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::finalize::InjectionRecord;
+use volary_engine::results::{Applied, Injected};
 use volary_engine::world::World;
 
 /// Injections into one cell at most: cores evaluate each of them whenever a copy begins, and some profiles keep state

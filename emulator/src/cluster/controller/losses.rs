@@ -5,8 +5,8 @@
 
 use crate::cluster::net::LinkStats;
 use crate::cluster::protocol::{Datagrams, FinalReport, Member};
-use crate::results::HostVitals;
-use crate::results::PathLoss;
+use volary_engine::results::HostVitals;
+use volary_engine::results::PathLoss;
 
 impl Datagrams {
     /// The counters of a link.

@@ -22,7 +22,7 @@ use super::frames::FrameReader;
 use super::sequence::Sequence;
 use crate::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use crate::guard::guard;
-use crate::parcel::Parcel;
+use volary_engine::parcel::Parcel;
 
 /// An event of one of an owner's links; all of them share one bounded channel.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use volary_actors::message::KINDS;
 
 use super::{Check, Claim, Form, Metric, Side};
-use crate::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 use crate::stats::Interval;
+use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
 /// satisfied.

@@ -8,11 +8,11 @@ use volary_actors::message::KINDS;
 
 use super::{Metric, ParseError};
 use crate::config::error::{listed, nearest};
-use crate::fidelity::{Certificate, Compared, RealWork};
-use crate::results::{
+use volary_engine::results::{
     Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
     TaskCounts,
 };
+use volary_engine::results::{Certificate, Compared, RealWork};
 
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];

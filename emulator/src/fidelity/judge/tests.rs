@@ -5,8 +5,8 @@ use volary_netem::{Cause, LinkClass, Loss, Probability};
 
 use super::super::fixture::Run;
 use super::*;
-use crate::results::Departure::*;
-use crate::results::{RealCore, RealWork, Samples, Slots};
+use volary_engine::results::Departure::*;
+use volary_engine::results::{RealCore, RealWork, Samples, Slots};
 
 /// The reasons why a run that was spoilt is degraded.
 fn reasons(spoil: impl FnOnce(&mut Run)) -> Vec<Departure> {

@@ -9,12 +9,12 @@ use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::svg::escape;
 use crate::chart::{theme, timeline};
-use crate::cores::CoreSet;
 use crate::number;
 use crate::record::cell::{CellRecord, Sketch};
 use crate::report::table::{messages_per_task, wasted_share};
-use crate::results::Summary;
 use crate::storage::study::{CellGroup, PolicyRuns};
+use volary_engine::cores::CoreSet;
+use volary_engine::results::Summary;
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;

@@ -8,8 +8,8 @@ use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
 use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
-use crate::results::{Cell, plain};
 use crate::storage::study::{CellGroup, Metric, Study};
+use volary_engine::results::{Cell, plain};
 
 /// The metrics by which a policy can be chosen.
 const AIMS: [(&str, Metric); 2] =

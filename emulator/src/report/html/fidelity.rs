@@ -2,11 +2,11 @@
 
 use super::table::row_start;
 use crate::chart::svg::escape;
-use crate::fidelity::Certificate;
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::results::{Late, Share};
 use crate::storage::study::{CellGroup, PolicyRuns};
+use volary_engine::results::Certificate;
+use volary_engine::results::{Late, Share};
 
 /// A column: heading, what it means, and the entry.
 type Column = (&'static str, &'static str, fn(&Certificate) -> String);

@@ -7,10 +7,10 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::escape;
 use crate::number::{self, plural};
 use crate::report::table::not_finished;
-use crate::results::{Cell, ClaimResult, Summary, Verdict};
-use crate::results::{cell_name, plain};
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
+use volary_engine::results::{Cell, ClaimResult, Summary, Verdict};
+use volary_engine::results::{cell_name, plain};
 
 /// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;

@@ -4,8 +4,8 @@ use super::table::spreads;
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::CellRecord;
-use crate::results::{Placements, Spread, Stage};
 use crate::storage::study::CellGroup;
+use volary_engine::results::{Placements, Spread, Stage};
 
 /// The section of a cell; empty if no policy records placements.
 pub(super) fn section(group: &CellGroup) -> String {

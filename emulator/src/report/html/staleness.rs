@@ -7,8 +7,8 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::{CellRecord, Look};
-use crate::results::Staleness;
 use crate::storage::study::CellGroup;
+use volary_engine::results::Staleness;
 
 /// The section of a cell; empty if no policy has caches.
 pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {

@@ -4,9 +4,9 @@ use crate::chart::svg::escape;
 use crate::chart::theme;
 use crate::number;
 use crate::report::table::{messages_per_task, repairs_per_task, wasted_share};
-use crate::results::{Spread, Summary};
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
+use volary_engine::results::{Spread, Summary};
 
 /// A column: heading, what it means, the number, how it reads, and whether the least is marked as best.
 struct SummaryColumn(&'static str, &'static str, fn(&Summary) -> f64, fn(f64) -> String, bool);

@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 use super::html;
-use crate::fidelity::Certificate;
 use crate::fidelity::fixture as certificates;
 use crate::record::cell::CellRecord;
 use crate::record::fixture::measured;
-use crate::results::{ClaimResult, Placements, Verdict};
-use crate::results::{RealCore, RealWork, Samples};
 use crate::storage::Study;
 use crate::storage::fixture::manifest;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
+use volary_engine::results::Certificate;
+use volary_engine::results::{ClaimResult, Placements, Verdict};
+use volary_engine::results::{RealCore, RealWork, Samples};
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -110,7 +110,7 @@ fn all_text_is_escaped() {
     let mut measured = measured(evil, &[(evil, json!(evil))], 1, 1.0, 50);
     measured.notes = vec![evil.into()];
     measured.summary.messages.by_kind.insert(evil.into(), 7);
-    measured.summary.staleness = Some(crate::results::Staleness::default());
+    measured.summary.staleness = Some(volary_engine::results::Staleness::default());
     measured.summary.placements = Some(Placements::default());
     measured.summary.engine.order_hash = evil.into();
     let record = CellRecord::new("x", &measured);

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::chart::svg::escape;
 use crate::number;
-use crate::results::plain;
 use crate::storage::study::CellGroup;
+use volary_engine::results::plain;
 
 /// The place of a cell on its page.
 pub(super) struct View<'a> {

@@ -15,11 +15,11 @@ use super::cpu::CpuId;
 use super::readings::{CoreReading, SlotReading};
 use super::shared::DegradedSlot;
 use crate::config::real::RealSection;
-use crate::cores::{Burst, CoreTable, Cores};
 use crate::number::{self, plural};
-use crate::results::{CoreRow, MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
 use crate::runtime::live::clock::Clock;
-use crate::shard::CoreExecutor;
+use volary_engine::cores::{Burst, CoreTable, Cores};
+use volary_engine::results::{CoreRow, MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
+use volary_engine::shard::CoreExecutor;
 
 /// Real time for which burners know their slots in advance; they are updated when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use volary_actors::base::{Span, Time};
 
-use crate::parcel::{Observation, Seen};
 use crate::runtime::watch::Watch;
 use volary_engine::metrics::{Books, Recorder};
+use volary_engine::parcel::{Observation, Seen};
 
 /// Why a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -14,9 +14,9 @@ use volary_actors::base::{Class, Time};
 use super::clock::Clock;
 use super::observer::LiveObserver;
 use super::timerfd::TimerFd;
-use crate::cores::{CoreSet, Injection};
-use crate::parcel::{Observation, Parcel};
-use crate::shard::Shard;
+use volary_engine::cores::{CoreSet, Injection};
+use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::shard::Shard;
 
 /// Real time that a shard may be ahead of the slowest one.
 const MAX_LEAD: Duration = Duration::from_millis(500);

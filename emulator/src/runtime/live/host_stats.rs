@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use super::timerfd::TimerFd;
 use crate::fidelity::gauge::SpanHistogram;
-use crate::results::{HostVitals, TimerProbe};
 use crate::runtime::cost;
 use volary_actors::base::Span;
+use volary_engine::results::{HostVitals, TimerProbe};
 
 /// Interval of the bare timer. A wake-up costs about 40 µs on virtual machines: half a percent of a processor.
 const TIMER_INTERVAL: Duration = Duration::from_millis(10);

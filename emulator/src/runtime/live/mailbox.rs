@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use volary_actors::base::Time;
 
 use crate::guard::guard;
-use crate::parcel::Parcel;
+use volary_engine::parcel::Parcel;
 
 /// Parcels for one shard. A sender learns whether it must wake the shard: not while the shard is awake, nor if its own
 /// timer wakes it before the first of the parcels is due.

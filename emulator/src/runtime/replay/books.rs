@@ -6,11 +6,11 @@ use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Effect;
 
 use crate::config::{RunSection, RuntimeKind};
-use crate::parcel::{Observation, Seen};
-use crate::results::Summary;
 use crate::runtime::error::UnitError;
 use crate::runtime::live::aggregator::Aggregator;
 use volary_engine::metrics::{Books, Recorder};
+use volary_engine::parcel::{Observation, Seen};
+use volary_engine::results::Summary;
 use volary_engine::world::World;
 
 /// Records results as the run did: in virtual time as events occur, in real time from the reports of shards.

@@ -6,8 +6,8 @@ use volary_actors::machine::{Effect, Effects, Input, Machine};
 
 use super::{Divergence, divergence};
 use crate::runtime::error::UnitError;
-use crate::shard::{Parts, Placement};
 use crate::storage::input_log::{Digest, Digester, LogEntry, LogEvent};
+use volary_engine::shard::{Parts, Placement};
 use volary_engine::world::World;
 
 /// The state machine of every actor that has had a step, with its random stream.

@@ -7,14 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use super::{Replayed, replay};
-use crate::config::{Bundle, ConfigError, Experiment, Point, id_under};
+use crate::config::{Bundle, ConfigError, Experiment, id_under};
 use crate::number::plural;
-use crate::results::{Injected, Summary};
 use crate::runtime::watch::panic_text;
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
+use volary_engine::results::{Injected, Summary};
+use volary_engine::scenario::Point;
 use volary_engine::world::World;
 
 /// Why a run could not be replayed.

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
+use super::*;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
-
-use super::super::{Like, NoTraces, Service, Workload, WorkloadSpec};
-use super::*;
+use volary_engine::workload::{Like, NoTraces, Service, Workload, WorkloadSpec};
 
 fn parse(name: &str, text: &str) -> Trace {
     Trace::parse(Path::new(name), std::io::Cursor::new(text.to_owned()), None).unwrap()
