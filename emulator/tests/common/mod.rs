@@ -1,10 +1,7 @@
-//! Experiments as text, run in virtual time; the binary; machines over QUIC.
+//! Experiments as text, run in virtual time; the binary; the budget of real time.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses some of it")]
 
 pub mod binary;
-pub mod cluster;
-pub mod net;
-pub mod raw_quic;
 
 use std::io::Write;
 use std::path::Path;

@@ -3,16 +3,12 @@
 //! A link to /dev/full stands where the next file would be written: the system then says what it says when a disk
 //! is full, and nobody needs to be root.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::binary::{self, expect, folder, lines, text};
+use crate::common::binary::{self, expect, folder, lines, text};
 use volary::config::{Experiment, Overrides, RuntimeKind};
 
 const FULL: &str = "/dev/full";

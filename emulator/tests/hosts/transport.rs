@@ -2,14 +2,10 @@
 //!
 //! Every wait has a deadline; no assertion depends on speed.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::net::{Net, Rig, batch, frame, parcel, within};
-use common::raw_quic::{RawClient, RawPeer, hello};
+use crate::net::{Net, Rig, batch, frame, parcel, within};
+use crate::raw_quic::{RawClient, RawPeer, hello};
 use volary::cluster::net::link::{LinkEvent, SendError};
 use volary::cluster::net::{Close, Control, End, Options, Role, Transport};
 use volary::codec::{self, CodecError};
@@ -253,8 +249,8 @@ async fn a_slow_reader_is_seen_and_nothing_is_lost() {
         tokio::task::yield_now().await;
         waited = rig.client_link.waiting().max(waited);
     };
-    let bound = common::net::QUEUE + 1000 * 64;
-    assert!((common::net::QUEUE..bound).contains(&full) && waited < bound, "{full} {waited}");
+    let bound = crate::net::QUEUE + 1000 * 64;
+    assert!((crate::net::QUEUE..bound).contains(&full) && waited < bound, "{full} {waited}");
     assert!(sent < 200_000, "{sent} parcels in flight");
     rig.client_control.send(&vec![42]).await.unwrap();
     assert_eq!(within(rig.server_control.receive()).await.unwrap(), [42]);

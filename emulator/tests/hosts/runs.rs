@@ -1,16 +1,12 @@
 //! Runs on agents on loopback: their results against virtual time, clocks, lost hosts and controllers, leases.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::binary::{expect, lines};
-use common::cluster::{Cluster, EXPERIMENT, LONG, finish};
+use crate::cluster::{Cluster, EXPERIMENT, LONG, finish};
+use crate::common::binary::{expect, lines};
 use serde_json::Value;
 
 /// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.

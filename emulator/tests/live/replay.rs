@@ -1,13 +1,9 @@
 //! Replay of input logs: the same effects and results as the run that wrote the log.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::binary::{expect, lines};
+use crate::common::binary::{expect, lines};
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions, Watch};
 use volary::storage::input_log::{FILE, InputLog, frame, prefix};
@@ -59,7 +55,7 @@ random = {}
 /// Runs an experiment into a folder and replays every cell of it.
 fn run_and_replay(text: &str, out: &Path) -> Vec<Replayed> {
     let options = RunOptions { out: out.to_owned(), threads: Some(2), ..RunOptions::default() };
-    let outcome = runtime::run(&common::parse(text), &options, &Watch::default()).unwrap();
+    let outcome = runtime::run(&crate::common::parse(text), &options, &Watch::default()).unwrap();
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
     let mut source = runtime::replay::run(out).unwrap();
     assert!(!source.is_cut() && source.damage().is_none());
@@ -69,6 +65,7 @@ fn run_and_replay(text: &str, out: &Path) -> Vec<Replayed> {
 /// How far a copy is comes from the runtime, and so from the log.
 #[test]
 fn progress_is_replayed() {
+    let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{WORLD}[[policy]]\nlate = {{ scale = 0.002 }}\n");
     let text = text.replace("schedulers = 2", "schedulers = 1").replace("scheduler:1", "scheduler:0");
@@ -89,12 +86,14 @@ fn assert_identical(replayed: &[Replayed], policies: usize) {
 
 #[test]
 fn a_run_in_virtual_time_is_replayed() {
+    let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     assert_identical(&run_and_replay(&format!("{WORLD}{POLICIES}"), folder.path()), 5);
 }
 
 #[test]
 fn a_run_in_real_time_is_replayed() {
+    let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     let text = format!("{WORLD}{POLICIES}")
         .replace("[run.record]", "[run]\nruntime = \"local\"\nspeed = 5\n[run.record]");
@@ -106,7 +105,8 @@ fn a_run_in_real_time_is_replayed() {
 /// Of a run that was stopped, what never began is not in the log.
 #[test]
 fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
-    let folder = common::binary::folder();
+    let _machine = crate::machine();
+    let folder = crate::common::binary::folder();
     let here = folder.path();
     expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--set", "run.record.inputs=true"], 0);
     expect(here, &["replay", "r"], 0);
@@ -123,6 +123,7 @@ fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
 /// What is open when a run is cut off is cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {
+    let _machine = crate::machine();
     for runtime in ["", "runtime = \"local\"\nspeed = 5\n"] {
         let folder = tempfile::tempdir().unwrap();
         let run = format!("[run]\nuntil = \"1800ms\"\n{runtime}[run.record]");
@@ -137,12 +138,13 @@ fn a_run_that_is_cut_off_is_replayed() {
 
 #[test]
 fn other_parameters_give_other_effects() {
+    let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
-    let text = |policy: &str| common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
+    let text = |policy: &str| crate::common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
     let (two, three) = (text("sparrow = { probe_ratio = 2 }"), text("sparrow = { probe_ratio = 3 }"));
     let sink = volary::storage::input_log::Sink::create(&path, &"none").unwrap();
-    let world = common::worlds(&two).next().unwrap();
+    let world = crate::common::worlds(&two).next().unwrap();
     let unit = sink.unit("cell", "sparrow", world.seed());
     let measured: Measured =
         runtime::virtual_time::measure_logged("test", &world, &two.run, &unit, &Watch::default()).unwrap();
@@ -152,7 +154,7 @@ fn other_parameters_give_other_effects() {
     let sections = log.found().to_vec();
     let same = replay(&world, &two.run, &mut log, &sections, Some(&measured.summary)).unwrap();
     assert!(same.is_identical() && same.is_equal() && !same.measured.is_empty());
-    let world = common::worlds(&three).next().unwrap();
+    let world = crate::common::worlds(&three).next().unwrap();
     let other = replay(&world, &three.run, &mut log, &sections, Some(&measured.summary)).unwrap();
     let divergence = other.divergence.unwrap();
     assert!(
@@ -183,7 +185,8 @@ fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 
 #[test]
 fn the_command_says_what_it_found() {
-    let folder = common::binary::folder();
+    let _machine = crate::machine();
+    let folder = crate::common::binary::folder();
     let at = folder.path();
     let log = at.join("r").join(FILE);
     expect(at, &["run", "e.toml", "--out", "none", "--quiet"], 0);
@@ -249,8 +252,9 @@ fn the_command_says_what_it_found() {
 
 #[test]
 fn a_resumed_run_goes_on_with_its_log() {
+    let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
-    let experiment = common::parse(&format!("{WORLD}{POLICIES}"));
+    let experiment = crate::common::parse(&format!("{WORLD}{POLICIES}"));
     let mut options = RunOptions { out: folder.path().to_owned(), resume: true, ..RunOptions::default() };
     options.shard = Some("1/2".parse().unwrap());
     runtime::run(&experiment, &options, &Watch::default()).unwrap();

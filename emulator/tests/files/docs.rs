@@ -1,7 +1,5 @@
 //! The book and the READMEs against the program: generated pages, links, command lines, examples.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,7 +44,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 fn references() -> Vec<(&'static str, String)> {
     let note = |command: &str| {
         format!(
-            "<!-- Generated: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test docs -->\n\nPrinted by `{command}`.\n"
+            "<!-- Generated: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs -->\n\nPrinted by `{command}`.\n"
         )
     };
     let mut pages = Vec::new();
@@ -82,7 +80,7 @@ fn the_reference_is_what_the_program_prints() {
             (1..).zip(found.lines().zip(expected.lines())).find(|(_, (found, expected))| found != expected);
         assert!(
             found == expected,
-            "docs/src/reference/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test docs"
+            "docs/src/reference/{name}.md is out of date at {line:?}: VOLARY_UPDATE_DOCS=1 cargo test -p volary --test files docs"
         );
     }
 }

@@ -1,12 +1,8 @@
 //! What `volary schema results` promises, against the lines that runs print.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-mod common;
-
 use std::fs;
 
-use common::binary::{EXPERIMENT, expect, folder, lines};
+use crate::common::binary::{EXPERIMENT, expect, folder, lines};
 use serde_json::{Value, json};
 
 /// What is wrong with a value, and where. Only the keywords that our schemas use are known; another one would

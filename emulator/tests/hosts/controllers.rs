@@ -1,18 +1,15 @@
 //! A real controller, and agents that the test plays.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use common::binary::lines;
-use common::net::{Net, relay, within};
-use common::{cluster, worlds};
+use crate::cluster;
+use crate::common::binary::lines;
+use crate::common::worlds;
+use crate::net::{Net, relay, within};
 use serde_json::Value;
 use volary::cluster::net::Close;
 use volary::cluster::net::endpoint::Accepted;

@@ -1,14 +1,10 @@
 //! `volary inject` into runs of agents on loopback.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::fs;
 use std::process::Command;
 
-use common::binary::{expect, lines};
-use common::cluster::{Cluster, finish, inject};
+use crate::cluster::{Cluster, finish, inject};
+use crate::common::binary::{expect, lines};
 use serde_json::Value;
 
 /// Copies of 50 ms on more nodes than they need.

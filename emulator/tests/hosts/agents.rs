@@ -1,14 +1,10 @@
 //! A real agent, and a controller, hosts and injectors that the test plays.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::net::SocketAddr;
 use std::thread;
 
-use common::net::{Net, within};
-use common::worlds;
+use crate::common::worlds;
+use crate::net::{Net, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;

@@ -1,12 +1,8 @@
 //! The binary from the user's side: streams, exit status, files.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-mod common;
-
 use std::fs;
 
-use common::binary::{EXPERIMENT, expect, folder, lines, results};
+use crate::common::binary::{EXPERIMENT, expect, folder, lines, results};
 
 #[test]
 fn a_run_prints_lines_keeps_files_and_resumes() {

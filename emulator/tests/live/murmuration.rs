@@ -1,10 +1,6 @@
 //! Murmuration in a whole system: what its paper counts, what its caches know, and that a message to
 //! everybody may be one event.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use volary::runtime::virtual_time::measure;
 use volary::runtime::{Watch, local};
 use volary_actors::base::{ActorId, Span, Time};
@@ -45,7 +41,7 @@ fn text(
 }
 
 fn run(text: &str) -> Measured {
-    common::run(text).remove(0)
+    crate::common::run(text).remove(0)
 }
 
 fn sent(measured: &Measured, kind: &str) -> u64 {
@@ -130,8 +126,8 @@ fn nothing_but_news_separates_caches_from_the_truth() {
         ("\"1ms\"", "decision_per_job = \"50ms\", decision_per_task = \"5ms\", order = \"srjf\""),
     ] {
         let file = text(3, 7, 60, 5, "800ms", one_way, policy);
-        let experiment = common::parse(&file);
-        let world = common::worlds(&experiment).next().unwrap();
+        let experiment = crate::common::parse(&file);
+        let world = crate::common::worlds(&experiment).next().unwrap();
         for shared in [true, false] {
             let books = world.recorder(experiment.run.recording());
             let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
@@ -171,8 +167,8 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
         for schedulers in [2, 17, 50] {
             let file = text(schedulers, 23, 300, 4, "210ms", "\"500us\"", policy)
                 .replace("seed = 11", &format!("seed = {}", 100 + i));
-            let experiment = common::parse(&file);
-            let world = common::worlds(&experiment).next().unwrap();
+            let experiment = crate::common::parse(&file);
+            let world = crate::common::worlds(&experiment).next().unwrap();
             let together = measure("together", &world, &experiment.run, &Watch::default()).unwrap();
             assert_eq!(together.summary.jobs.finished, 300);
             let parts = Parts { shared: false, ..world.parts(Placement::ALONE).unwrap() };
@@ -204,8 +200,8 @@ fn policies_without_caches_have_no_staleness() {
 
 /// What everybody believes, the truth, and the news between, once all has ended and `seconds` more have passed.
 fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
-    let experiment = common::parse(file);
-    let world = common::worlds(&experiment).next().unwrap();
+    let experiment = crate::common::parse(file);
+    let world = crate::common::worlds(&experiment).next().unwrap();
     let mut shard =
         Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(experiment.run.recording()));
     shard.start();
@@ -334,11 +330,12 @@ fn nodes_hold_what_fits_on_them() {
 /// Gossip in real time: the same jobs, and staleness as in virtual time within the lateness budget.
 #[test]
 fn caches_are_as_stale_in_real_time() {
+    let _machine = crate::machine();
     let policy = "batch = false, update_delay = \"80ms\"";
     let file = text(3, 12, 150, 3, "15ms", "\"20ms\"", policy).replace("mean = \"1s\"", "mean = \"20ms\"")
         + "\n[run.record]\nstaleness = \"10ms\"";
-    let experiment = common::parse(&file);
-    let world = common::worlds(&experiment).next().unwrap();
+    let experiment = crate::common::parse(&file);
+    let world = crate::common::worlds(&experiment).next().unwrap();
     let virtually = measure("virtual", &world, &experiment.run, &Watch::default()).unwrap().summary;
     let really = local::measure("local", world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
     assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
@@ -346,11 +343,11 @@ fn caches_are_as_stale_in_real_time() {
     let certificate = really.fidelity.unwrap();
     assert!((0.08..0.1001).contains(&a.age_s.max), "{a:?}");
     assert!(b.age_s.max > 0.08, "{b:?}");
-    if !common::within_budget("staleness in real time", &certificate) {
+    if !crate::common::within_budget("staleness in real time", &certificate) {
         return;
     }
     // An update passes a timer and two deliveries.
-    let late = 3.0 * common::LATENESS_BUDGET_S.1;
+    let late = 3.0 * crate::common::LATENESS_BUDGET_S.1;
     assert!(b.age_s.max < 0.1001 + late, "{b:?}, {certificate:?}");
     for (here, there) in [(b.age_s, a.age_s), (b.in_flight, a.in_flight), (b.error_s, a.error_s)] {
         let ratio = here.mean / there.mean;

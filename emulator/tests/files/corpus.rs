@@ -1,11 +1,9 @@
 //! Replays the corpus of the fuzz targets: what once broke a parser stays mended.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 use std::fs;
 use std::path::Path;
 
-#[path = "../fuzz/targets.rs"]
+#[path = "../../fuzz/targets.rs"]
 mod targets;
 
 /// Reads one input.

@@ -1,7 +1,5 @@
 //! A bundled experiment is the same experiment on a machine that has none of its files.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

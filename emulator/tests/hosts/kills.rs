@@ -1,10 +1,6 @@
 //! A process that is killed during an injection leaves nothing behind, and the others serve the next run. In every
 //! other round copies burn real cores.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,8 +8,8 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::binary::lines;
-use common::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
+use crate::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
+use crate::common::binary::lines;
 
 /// Slots of several slowdowns.
 const PROFILE: &str =

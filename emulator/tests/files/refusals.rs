@@ -1,12 +1,8 @@
 //! Bad input: status 2, a message with place and remedy, and nothing left behind.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-mod common;
-
 use std::fs;
 
-use common::binary::{EXPERIMENT, expect, folder};
+use crate::common::binary::{EXPERIMENT, expect, folder};
 
 /// What is changed, what to, further arguments, and words the message must hold.
 type Refusal<'a> = (&'a str, &'a str, &'a [&'a str], &'a [&'a str]);
@@ -78,8 +74,8 @@ fn nothing_is_left_behind() {
         assert!(EXPERIMENT.contains(from), "{from}");
         fs::write(here.join("x.toml"), EXPERIMENT.replace(from, to)).unwrap();
         let args = [&["run", "x.toml", "--out", "r"], *more].concat();
-        let output = common::binary::volary(here, &args);
-        let err = common::binary::text(&output.stderr);
+        let output = crate::common::binary::volary(here, &args);
+        let err = crate::common::binary::text(&output.stderr);
         let missing: Vec<_> = words.iter().filter(|word| !err.contains(**word)).collect();
         if output.status.code() != Some(2) || !missing.is_empty() || here.join("r").exists() {
             wrong.push(format!("{to:?} {more:?}: {:?}, lacks {missing:?}\n{err}", output.status.code()));
@@ -206,8 +202,8 @@ fn what_cannot_be_is_refused() {
     fs::write(here.join("none.toml"), STAR.replace("nodes = 3", "nodes = 0")).unwrap();
     let mut wrong = Vec::new();
     for (set, words) in IMPOSSIBLE {
-        let output = common::binary::volary(here, &["plan", "e.toml", "--set", set]);
-        let err = common::binary::text(&output.stderr);
+        let output = crate::common::binary::volary(here, &["plan", "e.toml", "--set", set]);
+        let err = crate::common::binary::text(&output.stderr);
         let words = words.iter().copied().chain([" --> ", " = help: "]);
         let missing: Vec<_> = words.filter(|word| !err.contains(word)).collect();
         if output.status.code() != Some(2) || !missing.is_empty() || err.contains("panicked") {

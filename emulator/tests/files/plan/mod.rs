@@ -1,7 +1,5 @@
 //! Experiment files from the user's side: what plans, and what is said about those that do not.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 mod damaged;
 mod files;
 mod mistakes;

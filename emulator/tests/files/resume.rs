@@ -1,15 +1,11 @@
 //! Runs that stop early, fail in part, or are taken up again; and runs that must not depend on how they were run.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::binary::{EXPERIMENT, expect, folder, results, volary};
+use crate::common::binary::{EXPERIMENT, expect, folder, results, volary};
 
 fn cells(run: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(run.join("cells")) else { return Vec::new() };
@@ -63,7 +59,7 @@ fn an_interrupted_run_is_taken_up() {
     assert!(sent.success());
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(3));
-    let err = common::binary::text(&ended.stderr);
+    let err = crate::common::binary::text(&ended.stderr);
     assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let (table, said) = expect(here, &["report", "r"], 0);

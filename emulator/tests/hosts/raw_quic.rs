@@ -1,7 +1,5 @@
 //! QUIC clients without volary: unauthenticated ones, and peers that send arbitrary bytes.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,7 @@ use volary::cluster::net::connection::Streams;
 use volary::cluster::net::{Arrival, Connection, End, Link, Role};
 use volary::codec;
 
-use super::net::{Rig, anywhere, end, link, within};
+use crate::net::{Rig, anywhere, end, link, within};
 
 /// The hello of a host of this name, as a frame.
 pub fn hello(name: &str) -> Vec<u8> {

@@ -1,13 +1,9 @@
 //! The shipped experiments: every file plans, and small versions of some keep the claims that must hold.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::measured;
+use crate::common::measured;
 use volary::config::{Experiment, Overrides, Repeat};
 use volary_engine::results::{Measured, Verdict};
 

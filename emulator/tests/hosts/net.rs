@@ -1,7 +1,5 @@
 //! Transports, links and identities for tests over QUIC on 127.0.0.1.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,15 +1,11 @@
 //! Tests of executors: an exact test double, which must give the results of virtual time, and the real cores of this
 //! machine, of which nothing is required that depends on its speed or load.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
 use std::cell::RefCell;
 use std::fs;
 use std::rc::Rc;
 
-use common::binary::{expect, lines};
+use crate::common::binary::{expect, lines};
 use volary::config::Experiment;
 use volary::runtime::executor::free_cpus;
 use volary_actors::base::{Span, Time};
@@ -134,6 +130,7 @@ bernoulli = { slot = "70ms", probability = 0.3, slowdown = { uniform = { low = 1
 
 #[test]
 fn an_exact_executor_gives_the_results_of_virtual_time() {
+    let _machine = crate::machine();
     let policies = [
         "random = {}",
         "latin-square = { order = 2 }",
@@ -144,9 +141,9 @@ fn an_exact_executor_gives_the_results_of_virtual_time() {
     ];
     let mut halted = 0;
     for policy in policies {
-        let experiment = common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
-        let world = common::worlds(&experiment).next().unwrap();
-        let virtually: Measured = common::measured(&experiment).remove(0);
+        let experiment = crate::common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
+        let world = crate::common::worlds(&experiment).next().unwrap();
+        let virtually: Measured = crate::common::measured(&experiment).remove(0);
         let (jobs, halts, work) = run_exactly(&experiment, 0, &world);
         assert_same(&jobs, &virtually.jobs, policy);
         assert!(work.copies.count > 1000, "{policy}: {work:?}");
@@ -158,15 +155,16 @@ fn an_exact_executor_gives_the_results_of_virtual_time() {
 
 #[test]
 fn the_cost_of_a_preemption_is_work_of_the_executor() {
+    let _machine = crate::machine();
     let text = WORLD
         .split("[interference]")
         .next()
         .unwrap()
         .replace("[network]\n", "preemption = \"7ms\"\n[network]\n");
-    let experiment = common::parse(&format!("{text}[[policy]]\nlatin-square = {{ order = 2 }}\n"));
-    let world = common::worlds(&experiment).next().unwrap();
+    let experiment = crate::common::parse(&format!("{text}[[policy]]\nlatin-square = {{ order = 2 }}\n"));
+    let world = crate::common::worlds(&experiment).next().unwrap();
     let (jobs, ..) = run_exactly(&experiment, 0, &world);
-    let virtually = common::measured(&experiment).remove(0);
+    let virtually = crate::common::measured(&experiment).remove(0);
     assert_same(&jobs, &virtually.jobs, "latin-square, with preemption");
 }
 
@@ -222,6 +220,7 @@ fn assert_burnt(cell: &serde_json::Value, host: &str) {
 
 #[test]
 fn copies_burn_a_core_of_this_machine_and_are_replayed() {
+    let _machine = crate::machine();
     let folder = folder(REAL);
     let (out, _) = expect(folder.path(), &["run", "e.toml", "--runtime", "local", "--out", "r", "--json"], 0);
     assert_burnt(&lines(&out)[0], "local");
@@ -240,6 +239,7 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
 
 #[test]
 fn copies_burn_cores_of_hosts() {
+    let _machine = crate::machine();
     let folder = folder(REAL);
     let args = ["run", "e.toml", "--runtime", "hosts", "--spawn", "1", "--out", "r", "--json"];
     let (out, _) = expect(folder.path(), &args, 0);
@@ -250,6 +250,7 @@ fn copies_burn_cores_of_hosts() {
 
 #[test]
 fn real_and_timed_copies_are_compared_in_one_command() {
+    let _machine = crate::machine();
     let folder = folder(REAL);
     let args = ["validate", "e.toml", "--runtimes", "virtual,local", "--out", "r", "--quiet"];
     let (out, _) = expect(folder.path(), &args, 0);
@@ -263,6 +264,7 @@ fn real_and_timed_copies_are_compared_in_one_command() {
 
 #[test]
 fn too_few_cpus_are_refused_with_what_to_do() {
+    let _machine = crate::machine();
     if free_cpus().len() >= 900 {
         return;
     }

@@ -1,12 +1,8 @@
 //! Tests of runs in real time against their configuration and their certificates. On a slow machine the certificate
 //! must say so, and comparisons of timing are skipped beyond a stated budget.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
-mod common;
-
-use common::binary::{expect, volary};
-use common::{LATENESS_BUDGET_S, within_budget};
+use crate::common::binary::{expect, volary};
+use crate::common::{LATENESS_BUDGET_S, within_budget};
 use volary::comparison::Validation;
 use volary::config::Experiment;
 use volary::runtime::{Watch, local};
@@ -17,7 +13,7 @@ use volary_engine::results::{Departure, Late, Share};
 
 /// Some two seconds of jobs on a small cluster.
 fn experiment(network: &str, policies: &str, speed: f64) -> Experiment {
-    common::parse(&format!(
+    crate::common::parse(&format!(
         r#"
         title = "real time"
         seed = 5
@@ -45,7 +41,7 @@ fn local(experiment: &Experiment) -> Vec<Measured> {
     let run = |world| {
         local::measure("test", world, &experiment.run, 2, None, &Watch::default()).expect("the run ends")
     };
-    common::worlds(experiment).map(run).collect()
+    crate::common::worlds(experiment).map(run).collect()
 }
 
 fn certificate(run: &Measured) -> &Certificate {
@@ -79,9 +75,10 @@ fn assert_consistent(certificate: &Certificate) {
 
 #[test]
 fn real_time_does_the_same_jobs_as_virtual_time() {
+    let _machine = crate::machine();
     let policies = "[[policy]]\nsparrow = {}\n[[policy]]\nlatin-square = { order = 2 }";
     let experiment = experiment(r#"one_way = { gamma = { shape = 9, mean = "5ms" } }"#, policies, 1.0);
-    for (virtually, really) in common::measured(&experiment).iter().zip(local(&experiment)) {
+    for (virtually, really) in crate::common::measured(&experiment).iter().zip(local(&experiment)) {
         let (a, b) = (&virtually.summary, &really.summary);
         assert_eq!((a.jobs, a.tasks), (b.jobs, b.tasks), "{}", a.policy);
         assert_eq!(b.jobs.finished, 100);
@@ -101,6 +98,7 @@ fn real_time_does_the_same_jobs_as_virtual_time() {
 /// budget allows.
 #[test]
 fn delays_follow_the_law_within_the_lateness_budget() {
+    let _machine = crate::machine();
     for (mean, text, speed) in [(0.001, "1ms", 2.0), (0.01, "10ms", 0.5), (0.1, "100ms", 2.0)] {
         let network = format!(r#"one_way = {{ gamma = {{ shape = 4, mean = "{text}" }} }}"#);
         let experiment = experiment(&network, "[[policy]]\nsparrow = {}", speed);
@@ -126,6 +124,7 @@ fn delays_follow_the_law_within_the_lateness_budget() {
 
 #[test]
 fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
+    let _machine = crate::machine();
     let network = "one_way = \"2ms\"\nloss = 0.1\nduplicate = 0.2\nreorder = 0.3";
     let experiment = experiment(network, "[[policy]]\nsparrow = {}", 2.0);
     let run = local(&experiment).remove(0);
@@ -148,6 +147,7 @@ fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
 /// At a million emulated seconds per second, the fastest machine is late.
 #[test]
 fn an_overloaded_run_is_marked_degraded() {
+    let _machine = crate::machine();
     let experiment = experiment(r#"one_way = "1ms""#, "[[policy]]\nrandom = {}", 1e6);
     let run = local(&experiment).remove(0);
     assert_eq!(run.summary.jobs.finished, 100, "late, but complete");
@@ -160,14 +160,15 @@ fn an_overloaded_run_is_marked_degraded() {
 
 #[test]
 fn table_results_and_report_show_the_certificate() {
-    let folder = common::binary::folder();
+    let _machine = crate::machine();
+    let folder = crate::common::binary::folder();
     let at = folder.path();
     let set = ["--set", "run.speed=20", "--out", "r"];
     let args = [&["run", "e.toml", "--runtime", "local"][..], &set].concat();
     let (out, _) = expect(at, &args, 0);
     assert!(out.contains("fidelity"), "{out}");
     let (json, _) = expect(at, &["report", "r", "--json"], 0);
-    let lines = common::binary::lines(&json);
+    let lines = crate::common::binary::lines(&json);
     for line in &lines[..2] {
         let certificate: Certificate = serde_json::from_value(line["fidelity"].clone()).unwrap();
         assert_consistent(&certificate);
@@ -181,12 +182,13 @@ fn table_results_and_report_show_the_certificate() {
 
 #[test]
 fn validate_compares_runtimes_and_checks() {
-    let folder = common::binary::folder();
+    let _machine = crate::machine();
+    let folder = crate::common::binary::folder();
     let at = folder.path();
     let shared = ["validate", "e.toml", "--speed", "20", "--policy", "sparrow"];
     let args = [&shared[..], &["--runtimes", "virtual,local", "--repeat", "3", "--json", "--check"]].concat();
     let output = volary(at, &[&args[..], &["--out", "v"]].concat());
-    let out = common::binary::text(&output.stdout);
+    let out = crate::common::binary::text(&output.stdout);
     let validation: Validation = serde_json::from_str(&out).unwrap();
     assert_eq!(output.status.code(), Some(i32::from(!validation.holds())), "{out}");
     assert_eq!((validation.reference.as_str(), validation.points.len()), ("virtual", 1));

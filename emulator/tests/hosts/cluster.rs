@@ -1,7 +1,5 @@
 //! Agents on loopback, and `volary run` on them.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
-
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +11,7 @@ use tempfile::TempDir;
 use volary::storage::input_log::{self, InputLog};
 use volary_actors::base::{Span, Time};
 
-use super::binary::{self, expect, text};
+use crate::common::binary::{self, expect, text};
 
 /// A run of a few emulated seconds that any machine can follow.
 pub const EXPERIMENT: &str = r#"title = "hosts"

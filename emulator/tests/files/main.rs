@@ -1,0 +1,16 @@
+//! Experiment files, the binary's commands, and what they print and keep. No test depends on the machine's speed.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod bundle;
+mod cli;
+#[path = "../common/mod.rs"]
+mod common;
+mod corpus;
+mod disk_full;
+mod docs;
+mod experiments;
+mod plan;
+mod refusals;
+mod resume;
+mod schema;
