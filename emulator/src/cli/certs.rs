@@ -32,12 +32,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Options { dir, hosts, days, keep_ca } = options;
     let request =
         IssueRequest { hosts: hosts.clone(), days: *days, keep_ca: *keep_ca, now: SystemTime::now() };
-    print(&told(&issue(dir, &request)?))?;
+    print(&summary(&issue(dir, &request)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// A summary of the issued identities, and the next steps.
-fn told(issued: &Issued) -> String {
+fn summary(issued: &Issued) -> String {
     let mut text = format!("valid until {} UTC:\n", written(issued.until));
     for folder in &issued.folders {
         let _ = writeln!(text, "  {}", folder.display());

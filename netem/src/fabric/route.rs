@@ -97,7 +97,7 @@ impl Fabric {
     }
 
     /// Counts `count` messages that take the [`common_delay`](Self::common_delay).
-    pub fn told(&mut self, class: Class, count: u64, after: Span) {
+    pub fn count_delivered(&mut self, class: Class, count: u64, after: Span) {
         let counts = self.stats.of_mut(class);
         counts.sent += count;
         counts.delivered += count;
