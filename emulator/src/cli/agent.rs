@@ -10,7 +10,8 @@ use anyhow::Context;
 use clap::Args;
 use volary_actors::base::Span;
 
-use super::{address, print};
+use super::args::address;
+use super::output::print;
 use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};

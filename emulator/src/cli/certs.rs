@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 
-use super::print;
+use super::output::print;
 use crate::cluster::net::identity::written;
 use crate::cluster::net::issue::{IssueRequest, Issued, issue};
 
@@ -52,5 +52,5 @@ fn summary(issued: &Issued) -> String {
 
 fn host(text: &str) -> Result<(String, SocketAddr), String> {
     let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS:PORT, such as h1=10.77.0.2:4433")?;
-    Ok((name.to_owned(), super::address(address)?))
+    Ok((name.to_owned(), super::args::address(address)?))
 }

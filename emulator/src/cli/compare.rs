@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::comparison::compare;
 use crate::storage;
 

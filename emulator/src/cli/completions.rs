@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use volary_actors::policies::PolicySpec;
 
-use super::{Cli, print};
+use super::output::print;
 
 /// Print a script that completes volary's command line in a shell.
 #[derive(Debug, Args)]
@@ -16,9 +16,9 @@ pub(super) struct Options {
     shell: Shell,
 }
 
-pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
+pub(super) fn main(options: &Options, command: clap::Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(options.shell, &mut suggesting(Cli::command()), "volary", &mut script);
+    clap_complete::generate(options.shell, &mut suggesting(command), "volary", &mut script);
     print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

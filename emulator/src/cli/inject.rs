@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
 use crate::cluster::protocol::{InjectionPlan, InjectionShare};
@@ -160,7 +160,7 @@ impl Options {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         // A closed stdout does not end the injection.
-        let _ = if self.json { super::aside(&text) } else { print(&text).map_err(Into::into) };
+        let _ = if self.json { super::output::aside(&text) } else { print(&text).map_err(Into::into) };
     }
 }
 

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{RunArgs, print, print_json};
+use super::args::RunArgs;
+use super::output::{print, print_json};
 use crate::config::{SweepSlice, describe};
 
 /// Check an experiment file and show it resolved, without running it.

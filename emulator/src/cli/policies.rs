@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::config::error::nearest;
 use crate::config::reference;
 

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::config;
 use volary_engine::cores::show::Show;
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::print;
+use super::output::print;
 use crate::number;
 use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{print, style};
+use super::output::{print, style};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, markdown, table};
 use crate::storage::study::{Study, json_lines};

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{FleetArgs, RunArgs, print, style, watch};
+use super::args::{FleetArgs, RunArgs};
+use super::output::{print, style, watch};
 use crate::config::SweepSlice;
 use crate::config::error::nearest;
 use crate::files::Files;

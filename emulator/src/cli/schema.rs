@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::config::reference;
 use crate::config::schema::{What, schema};
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::config::cluster;
 use crate::number::{self, plural};
 

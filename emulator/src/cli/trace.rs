@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
-use super::{print, print_json};
+use super::output::{print, print_json};
 use crate::files::Files;
 use crate::number::plural;
 use crate::workload::{self, Reference, Traces, describe};

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 
-use super::{ExperimentArgs, FleetArgs, print, print_json, runtime as kind, watch};
+use super::args::{ExperimentArgs, FleetArgs, runtime as kind};
+use super::output::{print, print_json, watch};
 use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};

@@ -1,7 +1,5 @@
 //! The readable form of a resolved experiment (`volary plan`), and its offered load.
 
-mod written;
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -9,7 +7,7 @@ use volary_actors::base::JobId;
 use volary_actors::base::{Law, Span};
 use volary_actors::catalog::Catalog;
 
-use self::written::{line, network};
+use super::written::{line, network};
 use volary_engine::scenario::Resolved;
 
 use super::experiment::{Experiment, SweepSlice};

@@ -11,18 +11,19 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{ConfigError, Text, nearest};
-use super::explain;
 use crate::files::{Files, LONGEST_TEXT};
 
 /// A key with its position.
 pub type Key<'t> = Spanned<DeString<'t>>;
 /// A value with its position; the position of a table with a header is the header.
 pub type Node<'t> = Spanned<DeValue<'t>>;
+
+/// The start of the parser's message for a duplicate key.
+pub(super) const DUPLICATE: &str = "duplicate key";
 
 /// The texts that a document borrows from; all live until the list is dropped.
 #[derive(Debug, Default)]
@@ -77,7 +78,7 @@ impl<'t> Document<'t> {
     /// Adds a text and parses it as a document.
     pub(super) fn include(&mut self, text: Text) -> Result<DeTable<'t>, ConfigError> {
         let base = self.add_text(text.clone());
-        self.table(&text.text, base).map_err(|error| explain::syntax(&text, base, &error))
+        self.table(&text.text, base).map_err(|error| syntax(&text, base, &error))
     }
 
     /// Parses a table whose first byte is at offset `base`.
@@ -107,15 +108,6 @@ impl<'t> Document<'t> {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.texts[0].1.name
-    }
-
-    /// Reads the document into a type.
-    ///
-    /// # Errors
-    /// When keys or values do not fit the type.
-    pub fn to<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        let root = Spanned::new(0..0, self.root.clone());
-        T::deserialize(toml::de::Deserializer::from(root)).map_err(|error| explain::form(self, &error))
     }
 
     /// The folder that paths written at a position are relative to.
@@ -192,6 +184,26 @@ pub(super) fn entries<'a, 't>(table: &'a DeTable<'t>) -> Vec<(&'a Key<'t>, &'a N
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
+}
+
+/// A syntax error in a text whose first byte is at offset `base`.
+fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
+    let span = error.span().unwrap_or(base..base);
+    let (message, label) = split(error.message());
+    let found =
+        text.error(span.start.saturating_sub(base)..span.end.saturating_sub(base), message).label(label);
+    if error.message().starts_with(DUPLICATE) {
+        return found.help("keep one of the two; for a sweep write a list under [sweep]");
+    }
+    found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
+}
+
+/// "invalid x, expected y" as ("invalid x", "expected y").
+pub(super) fn split(message: &str) -> (String, String) {
+    match message.split_once(", expected ") {
+        Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),
+        None => (message.trim_end().to_owned(), String::new()),
+    }
 }
 
 /// Sets a key and its position, replacing an existing entry.

@@ -8,8 +8,9 @@ use serde_json::Value;
 use volary_engine::scenario::Point;
 
 use super::claims::{self, Claim};
-use super::file::{Repeat, RunSection, RuntimeKind};
+use super::file::{RunSection, RuntimeKind};
 use super::identity::id_under;
+use super::repeat::{Repeat, of_text, to_text};
 use crate::files::Files;
 use crate::workload::Traces;
 use volary_engine::results::{Cell, ClaimResult, Summary};
@@ -56,7 +57,7 @@ pub struct Overrides {
     /// `--seed N`.
     pub seed: Option<u64>,
     /// `--repeat N`.
-    #[serde(with = "super::repeat::as_text")]
+    #[serde(serialize_with = "to_text", deserialize_with = "of_text")]
     pub repeat: Option<Repeat>,
     /// `--runtime`.
     pub runtime: Option<RuntimeKind>,

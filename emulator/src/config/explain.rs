@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+use toml::Spanned;
 use volary_actors::policies::PolicySpec;
 use volary_engine::scenario::KeyError;
 
-use super::document::{Document, entries};
-use super::error::{ConfigError, Text, listed, nearest};
+use super::document::{Document, entries, split};
+use super::error::{ConfigError, listed, nearest};
 use volary_engine::cores::ProfileError;
 use volary_engine::workload::WorkloadError;
 
@@ -25,8 +27,6 @@ const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
 const ONE_KEY: &str = "wanted exactly 1 element";
-const DUPLICATE: &str = "duplicate key";
-const EXPECTED: &str = ", expected ";
 /// Phrases of a message, a phrase for what was expected, and the remedy; the first match counts.
 const REMEDIES: [(&[&str], &str, &str); 10] = [
     (&["no unit of time"], "", DURATION),
@@ -41,17 +41,15 @@ const REMEDIES: [(&[&str], &str, &str); 10] = [
     (&[], "a string", "put it in quotes"),
 ];
 
-/// A syntax error in a text whose first byte is at offset `base`.
-#[must_use]
-pub(super) fn syntax(text: &Text, base: usize, error: &toml::de::Error) -> ConfigError {
-    let span = error.span().unwrap_or(base..base);
-    let (message, label) = split(error.message());
-    let found =
-        text.error(span.start.saturating_sub(base)..span.end.saturating_sub(base), message).label(label);
-    if error.message().starts_with(DUPLICATE) {
-        return found.help("keep one of the two; for a sweep write a list under [sweep]");
+impl Document<'_> {
+    /// Reads the document into a type.
+    ///
+    /// # Errors
+    /// When keys or values do not fit the type.
+    pub fn to<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
+        let root = Spanned::new(0..0, self.root.clone());
+        T::deserialize(toml::de::Deserializer::from(root)).map_err(|error| form(self, &error))
     }
-    found.help("strings are quoted, `key = value` stands on one line, tables begin with [name]")
 }
 
 /// A key or value that does not fit its type.
@@ -200,14 +198,6 @@ pub(super) fn interference(document: &Document<'_>, path: &[&str], error: &Profi
     }
 }
 
-/// "invalid x, expected y" as ("invalid x", "expected y").
-fn split(message: &str) -> (String, String) {
-    match message.split_once(EXPECTED) {
-        Some((what, expected)) => (what.to_owned(), format!("expected {expected}")),
-        None => (message.trim_end().to_owned(), String::new()),
-    }
-}
-
 /// The name after `start`, which ends with the opening backtick, and the rest.
 fn named<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
     message.strip_prefix(start)?.split_once('`')
@@ -224,6 +214,8 @@ mod tests {
     use volary_actors::base::{Law, Span};
 
     use super::*;
+    use crate::config::document::DUPLICATE;
+    use crate::config::error::Text;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "kebab-case")]

@@ -7,15 +7,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use volary_actors::base::Span;
+use volary_engine::cores::Interference;
 use volary_engine::metrics::Recording;
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
 use volary_engine::virtual_time::RunConfig;
+use volary_engine::workload::{Service, WorkloadSpec};
 use volary_netem::Network;
 
-pub use super::real::{Kernel, RealSection};
-pub use super::repeat::Repeat;
-use volary_engine::cores::Interference;
-use volary_engine::workload::{Service, WorkloadSpec};
+use super::real::{Kernel, RealSection};
+use super::repeat::Repeat;
 
 /// A whole experiment file.
 #[derive(Clone, PartialEq, Debug, Deserialize, JsonSchema)]

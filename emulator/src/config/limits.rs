@@ -4,7 +4,8 @@ use volary_actors::base::Span;
 
 use super::document::Document;
 use super::error::ConfigError;
-use super::file::{File, Repeat};
+use super::file::File;
+use super::repeat::Repeat;
 use volary_engine::scenario::Resolved;
 use volary_engine::workload::WorkloadSpec;
 

@@ -34,12 +34,14 @@ mod resolve;
 pub mod schema;
 mod supported;
 pub mod sweep;
+mod written;
 
 pub use bundle::Bundle;
 pub use claims::Claim;
 pub use error::ConfigError;
 pub use experiment::{Experiment, Overrides, Run, SweepSlice};
-pub use file::{File, Record, Repeat, RunSection, RuntimeKind};
+pub use file::{File, Record, RunSection, RuntimeKind};
 pub use identity::id_under;
 pub use include::open_profile as profile;
 pub use real::RealSection;
+pub use repeat::Repeat;

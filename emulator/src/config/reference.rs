@@ -3,17 +3,16 @@
 //! A schema is generated from the types that parse the file and from their comments, so the description always matches
 //! what is accepted.
 
-mod order;
-
 use std::fmt::Write as _;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use volary_actors::base::{Law, Span};
 use volary_actors::message::KINDS;
 use volary_netem::TopologyFile;
 
-use self::order::declared;
 use super::claims;
+use super::explain::backticked;
 use super::file::File;
 use super::schema::{What, schema};
 use volary_engine::cores::Interference;
@@ -276,6 +275,39 @@ fn about(schema: &Value) -> Option<&str> {
     schema["description"].as_str()
 }
 
+/// The keys of the table at `key` of a file that is read as a `T`, in the order of declaration; empty if any key is
+/// accepted. JSON Schemas do not preserve this order; serde lists it when it refuses a key.
+fn declared<T: DeserializeOwned>(key: &str) -> Vec<String> {
+    let Err(error) = toml::from_str::<T>(&stray(key)) else { return Vec::new() };
+    let message = error.message();
+    let known = ["unknown field", "unknown variant"].iter().find_map(|what| {
+        let (name, known) = message.strip_prefix(what)?.split_once(',')?;
+        name.contains(STRAY).then_some(known)
+    });
+    known.map(backticked).unwrap_or_default().into_iter().map(str::to_owned).collect()
+}
+
+/// A key that no table has.
+const STRAY: &str = "?";
+
+/// A file that contains only [`STRAY`] in the table at `key`.
+fn stray(key: &str) -> String {
+    let (mut text, mut path) = (String::new(), String::new());
+    for part in key.split('.') {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(part.trim_end_matches("[]"));
+        if part.ends_with("[]") {
+            text.push_str(&format!("[[{path}]]\n"));
+        }
+    }
+    if !key.is_empty() && !key.ends_with("[]") {
+        text.push_str(&format!("[{path}]\n"));
+    }
+    format!("{text}\"{STRAY}\" = 0\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -313,5 +345,14 @@ mod tests {
         let places = ["title ", "cluster.nodes ", "cluster.cores ", "workload ", "policy ", "run.runtime "]
             .map(|key| text.find(&format!("\n{key}")).unwrap_or_else(|| panic!("{key} in\n{text}")));
         assert!(places.is_sorted(), "keys come in the order in which they are written: {places:?}");
+    }
+
+    #[test]
+    fn types_tell_their_order() {
+        assert_eq!(declared::<File>("")[..3], ["title", "source", "seed"]);
+        assert_eq!(declared::<File>("cluster")[..3], ["nodes", "cores", "schedulers"]);
+        assert_eq!(declared::<File>("network.fault[].crash")[..2], ["who", "at"]);
+        assert_eq!(declared::<File>("policy[].sparrow")[0], "probe_ratio");
+        assert_eq!(declared::<File>("sweep"), [] as [&str; 0], "any key");
     }
 }

@@ -78,24 +78,16 @@ impl fmt::Display for Repeat {
     }
 }
 
-/// Serialization of `--repeat` as text, for formats that are not self-describing.
-pub(super) mod as_text {
-    use super::{Deserialize, Deserializer, Repeat, Serialize, Serializer, de};
+/// Serializes `--repeat` as text, for formats that are not self-describing.
+pub(super) fn to_text<S: Serializer>(repeat: &Option<Repeat>, to: S) -> Result<S::Ok, S::Error> {
+    repeat.map(|repeat| repeat.to_string()).serialize(to)
+}
 
-    pub(in crate::config) fn serialize<S: Serializer>(
-        repeat: &Option<Repeat>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        repeat.map(|repeat| repeat.to_string()).serialize(to)
-    }
-
-    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Repeat>, D::Error> {
-        let text = Option::<String>::deserialize(from)?;
-        let parsed = text.map(|text| text.parse()).transpose();
-        parsed.map_err(|()| de::Error::custom("neither a number of replications nor `auto`"))
-    }
+/// Reads what [`to_text`] wrote.
+pub(super) fn of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Repeat>, D::Error> {
+    let text = Option::<String>::deserialize(from)?;
+    let parsed = text.map(|text| text.parse()).transpose();
+    parsed.map_err(|()| de::Error::custom("neither a number of replications nor `auto`"))
 }
 
 impl Serialize for Repeat {

@@ -6,7 +6,8 @@ use std::ops::Range;
 use serde_json::Value;
 use volary_actors::message::KINDS;
 
-use super::{Metric, ParseError};
+use super::form::Metric;
+use super::parse::ParseError;
 use crate::config::error::{listed, nearest};
 use volary_engine::results::{
     Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,

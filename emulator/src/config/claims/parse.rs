@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use volary_actors::base::Span;
 
-use super::{Arithmetic, Form, Metric, Op, Side};
+use super::form::{Arithmetic, Form, Metric, Op, Side};
 
 /// A syntax error in a check.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

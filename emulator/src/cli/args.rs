@@ -1,0 +1,107 @@
+//! Options that several subcommands share.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::cluster::Fleet;
+use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
+
+/// Which experiment, and what is changed about it.
+#[derive(Debug, Args)]
+pub(super) struct ExperimentArgs {
+    /// The experiment file.
+    pub(super) experiment: PathBuf,
+    /// Change a key of the file, such as `network.loss=0.01`; a swept key is pinned to the value.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run only the policies with these labels.
+    #[arg(long, value_name = "LABEL")]
+    policy: Vec<String>,
+    /// The seed, of several replications the first's.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+}
+
+impl ExperimentArgs {
+    pub(super) fn overrides(&self) -> Overrides {
+        let Self { set, policy, seed, .. } = self;
+        Overrides { set: set.clone(), policies: policy.clone(), seed: *seed, ..Overrides::default() }
+    }
+
+    /// Whether the command line selects only part of the experiment.
+    pub(super) fn narrows(&self) -> bool {
+        !(self.set.is_empty() && self.policy.is_empty())
+    }
+}
+
+/// The same, and how often it is run and where.
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) of: ExperimentArgs,
+    /// Replications: a number, or `auto` until the file's `precision` is reached.
+    #[arg(long, value_name = "N", value_parser = repeat)]
+    repeat: Option<Repeat>,
+    /// Which clock moves the run: virtual, local or hosts.
+    #[arg(long, value_parser = runtime)]
+    runtime: Option<RuntimeKind>,
+}
+
+impl RunArgs {
+    pub(super) fn load(&self) -> Result<Experiment, ConfigError> {
+        let overrides = Overrides { repeat: self.repeat, runtime: self.runtime, ..self.of.overrides() };
+        let experiment = Experiment::load(&self.of.experiment, &overrides)?;
+        for warning in &experiment.warnings {
+            tracing::warn!("{warning}");
+        }
+        Ok(experiment)
+    }
+
+    /// Loads an experiment to run, and prints the warnings that the report will contain.
+    pub(super) fn prepare(&self) -> Result<Experiment, ConfigError> {
+        let mut experiment = self.load()?;
+        if let Some(warning) = describe::overload(&experiment) {
+            tracing::warn!("{warning}");
+            experiment.warnings.push(warning);
+        }
+        Ok(experiment)
+    }
+}
+
+/// The machines of a run with `--runtime hosts`.
+#[derive(Debug, Args)]
+pub(super) struct FleetArgs {
+    /// The hosts file, as `volary certs` writes it; an agent runs on each host.
+    #[arg(long, value_name = "FILE", conflicts_with = "spawn")]
+    hosts: Option<PathBuf>,
+    /// Start so many agents on this machine instead, with identities that are thrown away.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    spawn: Option<u16>,
+}
+
+impl FleetArgs {
+    pub(super) fn fleet(&self) -> Option<Fleet> {
+        self.hosts.clone().map(Fleet::Hosts).or_else(|| self.spawn.map(Fleet::Spawn))
+    }
+}
+
+/// Parses the address of an agent. Certificates and hosts files contain addresses, since a name may resolve to
+/// several.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 10.77.0.2:4433"))
+}
+
+fn repeat(text: &str) -> Result<Repeat, String> {
+    text.parse().map_err(|()| "write a number of at least 1, or auto".to_owned())
+}
+
+pub(super) fn runtime(text: &str) -> Result<RuntimeKind, String> {
+    match text {
+        "virtual" => Ok(RuntimeKind::Virtual),
+        "local" => Ok(RuntimeKind::Local),
+        "hosts" => Ok(RuntimeKind::Hosts),
+        _ => Err("expected virtual, local or hosts".to_owned()),
+    }
+}

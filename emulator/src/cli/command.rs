@@ -1,0 +1,171 @@
+//! The commands: parsing, dispatch, and the exit status of errors.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use super::output::Unwritten;
+use super::{
+    agent, certs, compare, completions, inject, log, plan, policies, profile, replay, report, run, schema,
+    status, topology, trace, validate,
+};
+use crate::cluster::agent::RunLog;
+use crate::cluster::error::InjectError;
+use crate::runtime::RunError;
+use crate::storage;
+use crate::storage::input_log;
+
+/// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
+#[derive(Debug, Parser)]
+#[command(name = "volary", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Say more on stderr, or in an agent's log; up to three times.
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Options),
+    Plan(plan::Options),
+    Report(report::Options),
+    Compare(compare::Options),
+    Replay(replay::Options),
+    Inject(inject::Options),
+    Validate(validate::Options),
+    Policies(policies::Options),
+    Profile(profile::Options),
+    Trace(trace::Options),
+    Topology(topology::Options),
+    Schema(schema::Options),
+    Certs(certs::Options),
+    Agent(agent::Options),
+    Status(status::Options),
+    Completions(completions::Options),
+}
+
+/// Parses the command line, executes it, and reports errors on stderr.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let heard = RunLog::default();
+    let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
+    match log::start(cli.verbose, agent, &heard).and_then(|()| dispatch(&cli.command, &heard)) {
+        Ok(status) => status,
+        Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "error: {}", said_once(&error));
+            ExitCode::from(exit_status(&error))
+        }
+    }
+}
+
+fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(options) => run::main(options),
+        Command::Plan(options) => plan::main(options),
+        Command::Report(options) => report::main(options),
+        Command::Compare(options) => compare::main(options),
+        Command::Replay(options) => replay::main(options),
+        Command::Inject(options) => inject::main(options),
+        Command::Validate(options) => validate::main(options),
+        Command::Policies(options) => policies::main(options),
+        Command::Profile(options) => profile::main(options),
+        Command::Trace(options) => trace::main(options),
+        Command::Topology(options) => topology::main(options),
+        Command::Schema(options) => schema::main(options),
+        Command::Certs(options) => certs::main(options),
+        Command::Agent(options) => agent::main(options, heard),
+        Command::Status(options) => status::main(options),
+        Command::Completions(options) => completions::main(options, Cli::command()),
+    }
+}
+
+/// An error and its causes, without causes whose text is already part of an earlier one.
+fn said_once(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// The exit status: 3 if a run was broken off, 2 for invalid usage or input.
+fn exit_status(error: &anyhow::Error) -> u8 {
+    let run = match error.downcast_ref::<validate::Error>() {
+        Some(validate::Error::Broken { .. }) => return 3,
+        Some(validate::Error::Run(error)) => Some(error),
+        Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
+        None if error.is::<Unwritten>() => return 3,
+        None if error.downcast_ref::<InjectError>().is_some_and(|error| !error.is_input()) => return 3,
+        None => error.downcast_ref::<RunError>(),
+    };
+    match run {
+        Some(
+            RunError::RunDir(storage::Error::Io { .. } | storage::Error::Rows { .. })
+            | RunError::Inputs(input_log::Error::Io { .. }),
+        ) => 3,
+        Some(RunError::Hosts(error)) if !error.is_input() => 3,
+        Some(
+            RunError::Hosts(_)
+            | RunError::RunDir(_)
+            | RunError::Folder(_)
+            | RunError::Unsupported(_)
+            | RunError::Bundle(_)
+            | RunError::Inputs(_),
+        )
+        | None => 2,
+    }
+}
+
+/// Whether the reader of our output closed it, which is not an error.
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Unwritten>().is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_is_said_once() {
+        let system = || io::Error::from_raw_os_error(2);
+        let quoted = anyhow::Error::new(system()).context(format!("cannot read x: {}", system()));
+        assert_eq!(said_once(&quoted), format!("cannot read x: {}", system()));
+        let bare = anyhow::Error::new(system()).context("cannot read x");
+        assert_eq!(said_once(&bare), format!("cannot read x: {}", system()));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// Every `volary …` and `cargo run … -- …` line in the README's shell blocks parses.
+    #[test]
+    fn the_readme_names_commands_that_exist() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md");
+        let readme = std::fs::read_to_string(path).unwrap_or_default();
+        let shell = readme.split("```").filter_map(|block| block.strip_prefix("sh\n"));
+        for line in shell.flat_map(str::lines) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let Some(rest) = line.strip_prefix("volary ").or_else(|| {
+                line.strip_prefix("cargo run ").and_then(|rest| rest.split_once("-- ")).map(|p| p.1)
+            }) else {
+                continue;
+            };
+            let words = std::iter::once("volary").chain(rest.split_whitespace());
+            let parsed = Cli::try_parse_from(words);
+            assert!(
+                parsed.is_ok(),
+                "README: {line}\n{}",
+                parsed.err().map(|e| e.to_string()).unwrap_or_default()
+            );
+        }
+    }
+}

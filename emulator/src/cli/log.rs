@@ -1,0 +1,82 @@
+//! The log of the command line and of agents.
+
+use std::io;
+use std::sync::Mutex;
+
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::agent;
+use super::output::colours;
+use crate::cluster::agent::RunLog;
+
+/// A failed write to the log, for example on a full disk, must not end the run.
+const COMPLAIN: bool = false;
+
+/// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
+pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, heard: &RunLog) -> anyhow::Result<()> {
+    // An agent that serves one run shares the terminal of the process that started it.
+    let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
+    let Some(agent) = agent else {
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
+        let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
+        tracing_subscriber::registry().with(terminal.with_filter(level)).init();
+        return Ok(());
+    };
+    let file = agent.log.as_deref().map(agent::log_file).transpose()?;
+    let file = file.map(|file| {
+        fmt::layer()
+            .with_target(false)
+            .log_internal_errors(COMPLAIN)
+            .with_writer(Mutex::new(file))
+            .with_ansi(false)
+    });
+    let terminal = agent.log.is_none().then(|| {
+        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
+        terminal.with_ansi(colours(&io::stderr())).without_time()
+    });
+    let heard = fmt::layer()
+        .with_target(false)
+        .log_internal_errors(COMPLAIN)
+        .with_writer(heard.clone())
+        .with_ansi(false);
+    tracing_subscriber::registry()
+        .with(file.with_filter(level.clone()))
+        .with(terminal.with_filter(level))
+        // More detail would include the sending of log lines, which then log again.
+        .with(heard.with_filter(levels(1)))
+        .init();
+    Ok(())
+}
+
+/// Log levels: volary's own modules are more verbose than its dependencies, whose logs reach down to single packets.
+fn levels(verbose: u8) -> Targets {
+    let (own, others) = match verbose {
+        0 => (Level::WARN, Level::WARN),
+        1 => (Level::INFO, Level::INFO),
+        2 => (Level::DEBUG, Level::INFO),
+        _ => (Level::TRACE, Level::INFO),
+    };
+    Targets::new().with_default(others).with_target(env!("CARGO_PKG_NAME"), own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_has_more_of_ours_than_of_what_we_stand_on() {
+        let levels: Vec<_> = (0..4).map(levels).collect();
+        let of = |target: &str, level| -> Vec<bool> {
+            levels.iter().map(|levels| levels.would_enable(target, &level)).collect()
+        };
+        assert_eq!(of("volary::runtime", Level::INFO), [false, true, true, true]);
+        assert_eq!(of("volary_netem::fabric", Level::DEBUG), [false, false, true, true]);
+        assert_eq!(of("volary", Level::TRACE), [false, false, false, true]);
+        assert_eq!(of("quinn::connection", Level::WARN), [true; 4]);
+        assert_eq!(of("quinn::connection", Level::DEBUG), [false; 4]);
+    }
+}

@@ -1,0 +1,55 @@
+//! Output for people and programs, and the progress bar.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::report::style::Style;
+use crate::runtime::Watch;
+
+/// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
+pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
+    let watch = Arc::new(if quiet { Watch::default() } else { Watch::on_terminal() });
+    let stop = Arc::clone(&watch);
+    ctrlc::set_handler(move || {
+        // A second signal exits at once, with the status of an interrupted program.
+        if stop.stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })?;
+    Ok(watch)
+}
+
+/// Whether a stream supports colours: a terminal without `NO_COLOR` set.
+pub(super) fn colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+pub(super) fn style() -> Style {
+    if colours(&io::stdout()) { Style::Terminal } else { Style::Plain }
+}
+
+/// Writing to stdout failed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+pub(super) struct Unwritten(#[from] pub(super) io::Error);
+
+/// Writes text to stdout, with a newline at its end.
+pub(super) fn print(text: &str) -> Result<(), Unwritten> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes text for people to stderr.
+pub(super) fn aside(text: &str) -> anyhow::Result<()> {
+    Ok(writeln!(io::stderr(), "{text}")?)
+}
+
+/// Writes a value as indented JSON to stdout.
+pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
+    Ok(print(&serde_json::to_string_pretty(value)?)?)
+}
