@@ -37,7 +37,6 @@ pub struct Amount {
 
 impl Amount {
     /// The number of tasks that fit at once, each with the needs of `task`; a need of zero does not count.
-    #[must_use]
     pub fn holds(&self, task: Self) -> u32 {
         let fit = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
         fit(self.cpu, task.cpu).min(fit(self.memory, task.memory)).min(u64::from(u32::MAX)) as u32
@@ -68,7 +67,6 @@ pub struct Layout {
 impl Layout {
     /// `schedulers` schedulers with a client each, `extras` further actors, and one node for each entry of
     /// `cores`, which says how many workers it has.
-    #[must_use]
     pub fn new(schedulers: u32, extras: u32, cores: impl IntoIterator<Item = u32>) -> Self {
         let mut first_core = vec![0];
         let mut total = 0u32;
@@ -97,7 +95,6 @@ impl Layout {
     }
 
     /// The shares of a node's CPU and memory one task takes; an equal part of its cores, if resources are not stated.
-    #[must_use]
     pub fn task_share(&self, node: u32) -> [f64; 2] {
         match &self.room {
             Some((nodes, needs)) => nodes[if nodes.len() == 1 { 0 } else { node as usize }].shares(*needs),
@@ -106,43 +103,41 @@ impl Layout {
     }
 
     /// Number of schedulers, and of clients.
-    #[must_use]
+    #[inline]
     pub const fn schedulers(&self) -> u32 {
         self.schedulers
     }
 
     /// Number of nodes.
-    #[must_use]
+    #[inline]
     pub const fn nodes(&self) -> u32 {
         self.nodes
     }
 
     /// Number of extras.
-    #[must_use]
     pub const fn extras(&self) -> u32 {
         self.extras
     }
 
     /// Number of workers of all nodes.
-    #[must_use]
+    #[inline]
     pub fn workers(&self) -> u32 {
         self.first_core[self.nodes as usize]
     }
 
     /// Number of actors of all kinds.
-    #[must_use]
     pub fn actors(&self) -> u32 {
         self.first_worker() + self.workers()
     }
 
     /// Number of endpoints: every actor but the workers has one.
-    #[must_use]
+    #[inline]
     pub const fn endpoints(&self) -> u32 {
         self.first_worker()
     }
 
     /// Number of cores of a node.
-    #[must_use]
+    #[inline]
     pub fn cores(&self, node: u32) -> u32 {
         if self.equal > 0 {
             return self.equal;
@@ -151,67 +146,68 @@ impl Layout {
     }
 
     /// The `i`-th client.
-    #[must_use]
+    #[inline]
     pub const fn client(&self, i: u32) -> ActorId {
         ActorId(i)
     }
 
     /// The `i`-th scheduler.
-    #[must_use]
+    #[inline]
     pub const fn scheduler(&self, i: u32) -> ActorId {
         ActorId(self.schedulers + i)
     }
 
     /// The `i`-th node manager.
-    #[must_use]
+    #[inline]
     pub const fn node(&self, i: u32) -> ActorId {
         ActorId(2 * self.schedulers + i)
     }
 
     /// The number of a node manager among nodes.
-    #[must_use]
+    #[inline]
     pub const fn node_number(&self, node: ActorId) -> u32 {
         node.0 - 2 * self.schedulers
     }
 
     /// The `i`-th extra.
-    #[must_use]
+    #[inline]
     pub const fn extra(&self, i: u32) -> ActorId {
         ActorId(2 * self.schedulers + self.nodes + i)
     }
 
     /// The worker of a core of a node.
-    #[must_use]
+    #[inline]
     pub fn worker(&self, node: u32, core: u32) -> ActorId {
         ActorId(self.first_worker() + self.first_core(node) + core)
     }
 
     /// The number of a node's first core among all cores; computed without the table where all nodes have as many
     /// cores.
+    #[inline]
     fn first_core(&self, node: u32) -> u32 {
         if self.equal > 0 { node * self.equal } else { self.first_core[node as usize] }
     }
 
     /// The dense number of a worker's core among all cores of the run.
-    #[must_use]
+    #[inline]
     pub const fn core_index(&self, worker: ActorId) -> u32 {
         worker.0 - self.first_worker()
     }
 
     /// The core number of any actor; `None` unless it is a worker.
-    #[must_use]
+    #[inline]
     pub fn core_of(&self, actor: ActorId) -> Option<u32> {
         actor.0.checked_sub(self.first_worker())
     }
 
     /// The worker of core number `core` among all cores of the run.
-    #[must_use]
+    #[inline]
     pub const fn worker_of_core(&self, core: u32) -> ActorId {
         ActorId(self.first_worker() + core)
     }
 
     /// The node a core belongs to.
-    #[must_use]
+    #[inline]
     pub fn node_of_core(&self, core: u32) -> u32 {
         match self.equal {
             0 => self.first_core.partition_point(|&first| first <= core) as u32 - 1,
@@ -221,7 +217,7 @@ impl Layout {
     }
 
     /// The role of an actor.
-    #[must_use]
+    #[inline]
     pub fn role(&self, actor: ActorId) -> Role {
         let id = actor.0;
         let (first_node, first_extra) = (2 * self.schedulers, 2 * self.schedulers + self.nodes);
@@ -241,7 +237,7 @@ impl Layout {
     }
 
     /// The endpoint of an actor.
-    #[must_use]
+    #[inline]
     pub fn endpoint(&self, actor: ActorId) -> Endpoint {
         if actor.0 < self.first_worker() {
             Endpoint(actor.0)
@@ -251,7 +247,7 @@ impl Layout {
     }
 
     /// Whether two actors talk without the network: actors of one node, or a scheduler and its client.
-    #[must_use]
+    #[inline]
     pub fn local(&self, a: ActorId, b: ActorId) -> bool {
         let worker = self.first_worker();
         if a.0 >= worker || b.0 >= worker {
@@ -264,12 +260,13 @@ impl Layout {
     }
 
     /// Whether the failure detector notifies this actor of nodes as well: true for clients, schedulers and extras.
-    #[must_use]
+    #[inline]
     pub const fn coordinates(&self, actor: ActorId) -> bool {
         actor.0 < 2 * self.schedulers
             || (actor.0 >= 2 * self.schedulers + self.nodes && actor.0 < self.first_worker())
     }
 
+    #[inline]
     const fn first_worker(&self) -> u32 {
         2 * self.schedulers + self.nodes + self.extras
     }

@@ -225,6 +225,7 @@ pub struct Effects<'a> {
 
 impl<'a> Effects<'a> {
     /// For runtimes: the context of one step of `me` at `now`, with effects appended to `out`.
+    #[inline]
     pub fn new(
         now: Time,
         me: ActorId,
@@ -244,82 +245,93 @@ impl<'a> Effects<'a> {
         self
     }
 
+    #[inline]
     fn push(&mut self, effect: Effect) {
         debug_assert!(!self.passive, "{} answers a broadcast: {effect:?}", self.me);
         self.out.push(effect);
     }
 
     /// The time of this step.
-    #[must_use]
+    #[inline]
     pub const fn now(&self) -> Time {
         self.now
     }
 
     /// The actor being stepped.
-    #[must_use]
+    #[inline]
     pub const fn me(&self) -> ActorId {
         self.me
     }
 
     /// This actor's own random stream.
+    #[inline]
     pub const fn rng(&mut self) -> &mut Rng {
         debug_assert!(!self.passive, "a broadcast is received without random draws");
         self.rng
     }
 
     /// The descriptions of the jobs submitted so far.
-    #[must_use]
+    #[inline]
     pub fn catalog(&self) -> &'a dyn Catalog {
         self.catalog
     }
 
     /// The roles of all actors.
-    #[must_use]
+    #[inline]
     pub const fn layout(&self) -> &'a Layout {
         self.layout
     }
 
     /// Sends `msg` to `to`.
+    #[inline]
     pub fn send(&mut self, to: ActorId, msg: impl Into<Message>) {
         self.send_as(false, to, msg);
     }
 
     /// Sends a message that repairs a loss; it is counted separately.
+    #[inline]
     pub fn recover(&mut self, to: ActorId, msg: impl Into<Message>) {
         self.send_as(true, to, msg);
     }
 
     /// Sends a message that repairs a loss, or belongs to such a repair, if `recovery` is set.
+    #[inline]
     pub fn send_as(&mut self, recovery: bool, to: ActorId, msg: impl Into<Message>) {
         self.push(Effect::Send { to, msg: msg.into(), recovery });
     }
 
     /// Sends `msg` to every other scheduler; [`Effect::Broadcast`] states what their steps may do.
+    #[inline]
     pub fn broadcast(&mut self, msg: impl Into<Message>) {
         self.push(Effect::Broadcast { msg: msg.into() });
     }
 
     /// Arms a timer that goes off after `after`.
+    #[inline]
     pub fn arm(&mut self, timer: Timer, after: Span) {
         self.push(Effect::Arm { timer, after });
     }
 
     /// Runs `copy` on this worker's core, from the beginning or with `left` work missing.
+    #[inline]
     pub fn run(&mut self, copy: CopyId, left: Option<Span>) {
         self.push(Effect::Run { copy, left });
     }
 
     /// Stops `copy` on this worker's core.
+    #[inline]
     pub fn halt(&mut self, copy: CopyId) {
         self.push(Effect::Halt { copy });
     }
 
     /// Queries the progress of `copy` on this worker's core.
+    #[inline]
     pub fn query_progress(&mut self, copy: CopyId) {
         self.push(Effect::QueryProgress { copy });
     }
 
     /// Records an observation.
+    #[inline]
     pub fn note(&mut self, note: Note) {
         self.out.push(Effect::Note(note));
     }

@@ -38,13 +38,13 @@ pub struct CopyId {
 
 impl JobId {
     /// As an index into tables.
-    #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
     /// The `index`-th task of this job.
-    #[must_use]
+    #[inline]
     pub const fn task(self, index: u32) -> TaskId {
         TaskId { job: self, index }
     }
@@ -52,7 +52,7 @@ impl JobId {
 
 impl TaskId {
     /// The copy of this task with that attempt number.
-    #[must_use]
+    #[inline]
     pub const fn copy(self, attempt: u32) -> CopyId {
         CopyId { task: self, attempt }
     }
@@ -60,7 +60,7 @@ impl TaskId {
 
 impl ActorId {
     /// As an index into tables.
-    #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -68,7 +68,7 @@ impl ActorId {
 
 impl Endpoint {
     /// As an index into tables.
-    #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }

@@ -50,6 +50,7 @@ pub enum Purpose {
 pub struct Address(u64);
 
 /// Finaliser of SplitMix64: a bijection in which every input bit moves every output bit.
+#[inline]
 const fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -58,31 +59,30 @@ const fn mix(mut z: u64) -> u64 {
 
 impl Address {
     /// The family of draws of `purpose` under `seed`.
-    #[must_use]
+    #[inline]
     pub const fn new(seed: u64, purpose: Purpose) -> Self {
         Self(mix(seed ^ mix(purpose as u64)))
     }
 
     /// Narrows the address by one id; the order of ids matters.
-    #[must_use]
+    #[inline]
     pub const fn at(self, id: u64) -> Self {
         Self(mix(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15) ^ mix(id.wrapping_add(0xd1b5_4a32_d192_ed03))))
     }
 
     /// The stream at this address.
-    #[must_use]
+    #[inline]
     pub fn draw(self) -> Draw {
         Draw(SplitMix64::seed_from_u64(self.0))
     }
 
     /// A uniform number in [0, 1) at this address: one draw without a stream.
-    #[must_use]
+    #[inline]
     pub const fn unit(self) -> f64 {
         (mix(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15)) >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// The address itself, as a seed for something else.
-    #[must_use]
     pub const fn seed(self) -> u64 {
         self.0
     }
@@ -98,13 +98,13 @@ pub struct Rng(SplitMix64);
 
 impl Rng {
     /// The stream of actor number `actor` under `seed`; `epoch` counts its restarts.
-    #[must_use]
     pub fn new(seed: u64, actor: u32, epoch: u32) -> Self {
         let address = Address::new(seed, Purpose::Actor).at(u64::from(actor)).at(u64::from(epoch));
         Self(SplitMix64::seed_from_u64(address.0))
     }
 
     /// A uniform integer below `bound`, which must be positive; without bias (Lemire's method).
+    #[inline]
     pub fn below(&mut self, bound: u32) -> u32 {
         debug_assert!(bound > 0, "an empty range has no element");
         let bound = u64::from(bound);
@@ -118,10 +118,12 @@ impl Rng {
     }
 
     /// A uniform number in [0, 1).
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    #[inline]
     fn next(&mut self) -> u64 {
         use rand::Rng as _;
         self.0.next_u64()
@@ -133,9 +135,11 @@ macro_rules! generator {
     ($name:ident) => {
         impl TryRng for $name {
             type Error = Infallible;
+            #[inline]
             fn try_next_u32(&mut self) -> Result<u32, Infallible> {
                 self.0.try_next_u32()
             }
+            #[inline]
             fn try_next_u64(&mut self) -> Result<u64, Infallible> {
                 self.0.try_next_u64()
             }

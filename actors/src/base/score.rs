@@ -16,14 +16,14 @@ impl Score {
 
     /// The progress of a copy that needs `work` and has `left` of it to do; rounded down, so that only a finished copy
     /// has all.
-    #[must_use]
+    #[inline]
     pub fn of(work: Span, left: Span) -> Self {
         let done = u128::from(work.saturating_sub(left).0) * u128::from(Self::ALL.0);
         done.checked_div(u128::from(work.0)).map_or(Self::ALL, |share| Self(share as u32))
     }
 
     /// As a share between 0 and 1.
-    #[must_use]
+    #[inline]
     pub fn share(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ALL.0)
     }

@@ -27,13 +27,13 @@ impl Time {
     pub const MAX: Self = Self(u64::MAX);
 
     /// Seconds since the run's start.
-    #[must_use]
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
     /// The span since `earlier`, zero if `earlier` is later.
-    #[must_use]
+    #[inline]
     pub fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -46,43 +46,42 @@ impl Span {
     pub const MAX: Self = Self(u64::MAX);
 
     /// A span of `seconds`, rounded to the nanosecond; negative and NaN give zero, too long gives the maximum.
-    #[must_use]
+    #[inline]
     pub fn from_secs_f64(seconds: f64) -> Self {
         Self(nearest(seconds * 1e9))
     }
 
     /// A span of whole milliseconds.
-    #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms * 1_000_000)
     }
 
     /// A span of whole seconds.
-    #[must_use]
     pub const fn from_secs(s: u64) -> Self {
         Self(s * 1_000_000_000)
     }
 
     /// Its length in seconds.
-    #[must_use]
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
     /// This span stretched by `factor` (clamped at zero), rounded to the nanosecond.
-    #[must_use]
+    #[inline]
     pub fn scale(self, factor: f64) -> Self {
         Self(nearest(self.0 as f64 * factor))
     }
 
     /// The difference, zero if `other` is longer.
-    #[must_use]
+    #[inline]
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 }
 
 /// `x.round() as u64`, inline: without SSE 4.1 `round` is a call, and every delay and work is rounded.
+#[inline]
 fn nearest(x: f64) -> u64 {
     let whole = x as u64;
     whole.saturating_add(u64::from(x - whole as f64 >= 0.5))
@@ -90,12 +89,14 @@ fn nearest(x: f64) -> u64 {
 
 impl Add<Span> for Time {
     type Output = Self;
+    #[inline]
     fn add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 }
 
 impl AddAssign<Span> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Span) {
         *self = *self + span;
     }
@@ -103,6 +104,7 @@ impl AddAssign<Span> for Time {
 
 impl Sub for Time {
     type Output = Span;
+    #[inline]
     fn sub(self, earlier: Self) -> Span {
         self.since(earlier)
     }
@@ -110,7 +112,7 @@ impl Sub for Time {
 
 impl Span {
     /// As a signed change of work, ns; saturates.
-    #[must_use]
+    #[inline]
     pub fn signed(self) -> i64 {
         i64::try_from(self.0).unwrap_or(i64::MAX)
     }
@@ -118,12 +120,14 @@ impl Span {
 
 impl Add for Span {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
 impl AddAssign for Span {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }

@@ -129,19 +129,16 @@ pub enum Gossip {
 
 impl Gossip {
     /// The message about an end.
-    #[must_use]
     pub const fn ended(rumour: bool, ended: EndUpdate) -> Self {
         if rumour { Self::EndedRumour(ended) } else { Self::Ended(ended) }
     }
 
     /// Whether it is a datagram that may be forwarded.
-    #[must_use]
     pub const fn is_rumour(&self) -> bool {
         matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
 
     /// The maker of an update, schedulers first, and its number.
-    #[must_use]
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {
             Self::Placed(placed) => Some((placed.maker, placed.number)),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::protocol;
+use super::protocol::{Run, protocol};
 use crate::base::{CopyId, JobId, TaskId, Time};
 
 /// Tasks that one server runs one after the other: the first `width` of the `len` tasks of a job from `base` on,
@@ -26,13 +26,18 @@ pub struct Row {
 
 impl Row {
     /// A row of one task.
-    #[must_use]
     pub const fn single(copy: CopyId) -> Self {
         Self { job: copy.task.job, base: copy.task.index, len: 1, turn: 0, width: 1, attempt: copy.attempt }
     }
 
+    /// Whether its position and width are within its length, and its tasks are those of a job.
+    pub(super) fn fits(&self, run: &Run<'_>) -> bool {
+        self.turn < self.len
+            && (1..=self.len).contains(&self.width)
+            && TaskRange { job: self.job, base: self.base, len: u32::from(self.len), below: 0 }.fits(run)
+    }
+
     /// The copy at a position below `width`.
-    #[must_use]
     pub const fn copy(&self, position: u16) -> CopyId {
         let index = (position as u32 + self.turn as u32) % self.len as u32;
         self.job.task(self.base + index).copy(self.attempt)
@@ -44,7 +49,6 @@ impl Row {
     }
 
     /// The position of a task in this row, if it is one of its tasks.
-    #[must_use]
     pub fn position(&self, task: TaskId) -> Option<u16> {
         let index = task.index.checked_sub(self.base).filter(|&i| i < u32::from(self.len))?;
         let len = u32::from(self.len);
@@ -68,13 +72,16 @@ pub struct TaskRange {
 
 impl TaskRange {
     /// A single task.
-    #[must_use]
     pub const fn one(task: TaskId, below: u32) -> Self {
         Self { job: task.job, base: task.index, len: 1, below }
     }
 
+    fn fits(&self, run: &Run<'_>) -> bool {
+        let end = self.base.checked_add(self.len);
+        self.len > 0 && run.has_job(self.job) && end.is_some_and(|end| end <= run.catalog.tasks(self.job))
+    }
+
     /// Whether a task is one of these.
-    #[must_use]
     pub fn contains(&self, task: TaskId) -> bool {
         task.job == self.job && task.index >= self.base && task.index - self.base < self.len
     }
@@ -103,7 +110,6 @@ pub enum Launch {
 
 impl Launch {
     /// The row to be queued, if this is a launch.
-    #[must_use]
     pub const fn row(&self) -> Option<Row> {
         match *self {
             Self::Row(row) => Some(row),
@@ -116,10 +122,10 @@ impl Launch {
 protocol! {
     Launch in run;
     Row = "launch.row", Stream, Scheduler -> Node:
-        launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| run.has_row(row)),
+        launch @ (Self::Row(_) | Self::Task { .. }) if launch.row().is_some_and(|row| row.fits(run)),
     Completed = "launch.completed", Stream, Node -> Scheduler:
         Self::Completed { copy } if run.has_task(copy.task),
-    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if run.has_tasks(tasks),
+    Drop = "launch.drop", Stream, Scheduler -> Node: Self::Drop(tasks) if tasks.fits(run),
 }
 #[cfg(test)]
 mod tests {

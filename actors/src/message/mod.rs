@@ -1,7 +1,7 @@
 //! The messages between actors: a closed enum, and a file per protocol.
 //!
 //! A variant has one meaning in every state of its receiver. The codec, the counters and the size assertion find
-//! new protocols from the table in `protocol`.
+//! new protocols from the list in `registry`.
 
 mod core;
 mod gang;
@@ -12,6 +12,7 @@ mod launch;
 mod probe;
 mod progress;
 mod protocol;
+mod registry;
 mod ring;
 mod share;
 mod steal;
@@ -24,7 +25,7 @@ pub use job::Job;
 pub use launch::{Launch, Row, TaskRange};
 pub use probe::Probe;
 pub use progress::Progress;
-pub use protocol::{KINDS, Message};
+pub use registry::{KINDS, Message};
 pub use ring::{Ring, RingProbe};
 pub use share::{Blocks, Share, Stamp};
 pub use steal::Steal;

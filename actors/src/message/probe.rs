@@ -74,7 +74,7 @@ protocol! {
     Claim = "probe.claim", Stream, Node -> Scheduler:
         Self::Claim { job, group, .. } if run.has_task(job.task(group)),
     Grant = "probe.grant", Stream, Scheduler -> Node:
-        Self::Grant { row, group } if run.has_row(row) && run.has_task(row.job.task(group)),
+        Self::Grant { row, group } if row.fits(run) && run.has_task(row.job.task(group)),
     Nothing = "probe.nothing", Stream, Scheduler -> Node:
         Self::Nothing { job, group } if run.has_task(job.task(group)),
     Cancel = "probe.cancel", Datagram, Scheduler -> Node:

@@ -1,16 +1,13 @@
 //! A central FIFO queue: the M/M/c of the textbooks.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use crate::machine::Machine;
 use crate::roles::central_queue::{CentralScheduler, NoBackups};
 
-/// No parameters.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CentralQueue {}
+parameters! {
+    /// No parameters.
+    struct CentralQueue {}
+}
 
 impl Policy for CentralQueue {
     const ABOUT: &'static str = "Central queue (textbook M/G/c)\n\

@@ -1,37 +1,28 @@
 //! Dolly: clones of small jobs from the start.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::within;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::{Action, CentralScheduler, Cluster, JobView, Rule};
 
-/// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Dolly {
-    /// ε: how probable it may be that a job has a straggler all the same.
-    #[schemars(range(min = 1e-9, max = 0.999_999_999))]
-    pub epsilon: f64,
-    /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
-    #[schemars(range(min = 1e-9, max = 0.999))]
-    pub straggler: f64,
-    /// β: share of the cluster's cores that may run clones.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub budget: f64,
-    /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub load: f64,
-    /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
-    pub largest: u32,
-}
-
-impl Default for Dolly {
-    fn default() -> Self {
-        Self { epsilon: 0.05, straggler: 0.1, budget: 0.05, load: 0.8, largest: 10 }
+parameters! {
+    /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
+    struct Dolly {
+        /// ε: how probable it may be that a job has a straggler all the same.
+        #[schemars(range(min = 1e-9, max = 0.999_999_999))]
+        epsilon: f64 = 0.05,
+        /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
+        #[schemars(range(min = 1e-9, max = 0.999))]
+        straggler: f64 = 0.1,
+        /// β: share of the cluster's cores that may run clones.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        budget: f64 = 0.05,
+        /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        load: f64 = 0.8,
+        /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
+        largest: u32 = 10,
     }
 }
 

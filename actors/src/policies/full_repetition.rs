@@ -1,40 +1,29 @@
 //! Full repetition: the latin square without the stagger.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::latin_square;
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::replication::{Design, Drops, Replication};
 
-/// Parameters of full repetition.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FullRepetition {
-    /// Tasks of a branch, and servers it runs on, as in the latin square.
-    #[schemars(range(min = 1, max = 65_535))]
-    pub order: u32,
+parameters! {
+    /// Parameters of full repetition.
+    struct FullRepetition {
+        /// Tasks of a branch, and servers it runs on, as in the latin square.
+        #[schemars(range(min = 1, max = 65_535))]
+        order: u32 = 2,
+        /// When copies are dropped.
+        preempt: Preempt = Preempt::Branch,
+    }
+
     /// When copies are dropped.
-    pub preempt: Preempt,
-}
-
-/// When copies are dropped.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Preempt {
-    /// What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
-    #[default]
-    Branch,
-    /// Copies of a task when one finishes: isolates the effect of the stagger.
-    Task,
-}
-
-impl Default for FullRepetition {
-    fn default() -> Self {
-        Self { order: 2, preempt: Preempt::Branch }
+    enum Preempt {
+        /// What is left of a branch when its last task finishes, as the latin-square paper's simulator does.
+        #[default]
+        Branch,
+        /// Copies of a task when one finishes: isolates the effect of the stagger.
+        Task,
     }
 }
 

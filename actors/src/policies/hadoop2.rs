@@ -1,9 +1,6 @@
 //! Speculative execution as Hadoop 2 has it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -11,56 +8,39 @@ use crate::machine::Machine;
 use crate::roles::central_queue::rule::mean_and_deviation;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
-/// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
-/// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Hadoop2 {
-    /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
-    pub finished: u32,
-    /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub finished_share: f64,
-    /// Standard deviations above the mean time of finished tasks from which on a task is slow
-    /// (`slowtaskthreshold`).
-    #[schemars(range(min = 0.0, max = 1000.0))]
-    pub slow: f64,
-    /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
-    pub allowed: u32,
-    /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub allowed_of_tasks: f64,
-    /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub allowed_of_running: f64,
-    /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
-    pub scan: Span,
-    /// Time to the next look once something was backed up (`retry-after-speculate`).
-    pub rest: Span,
-    /// After this silence a copy counts as having made no progress since its last report (`notHeartbeatedInAWhile`).
-    pub silence: Span,
-    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
-    pub report: Span,
-    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-    #[schemars(range(min = 1e-6, max = 1e6))]
-    pub scale: f64,
-}
-
-impl Default for Hadoop2 {
-    fn default() -> Self {
-        Self {
-            finished: 1,
-            finished_share: 0.05,
-            slow: 1.0,
-            allowed: 10,
-            allowed_of_tasks: 0.01,
-            allowed_of_running: 0.1,
-            scan: Span::from_secs(1),
-            rest: Span::from_secs(15),
-            silence: Span::from_secs(9),
-            report: Span::from_secs(3),
-            scale: 1.0,
-        }
+parameters! {
+    /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
+    /// `DefaultSpeculator` and `StartEndTimesBase` of Hadoop 2.7.
+    struct Hadoop2 {
+        /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
+        finished: u32 = 1,
+        /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        finished_share: f64 = 0.05,
+        /// Standard deviations above the mean time of finished tasks from which on a task is slow
+        /// (`slowtaskthreshold`).
+        #[schemars(range(min = 0.0, max = 1000.0))]
+        slow: f64 = 1.0,
+        /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
+        allowed: u32 = 10,
+        /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        allowed_of_tasks: f64 = 0.01,
+        /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        allowed_of_running: f64 = 0.1,
+        /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
+        scan: Span = Span::from_secs(1),
+        /// Time to the next look once something was backed up (`retry-after-speculate`).
+        rest: Span = Span::from_secs(15),
+        /// After this silence a copy counts as having made no progress since its last report
+        /// (`notHeartbeatedInAWhile`).
+        silence: Span = Span::from_secs(9),
+        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        report: Span = Span::from_secs(3),
+        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        #[schemars(range(min = 1e-6, max = 1e6))]
+        scale: f64 = 1.0,
     }
 }
 
@@ -97,7 +77,6 @@ impl Policy for Hadoop2 {
 }
 
 /// Backs up what ends longest after a new copy would.
-#[derive(Debug)]
 struct Latest(Hadoop2);
 
 /// Progress below this counts as this (`LegacyTaskRuntimeEstimator`).

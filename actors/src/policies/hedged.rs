@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -13,23 +10,17 @@ use crate::machine::Machine;
 use crate::roles::central_queue::rule::quantile;
 use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 
-/// Parameters of hedging.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Hedged {
-    /// The quantile of the times that tasks take after which a second copy is sent (the paper: 0.95).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub quantile: f64,
-    /// Of how many of the tasks that finished last the quantile is taken. Our default.
-    #[schemars(range(min = 20))]
-    pub window: u32,
-    /// How often the scheduler looks at the tasks of a job. Our default.
-    pub scan: Span,
-}
-
-impl Default for Hedged {
-    fn default() -> Self {
-        Self { quantile: 0.95, window: 1000, scan: Span::from_millis(10) }
+parameters! {
+    /// Parameters of hedging.
+    struct Hedged {
+        /// The quantile of the times that tasks take after which a second copy is sent (the paper: 0.95).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        quantile: f64 = 0.95,
+        /// Of how many of the tasks that finished last the quantile is taken. Our default.
+        #[schemars(range(min = 20))]
+        window: u32 = 1000,
+        /// How often the scheduler looks at the tasks of a job. Our default.
+        scan: Span = Span::from_millis(10),
     }
 }
 
@@ -60,7 +51,6 @@ impl Policy for Hedged {
 const LEAST: u32 = 20;
 
 /// How long tasks took lately.
-#[derive(Debug)]
 struct Recent {
     terms: Hedged,
     took: VecDeque<Span>,

@@ -1,9 +1,6 @@
 //! LATE: back up what will end last.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -11,36 +8,28 @@ use crate::machine::Machine;
 use crate::roles::central_queue::rule::quantile;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
-/// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LatePolicy {
-    /// How long a copy runs before it can be a straggler.
-    pub running: Span,
-    /// SpeculativeCap: share of the cluster's cores that may run backups.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub cap: f64,
-    /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
-    /// backups.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub slow_node: f64,
-    /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub slow_task: f64,
-    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
-    pub report: Span,
-    /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
-    pub scan: Span,
-    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-    #[schemars(range(min = 1e-6, max = 1e6))]
-    pub scale: f64,
-}
-
-impl Default for LatePolicy {
-    fn default() -> Self {
-        let (running, every) = (Span::from_secs(60), Span::from_secs(3));
-        let (cap, slow_node, slow_task) = (0.1, 0.25, 0.25);
-        Self { running, cap, slow_node, slow_task, report: every, scan: every, scale: 1.0 }
+parameters! {
+    /// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
+    struct LatePolicy {
+        /// How long a copy runs before it can be a straggler.
+        running: Span = Span::from_secs(60),
+        /// SpeculativeCap: share of the cluster's cores that may run backups.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        cap: f64 = 0.1,
+        /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
+        /// backups.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        slow_node: f64 = 0.25,
+        /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        slow_task: f64 = 0.25,
+        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        report: Span = Span::from_secs(3),
+        /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
+        scan: Span = Span::from_secs(3),
+        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        #[schemars(range(min = 1e-6, max = 1e6))]
+        scale: f64 = 1.0,
     }
 }
 
@@ -78,7 +67,6 @@ impl Policy for LatePolicy {
     }
 }
 
-#[derive(Debug)]
 struct Longest {
     terms: LatePolicy,
     running: Span,

@@ -1,62 +1,44 @@
 //! The latin-square scheduling policy.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::positive;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::replication::{Design, Drops, Replication};
 
-/// Parameters of the latin-square policy.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LatinSquare {
-    /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
-    /// task count v does not divide ends with a smaller square.
-    #[schemars(range(min = 1, max = 65_535))]
-    pub order: u32,
-    /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
-    /// it is a Youden rectangle (section VIII-A); absent: the order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 65_535))]
-    pub columns: Option<u32>,
-    /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
-    pub preemption: bool,
-    /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the shortest
-    /// queues get it. 1: servers are drawn at random, as in the paper.
-    #[schemars(range(min = 1, max = 64))]
-    pub choices: u32,
-    /// How the servers are chosen among more nodes.
-    pub binding: Binding,
-    /// How long the scheduler waits for answers about queues. In late binding, where datagrams can be lost: how
-    /// long until a place that may have been lost is asked for again.
-    pub patience: Span,
-}
+parameters! {
+    /// Parameters of the latin-square policy.
+    struct LatinSquare {
+        /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
+        /// task count v does not divide ends with a smaller square.
+        #[schemars(range(min = 1, max = 65_535))]
+        order: u32 = 2,
+        /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
+        /// it is a Youden rectangle (section VIII-A); absent: the order.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(range(min = 1, max = 65_535))]
+        columns: Option<u32> = None,
+        /// Stop copies of a task when one finishes (section IV-A). Without it every copy runs to its end.
+        preemption: bool = true,
+        /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the
+        /// shortest queues get it. 1: servers are drawn at random, as in the paper.
+        #[schemars(range(min = 1, max = 64))]
+        choices: u32 = 1,
+        /// How the servers are chosen among more nodes.
+        binding: Binding = Binding::Early,
+        /// How long the scheduler waits for answers about queues. In late binding, where datagrams can be lost: how
+        /// long until a place that may have been lost is asked for again.
+        patience: Span = Span::from_secs(1),
+    }
 
-/// How servers are chosen among more nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Binding {
-    /// Each is asked how long its queue is; the branch goes to the shortest.
-    #[default]
-    Early,
-    /// Each keeps a place, as in Sparrow; the first ones that come to it get the rows.
-    Late,
-}
-
-impl Default for LatinSquare {
-    fn default() -> Self {
-        Self {
-            order: 2,
-            columns: None,
-            preemption: true,
-            choices: 1,
-            binding: Binding::Early,
-            patience: Span::from_secs(1),
-        }
+    /// How servers are chosen among more nodes.
+    enum Binding {
+        /// Each is asked how long its queue is; the branch goes to the shortest.
+        #[default]
+        Early,
+        /// Each keeps a place, as in Sparrow; the first ones that come to it get the rows.
+        Late,
     }
 }
 

@@ -1,9 +1,6 @@
 //! Mantri: a copy must be worth its cores.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -11,26 +8,20 @@ use crate::machine::Machine;
 use crate::roles::central_queue::rule::mean;
 use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
 
-/// Parameters of Mantri; letters and defaults are the paper's.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Mantri {
-    /// δ: the probability required that one more copy lowers the total time of all copies.
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub delta: f64,
-    /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy that has run for less counts
-    /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
-    pub report: Span,
-    /// γ: how often a task is restarted at most.
-    pub restarts: u32,
-    /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
-    #[schemars(range(min = 1e-6, max = 1e6))]
-    pub scale: f64,
-}
-
-impl Default for Mantri {
-    fn default() -> Self {
-        Self { delta: 0.25, report: Span::from_secs(10), restarts: 3, scale: 1.0 }
+parameters! {
+    /// Parameters of Mantri; letters and defaults are the paper's.
+    struct Mantri {
+        /// δ: the probability required that one more copy lowers the total time of all copies.
+        #[schemars(range(min = 0.0, max = 1.0))]
+        delta: f64 = 0.25,
+        /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy that has run for less
+        /// counts as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
+        report: Span = Span::from_secs(10),
+        /// γ: how often a task is restarted at most.
+        restarts: u32 = 3,
+        /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
+        #[schemars(range(min = 1e-6, max = 1e6))]
+        scale: f64 = 1.0,
     }
 }
 
@@ -69,7 +60,6 @@ impl Policy for Mantri {
     }
 }
 
-#[derive(Debug)]
 struct Frugal {
     delta: f64,
     every: Span,

@@ -1,37 +1,27 @@
 //! Speculative execution as the first Hadoop had it.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{check_scaled, reporting_node, within};
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
 
-/// Parameters of naive speculation.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Naive {
-    /// How long a copy runs before it can be a straggler (as the LATE paper says).
-    pub running: Span,
-    /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
-    #[schemars(range(min = 0.0, max = 1.0))]
-    pub behind: f64,
-    /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
-    pub report: Span,
-    /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
-    pub scan: Span,
-    /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-    #[schemars(range(min = 1e-6, max = 1e6))]
-    pub scale: f64,
-}
-
-impl Default for Naive {
-    fn default() -> Self {
-        let (running, every) = (Span::from_secs(60), Span::from_secs(3));
-        Self { running, behind: 0.2, report: every, scan: every, scale: 1.0 }
+parameters! {
+    /// Parameters of naive speculation.
+    struct Naive {
+        /// How long a copy runs before it can be a straggler (as the LATE paper says).
+        running: Span = Span::from_secs(60),
+        /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
+        #[schemars(range(min = 0.0, max = 1.0))]
+        behind: f64 = 0.2,
+        /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
+        report: Span = Span::from_secs(3),
+        /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
+        scan: Span = Span::from_secs(3),
+        /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
+        #[schemars(range(min = 1e-6, max = 1e6))]
+        scale: f64 = 1.0,
     }
 }
 
@@ -68,7 +58,6 @@ impl Policy for Naive {
     }
 }
 
-#[derive(Debug)]
 struct Behind {
     running: Span,
     by: f64,

@@ -1,4 +1,4 @@
-//! The trait `Policy`, a factory of machines, and the context they are built in.
+//! The trait `Policy`, a factory of machines, the context they are built in, and the macro that defines parameters.
 
 use crate::base::{ActorId, Span};
 use crate::layout::Layout;
@@ -55,3 +55,40 @@ pub trait Policy {
         Box::new(NodeManager::new(context.layout.cores(context.index)))
     }
 }
+
+/// Defines the parameters of a policy, each with its default, or a choice that is one of them. Experiment files write
+/// the parameters as a table in which every key may be absent, and a choice as a string in kebab case.
+macro_rules! parameters {
+    (
+        $(#[$about:meta])* struct $name:ident {
+            $($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr,)*
+        }
+        $($rest:tt)*
+    ) => {
+        $(#[$about])*
+        #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$attribute])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default),* }
+            }
+        }
+
+        parameters! { $($rest)* }
+    };
+    ($(#[$about:meta])* enum $name:ident { $($variants:tt)* } $($rest:tt)*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $name { $($variants)* }
+
+        parameters! { $($rest)* }
+    };
+    () => {};
+}
+pub(super) use parameters;

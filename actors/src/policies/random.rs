@@ -1,18 +1,15 @@
 //! Random: each task to a node drawn uniformly.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use crate::base::{ActorId, TaskId};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;
 
-/// No parameters.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Random {}
+parameters! {
+    /// No parameters.
+    struct Random {}
+}
 
 impl Policy for Random {
     const ABOUT: &'static str = "Random assignment (latin-square paper, section VI)\n\
@@ -25,7 +22,6 @@ impl Policy for Random {
     }
 }
 
-#[derive(Debug)]
 struct Uniform;
 
 impl PlacementRule for Uniform {

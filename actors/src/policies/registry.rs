@@ -39,13 +39,11 @@ macro_rules! registry {
 
         impl PolicySpec {
             /// Its name in experiment files.
-            #[must_use]
             pub const fn name(&self) -> &'static str {
                 match self { $(Self::$variant(_) => $name,)* }
             }
 
             /// Every registered policy, in the order of the registry.
-            #[must_use]
             pub fn cards() -> Vec<Card> {
                 vec![$(Card {
                     name: $name,
@@ -57,7 +55,6 @@ macro_rules! registry {
             }
 
             /// Every registered policy with default parameters.
-            #[must_use]
             pub fn defaults() -> Vec<Self> {
                 vec![$(Self::$variant(<$config>::default())),*]
             }
@@ -75,25 +72,21 @@ macro_rules! registry {
             }
 
             /// How long a copy runs before this policy queries its progress; `None` if it never does.
-            #[must_use]
             pub fn patience(&self) -> Option<Span> {
                 match self { $(Self::$variant(config) => config.patience(),)* }
             }
 
             /// A job source for this policy.
-            #[must_use]
             pub fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.client(context),)* }
             }
 
             /// A scheduler of this policy.
-            #[must_use]
             pub fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.scheduler(context),)* }
             }
 
             /// A node manager of this policy.
-            #[must_use]
             pub fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.node(context),)* }
             }

@@ -1,18 +1,15 @@
 //! Round-robin: each task to the next node of a fixed cycle.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use crate::base::{ActorId, TaskId};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;
 
-/// No parameters.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RoundRobin {}
+parameters! {
+    /// No parameters.
+    struct RoundRobin {}
+}
 
 impl Policy for RoundRobin {
     const ABOUT: &'static str = "Round-robin assignment (latin-square paper, section VI)\n\
@@ -28,7 +25,6 @@ impl Policy for RoundRobin {
     }
 }
 
-#[derive(Debug)]
 struct Cycle {
     pointer: u32,
 }

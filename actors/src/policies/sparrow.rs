@@ -1,9 +1,6 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{positive, within};
 use crate::base::Span;
 use crate::layout::Layout;
@@ -11,40 +8,26 @@ use crate::machine::Machine;
 pub use crate::roles::late_binding::SamplingForm;
 use crate::roles::late_binding::{LateBinding, ProbeOptions};
 
-/// Parameters of Sparrow.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sparrow {
-    /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
-    #[schemars(range(min = 1.0, max = 1000.0))]
-    pub probe_ratio: f64,
-    /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
-    pub min_probes: u32,
-    /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
-    pub replacement: bool,
-    /// How nodes are sampled.
-    pub form: SamplingForm,
-    /// Tasks and servers of a group in the `pairs` form.
-    #[schemars(range(min = 1))]
-    pub group: u32,
-    /// Cancel reservations at the nodes once the last task is launched.
-    pub cancellation: bool,
-    /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
-    /// Armed only where the network can lose datagrams.
-    pub probe_timeout: Span,
-}
-
-impl Default for Sparrow {
-    fn default() -> Self {
-        Self {
-            probe_ratio: 2.0,
-            min_probes: 0,
-            replacement: false,
-            form: SamplingForm::Batch,
-            group: 2,
-            cancellation: true,
-            probe_timeout: Span::from_secs(1),
-        }
+parameters! {
+    /// Parameters of Sparrow.
+    struct Sparrow {
+        /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
+        #[schemars(range(min = 1.0, max = 1000.0))]
+        probe_ratio: f64 = 2.0,
+        /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
+        min_probes: u32 = 0,
+        /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
+        replacement: bool = false,
+        /// How nodes are sampled.
+        form: SamplingForm = SamplingForm::Batch,
+        /// Tasks and servers of a group in the `pairs` form.
+        #[schemars(range(min = 1))]
+        group: u32 = 2,
+        /// Cancel reservations at the nodes once the last task is launched.
+        cancellation: bool = true,
+        /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
+        /// Armed only where the network can lose datagrams.
+        probe_timeout: Span = Span::from_secs(1),
     }
 }
 

@@ -1,10 +1,7 @@
 //! Yaq-c: one scheduler that knows what it sent to every node.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::eagle::LeastWait;
-use super::policy::{BuildContext, Policy};
+use super::policy::{BuildContext, Policy, parameters};
 use super::shared::{check_bypass, plain};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -12,20 +9,14 @@ use crate::roles::Client;
 use crate::roles::client::CentralJobs;
 use crate::roles::early_binding::EarlyBinding;
 
-/// Parameters of Yaq-c.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct YaqC {
-    /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in turn.
-    pub srpt: bool,
-    /// SRPT: a task lets others past up to this many times its own estimate.
-    #[schemars(range(min = 0.0))]
-    pub bypass: f64,
-}
-
-impl Default for YaqC {
-    fn default() -> Self {
-        Self { srpt: true, bypass: 5.0 }
+parameters! {
+    /// Parameters of Yaq-c.
+    struct YaqC {
+        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job); otherwise in turn.
+        srpt: bool = true,
+        /// SRPT: a task lets others past up to this many times its own estimate.
+        #[schemars(range(min = 0.0))]
+        bypass: f64 = 5.0,
     }
 }
 

@@ -46,7 +46,6 @@ impl NodeBacklog {
 /// The key of a node is the time at which it will have finished its work, which stays the same while all goes as
 /// estimated. If a task overruns, the key is too low until the node comes first; it is then recomputed before the node
 /// is chosen.
-#[derive(Debug)]
 pub struct Backlogs {
     nodes: Vec<NodeBacklog>,
     cores: Vec<u32>,
@@ -55,7 +54,6 @@ pub struct Backlogs {
 
 impl Backlogs {
     /// An index of the first `nodes` nodes, all idle.
-    #[must_use]
     pub fn new(layout: &Layout, nodes: u32) -> Self {
         let mut ends = MinWaitIndex::new(nodes, Vec::new());
         (0..nodes).for_each(|node| ends.set(node, IDLE));
@@ -104,7 +102,6 @@ impl Backlogs {
     }
 
     /// Whether a node has no task of this scheduler.
-    #[must_use]
     pub fn is_idle(&self, node: u32) -> bool {
         self.nodes.get(node as usize).is_none_or(|backlog| backlog.sent.is_empty())
     }

@@ -34,7 +34,6 @@ pub enum CentralJobs {
 }
 
 /// A job source.
-#[derive(Debug)]
 pub struct Client {
     index: u32,
     central: CentralJobs,
@@ -45,13 +44,11 @@ pub struct Client {
 
 impl Client {
     /// The client of scheduler number `index`.
-    #[must_use]
     pub fn new(index: u32) -> Self {
         Self::with(index, CentralJobs::None)
     }
 
     /// The client of scheduler number `index`, for a policy with a central scheduler.
-    #[must_use]
     pub fn with(index: u32, central: CentralJobs) -> Self {
         Self { index, central, open: JobTable::default(), down: Vec::new() }
     }

@@ -33,7 +33,6 @@ pub trait PlacementRule: Send {
     }
 }
 
-#[derive(Debug)]
 struct EarlyJob {
     open: OpenJob,
     /// Node of each task, and the attempt that went there; `None` while no node is alive.
@@ -41,7 +40,6 @@ struct EarlyJob {
 }
 
 /// A scheduler that binds early.
-#[derive(Debug)]
 pub struct EarlyBinding<P> {
     place: P,
     members: Membership,

@@ -10,7 +10,6 @@ use crate::message::Job;
 /// Open jobs by id. Jobs open and close roughly in order, so the table is a window that slides over the ids. It holds a
 /// pointer for every id between the first open job and the last, including jobs of other schedulers, so entries are
 /// boxed.
-#[derive(Debug)]
 pub struct JobTable<T> {
     first: u32,
     window: VecDeque<Option<Box<T>>>,
@@ -24,7 +23,6 @@ impl<T> Default for JobTable<T> {
 
 impl<T> JobTable<T> {
     /// No open job.
-    #[must_use]
     pub const fn new() -> Self {
         Self { first: 0, window: VecDeque::new() }
     }
@@ -47,13 +45,11 @@ impl<T> JobTable<T> {
 
     /// The entry of a job submitted for the `round`-th time; `None` if it is open already: a submission to an earlier
     /// epoch of this scheduler can still arrive.
-    #[must_use]
     pub fn admit(&mut self, job: JobId, round: u32, catalog: &dyn Catalog) -> Option<OpenJob> {
         self.get_mut(job).is_none().then(|| OpenJob::new(catalog.job(job), round))
     }
 
     /// The job, if it is open.
-    #[must_use]
     pub fn get_mut(&mut self, job: JobId) -> Option<&mut T> {
         self.window.get_mut(job.0.checked_sub(self.first)? as usize)?.as_deref_mut()
     }
@@ -91,7 +87,6 @@ enum Words {
 
 impl TaskSet {
     /// The empty set over `0..len`.
-    #[must_use]
     pub fn new(len: u32) -> Self {
         Self(match len.div_ceil(64) {
             0 | 1 => Words::One(0),
@@ -100,7 +95,7 @@ impl TaskSet {
     }
 
     /// Whether it holds `i`.
-    #[must_use]
+    #[inline]
     pub fn has(&self, i: u32) -> bool {
         let word = match &self.0 {
             Words::One(word) => {
@@ -113,6 +108,7 @@ impl TaskSet {
     }
 
     /// Adds `i`; says whether it is new.
+    #[inline]
     pub fn add(&mut self, i: u32) -> bool {
         let word = match &mut self.0 {
             Words::One(word) => {
@@ -139,7 +135,6 @@ pub enum Completion {
 }
 
 /// An open job: its description and its finished tasks.
-#[derive(Debug)]
 pub struct OpenJob {
     /// Its description.
     pub spec: JobSpec,
@@ -154,7 +149,6 @@ const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
 impl OpenJob {
     /// A job as submitted for the `round`-th time.
-    #[must_use]
     pub fn new(spec: JobSpec, round: u32) -> Self {
         let attempt = round.wrapping_mul(ATTEMPTS_PER_ROUND);
         Self { spec, remaining: spec.tasks, done: TaskSet::new(spec.tasks), attempt }
@@ -169,37 +163,31 @@ impl OpenJob {
     }
 
     /// The attempt number reserved last.
-    #[must_use]
     pub const fn latest_attempt(&self) -> u32 {
         self.attempt.saturating_sub(1)
     }
 
     /// Above every attempt number reserved so far.
-    #[must_use]
     pub const fn next_attempt(&self) -> u32 {
         self.attempt
     }
 
     /// Whether the job has been launched again, in part or as a whole.
-    #[must_use]
     pub const fn is_repeated(&self, attempt: u32) -> bool {
         attempt != 0 && attempt != self.first_attempt()
     }
 
     /// The first attempt number of this submission.
-    #[must_use]
     pub const fn first_attempt(&self) -> u32 {
         self.attempt / ATTEMPTS_PER_ROUND * ATTEMPTS_PER_ROUND
     }
 
     /// Whether a task has a finished copy.
-    #[must_use]
     pub fn is_done(&self, task: u32) -> bool {
         self.done.has(task)
     }
 
     /// How many tasks have a finished copy.
-    #[must_use]
     pub const fn finished(&self) -> u32 {
         self.spec.tasks - self.remaining
     }

@@ -9,7 +9,6 @@ use crate::layout::{Layout, Role};
 ///
 /// While every node lives and samples are small nothing is stored; the table (4 bytes a node) is made by the
 /// first crash or the first large sample.
-#[derive(Debug)]
 pub struct Membership {
     first: ActorId,
     nodes: u32,
@@ -24,25 +23,21 @@ const SMALL: usize = 8;
 
 impl Membership {
     /// All nodes of the layout.
-    #[must_use]
     pub const fn new(layout: &Layout) -> Self {
         Self { first: layout.node(0), nodes: layout.nodes(), live: None, down: BTreeSet::new() }
     }
 
     /// How many are alive.
-    #[must_use]
     pub fn len(&self) -> u32 {
         self.live.as_ref().map_or(self.nodes, |live| live.len() as u32)
     }
 
     /// Whether none is alive.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether a node is alive.
-    #[must_use]
     pub fn has(&self, node: ActorId, layout: &Layout) -> bool {
         !self.down.contains(&layout.node_number(node))
     }

@@ -48,7 +48,6 @@ pub struct MinWaitIndex {
 
 impl MinWaitIndex {
     /// No work at any of `nodes` nodes. `cores` divides the work of each; empty if that does not matter.
-    #[must_use]
     pub fn new(nodes: u32, cores: Vec<u32>) -> Self {
         let nodes = nodes as usize;
         debug_assert!(cores.is_empty() || cores.len() == nodes);
@@ -66,7 +65,7 @@ impl MinWaitIndex {
     }
 
     /// The work expected at a node, ns.
-    #[must_use]
+    #[inline]
     pub fn work(&self, node: u32) -> i64 {
         self.work[node as usize]
     }
@@ -80,6 +79,7 @@ impl MinWaitIndex {
     }
 
     /// Sets the work of a node.
+    #[inline]
     pub fn set(&mut self, node: u32, work: i64) {
         self.work[node as usize] = work;
         self.mark(node);
@@ -93,7 +93,7 @@ impl MinWaitIndex {
     }
 
     /// Whether a node is not excluded.
-    #[must_use]
+    #[inline]
     pub fn reaches(&self, node: u32) -> bool {
         self.away[node as usize / 64] >> (node % 64) & 1 == 0
     }
@@ -127,7 +127,7 @@ impl MinWaitIndex {
     }
 
     /// The wait of a node, ns.
-    #[must_use]
+    #[inline]
     pub fn wait(&self, node: u32) -> i64 {
         let node = node as usize;
         self.cores.get(node).map_or(self.work[node], |&cores| self.work[node].div_euclid(i64::from(cores)))

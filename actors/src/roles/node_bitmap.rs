@@ -15,13 +15,11 @@ pub struct NodeBitmap {
 
 impl NodeBitmap {
     /// The time of the newest block.
-    #[must_use]
     pub const fn newest(&self) -> Time {
         self.newest
     }
 
     /// Whether a node has long work, by the newest block.
-    #[must_use]
     pub fn has(&self, node: u32) -> bool {
         let (block, word, bit) = place(node);
         self.blocks.get(block).is_some_and(|bits| bits[word] & bit != 0)

@@ -38,7 +38,6 @@ struct RankedEntry {
     overtaken: Span,
 }
 
-#[derive(Debug)]
 struct Ranked {
     bypass: f64,
     waiting: VecDeque<RankedEntry>,
@@ -58,7 +57,6 @@ impl Ranked {
 }
 
 /// A queue in either order.
-#[derive(Debug)]
 pub struct NodeQueue<E> {
     entries: VecDeque<E>,
     /// Kept in step with `entries`; absent where entries are served as they came.
@@ -67,7 +65,6 @@ pub struct NodeQueue<E> {
 
 impl<E> NodeQueue<E> {
     /// An empty queue.
-    #[must_use]
     pub fn new(order: QueueOrder) -> Self {
         let ranked = match order {
             QueueOrder::Fifo => None,
@@ -77,13 +74,11 @@ impl<E> NodeQueue<E> {
     }
 
     /// The number of waiting entries.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether the queue is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -5,7 +5,6 @@ use crate::base::Span;
 use crate::machine::{Effects, Input, Machine, Timer};
 
 /// The manager node manager; while cores are busy it reports from time to time how far they are.
-#[derive(Debug)]
 pub struct ReportingNode {
     manager: NodeManager,
     every: Span,
@@ -14,7 +13,6 @@ pub struct ReportingNode {
 
 impl ReportingNode {
     /// A node of `cores` cores that reports every `every`, beginning that long after it was idle.
-    #[must_use]
     pub fn new(cores: u32, every: Span) -> Self {
         Self { manager: NodeManager::new(cores), every, armed: false }
     }

@@ -13,7 +13,6 @@ enum Halting {
 }
 
 /// A core of a node.
-#[derive(Debug)]
 pub struct Worker {
     node: ActorId,
     running: Option<CopyId>,
@@ -22,7 +21,6 @@ pub struct Worker {
 
 impl Worker {
     /// A core of `node`.
-    #[must_use]
     pub const fn new(node: ActorId) -> Self {
         Self { node, running: None, halting: Halting::No }
     }

@@ -344,7 +344,7 @@ fn top(source: &Source) -> &str {
 }
 
 /// Import circles that are left to be cut; the number only falls.
-const CIRCLES: usize = 12;
+const CIRCLES: usize = 6;
 
 #[test]
 fn no_more_files_import_each_other() {

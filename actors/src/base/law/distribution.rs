@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rand_distr::Distribution;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::base::rng::Draw;
@@ -53,7 +53,7 @@ impl Quantity for f64 {
 /// and `weights` are plain numbers.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", remote = "Self")]
-#[schemars(rename = "Law of {T}", transform = super::form::or_bare_value)]
+#[schemars(rename = "Law of {T}", transform = or_bare_value)]
 pub enum Law<T> {
     /// Always the same.
     Constant(T),
@@ -77,6 +77,16 @@ pub enum Law<T> {
     Hyperexponential(Hyperexponential<T>),
     /// Evenly one of the listed values.
     Empirical(Empirical<T>),
+}
+
+/// The schema of a bare value, which is that of a constant, beside the schema of the table.
+fn or_bare_value(schema: &mut Schema) {
+    let table = std::mem::take(schema);
+    let bare = table.pointer("/oneOf/0/properties/constant");
+    *schema = json_schema!({
+        "description": "a bare value, or a one-key table naming a probability law",
+        "anyOf": [bare, table]
+    });
 }
 
 macro_rules! parameters {
@@ -159,7 +169,6 @@ pub struct Empirical<T> {
 
 impl<T: Quantity> Law<T> {
     /// Whether the values of an empirical law are still in a file: such a law can be neither drawn nor averaged.
-    #[must_use]
     pub fn is_unread(&self) -> bool {
         matches!(self, Self::Empirical(empirical) if empirical.values.is_empty())
     }
@@ -212,7 +221,6 @@ impl<T: Quantity> Law<T> {
     }
 
     /// Whether every sample is the same.
-    #[must_use]
     pub const fn is_constant(&self) -> bool {
         matches!(self, Self::Constant(_))
     }

@@ -6,7 +6,6 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use schemars::{Schema, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Law, Quantity};
@@ -49,16 +48,6 @@ impl<'de, T: Quantity + Deserialize<'de>> Deserialize<'de> for Law<T> {
         law.check().map_err(de::Error::custom)?;
         Ok(law)
     }
-}
-
-/// The schema of a bare value, which is that of a constant, beside the schema of the table.
-pub(super) fn or_bare_value(schema: &mut Schema) {
-    let table = std::mem::take(schema);
-    let bare = table.pointer("/oneOf/0/properties/constant");
-    *schema = json_schema!({
-        "description": "a bare value, or a one-key table naming a probability law",
-        "anyOf": [bare, table]
-    });
 }
 
 impl<T: Quantity> Law<T> {

@@ -7,7 +7,6 @@ use super::{Law, Quantity};
 impl<T: Quantity> Law<T> {
     /// Least and greatest value that the law states outright, in the base unit; `None` where it has a tail
     /// instead, however thin.
-    #[must_use]
     pub fn bounds(&self) -> (Option<f64>, Option<f64>) {
         match self {
             Self::Constant(value) => (Some(value.to_f64()), Some(value.to_f64())),
@@ -29,7 +28,6 @@ impl<T: Quantity> Law<T> {
 
     /// The mean in the base unit; infinite for a Pareto law of shape ≤ 1. For `normal` it is the mean after
     /// the cut at zero.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
             Self::Constant(value) => value.to_f64(),
@@ -52,7 +50,6 @@ impl<T: Quantity> Law<T> {
 
     /// The standard deviation in the base unit; infinite where the law has none. For `normal` it is that of
     /// the uncut law.
-    #[must_use]
     pub fn std(&self) -> f64 {
         let mean = self.mean();
         match self {

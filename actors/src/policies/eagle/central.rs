@@ -10,7 +10,6 @@ use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::NodeBitmap;
 
 /// The nodes and the work sent there.
-#[derive(Debug)]
 pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
     /// The bitmap of nodes with long work, if it is shared.

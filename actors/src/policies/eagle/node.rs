@@ -8,7 +8,6 @@ use crate::roles::node::Reservation;
 use crate::roles::node_bitmap::NodeBitmap;
 
 /// A node manager that shares state.
-#[derive(Debug)]
 pub(super) struct SharingNode {
     manager: NodeManager,
     bits: NodeBitmap,

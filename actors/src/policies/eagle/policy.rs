@@ -1,67 +1,47 @@
 //! Parameters of Eagle.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::node::SharingNode;
 use super::scheduler::Hybrid;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, parameters};
 use crate::policies::shared::{check_bypass, check_probes, client, partition, probing};
 use crate::roles::NodeManager;
 use crate::roles::late_binding::{ProbeOptions, StateSharing};
 use crate::roles::node::NodeOptions;
 use crate::roles::node_queue::QueueOrder;
 
-/// Parameters of Eagle.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Eagle {
-    /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere. The paper has
-    /// 0.98 for Yahoo and Facebook, 0.91 for Cloudera, 0.83 for Google.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
-    pub big_partition: f64,
-    /// Probes per task of a short job.
-    #[schemars(range(min = 1.0, max = 1000.0))]
-    pub probe_ratio: f64,
-    /// Probes of a short job, at least (the authors' simulator).
-    pub min_probes: u32,
-    /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
-    pub replacement: bool,
-    /// Succinct State Sharing: how often a probe that was turned away goes to a node that is free of long work
-    /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
-    /// prototype, 3 in its README.
-    pub retry_rounds: u16,
-    /// Sticky batch probing: a node that ran a task asks the same scheduler for the next.
-    pub sticky: bool,
-    /// Short probes of the job with the least work left come first (SRPT); otherwise all in turn.
-    pub srpt: bool,
-    /// SRPT: a probe lets others past up to this many times its own estimate.
-    #[schemars(range(min = 0.0))]
-    pub bypass: f64,
-    /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
-    pub cancellation: bool,
-    /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
-    /// network can lose datagrams.
-    pub probe_timeout: Span,
-}
-
-impl Default for Eagle {
-    fn default() -> Self {
-        Self {
-            big_partition: 0.98,
-            probe_ratio: 2.0,
-            min_probes: 20,
-            replacement: false,
-            retry_rounds: 1,
-            sticky: true,
-            srpt: true,
-            bypass: 5.0,
-            cancellation: false,
-            probe_timeout: Span::from_secs(1),
-        }
+parameters! {
+    /// Parameters of Eagle.
+    struct Eagle {
+        /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere. The paper has
+        /// 0.98 for Yahoo and Facebook, 0.91 for Cloudera, 0.83 for Google.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
+        big_partition: f64 = 0.98,
+        /// Probes per task of a short job.
+        #[schemars(range(min = 1.0, max = 1000.0))]
+        probe_ratio: f64 = 2.0,
+        /// Probes of a short job, at least (the authors' simulator).
+        min_probes: u32 = 20,
+        /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
+        replacement: bool = false,
+        /// Succinct State Sharing: how often a probe that was turned away goes to a node that is free of long work
+        /// by the newest bitmap, before it goes to one outside the big partition. 1 by default in the authors'
+        /// prototype, 3 in its README.
+        retry_rounds: u16 = 1,
+        /// Sticky batch probing: a node that ran a task asks the same scheduler for the next.
+        sticky: bool = true,
+        /// Short probes of the job with the least work left come first (SRPT); otherwise all in turn.
+        srpt: bool = true,
+        /// SRPT: a probe lets others past up to this many times its own estimate.
+        #[schemars(range(min = 0.0))]
+        bypass: f64 = 5.0,
+        /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
+        cancellation: bool = false,
+        /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
+        /// network can lose datagrams.
+        probe_timeout: Span = Span::from_secs(1),
     }
 }
 

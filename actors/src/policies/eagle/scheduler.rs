@@ -9,7 +9,6 @@ use crate::roles::early_binding::EarlyBinding;
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
 
 /// Both schedulers in one machine: any can become the central one.
-#[derive(Debug)]
 pub(in crate::policies) struct Hybrid {
     short: LateBinding,
     long: EarlyBinding<LeastWait>,

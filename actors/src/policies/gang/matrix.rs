@@ -6,7 +6,6 @@ use std::ops::Range;
 use crate::base::{CopyId, TaskId};
 
 /// What runs on which core in which slice. Cells lie on cores believed alive.
-#[derive(Debug)]
 pub(super) struct Matrix {
     /// Rows in the order of their turns: copies by core, at least one each.
     slices: Vec<BTreeMap<u32, CopyId>>,

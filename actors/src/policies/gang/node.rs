@@ -24,7 +24,6 @@ struct GangCore {
 const REMEMBERED: usize = 16;
 
 /// A node manager that does what the slice says.
-#[derive(Debug)]
 pub(super) struct GangNode {
     slots: Box<[GangCore]>,
 }

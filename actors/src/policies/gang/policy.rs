@@ -1,28 +1,19 @@
 //! Parameters of gang scheduling.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::node::GangNode;
 use super::scheduler::GangScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, parameters};
 use crate::policies::shared::positive;
 
-/// Parameters of gang scheduling.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Gang {
-    /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
-    /// and gives none.
-    pub quantum: Span,
-}
-
-impl Default for Gang {
-    fn default() -> Self {
-        Self { quantum: Span::from_millis(50) }
+parameters! {
+    /// Parameters of gang scheduling.
+    struct Gang {
+        /// Length of a time slice. The latin-square paper models the limit of short slices (processor sharing)
+        /// and gives none.
+        quantum: Span = Span::from_millis(50),
     }
 }
 

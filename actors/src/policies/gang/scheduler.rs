@@ -8,7 +8,6 @@ use crate::message::{Job, Launch, Message, Slice};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::resend;
 
-#[derive(Debug)]
 struct GangJob {
     open: OpenJob,
     /// Core of the run on which each task has its cell, where it has one; it has no more.
@@ -16,7 +15,6 @@ struct GangJob {
 }
 
 /// The one scheduler of a run.
-#[derive(Debug)]
 pub(super) struct GangScheduler {
     quantum: Span,
     matrix: Matrix,

@@ -11,7 +11,6 @@ use crate::roles::NodeManager;
 use crate::roles::node::Reservation;
 
 /// A node manager that steals.
-#[derive(Debug)]
 pub(super) struct StealingNode {
     manager: NodeManager,
     index: u32,

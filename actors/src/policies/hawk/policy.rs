@@ -1,52 +1,35 @@
 //! Parameters of Hawk.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::node::StealingNode;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::eagle::Hybrid;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, parameters};
 use crate::policies::shared::{check_probes, client, partition, probing};
 use crate::roles::late_binding::ProbeOptions;
 
-/// Parameters of Hawk.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Hawk {
-    /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere.
-    #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
-    pub big_partition: f64,
-    /// Probes per task of a short job.
-    #[schemars(range(min = 1.0, max = 1000.0))]
-    pub probe_ratio: f64,
-    /// Probes of a short job, at least (Eagle's simulator).
-    pub min_probes: u32,
-    /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
-    pub replacement: bool,
-    /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
-    /// 0: none.
-    pub steal_attempts: u32,
-    /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
-    pub cancellation: bool,
-    /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
-    /// network can lose datagrams.
-    pub probe_timeout: Span,
-}
-
-impl Default for Hawk {
-    fn default() -> Self {
-        Self {
-            big_partition: 0.98,
-            probe_ratio: 2.0,
-            min_probes: 20,
-            replacement: false,
-            steal_attempts: 10,
-            cancellation: false,
-            probe_timeout: Span::from_secs(1),
-        }
+parameters! {
+    /// Parameters of Hawk.
+    struct Hawk {
+        /// Share of the nodes that long tasks may go to, the first ones; short tasks go anywhere.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
+        big_partition: f64 = 0.98,
+        /// Probes per task of a short job.
+        #[schemars(range(min = 1.0, max = 1000.0))]
+        probe_ratio: f64 = 2.0,
+        /// Probes of a short job, at least (Eagle's simulator).
+        min_probes: u32 = 20,
+        /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
+        replacement: bool = false,
+        /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
+        /// 0: none.
+        steal_attempts: u32 = 10,
+        /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
+        cancellation: bool = false,
+        /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the
+        /// network can lose datagrams.
+        probe_timeout: Span = Span::from_secs(1),
     }
 }
 

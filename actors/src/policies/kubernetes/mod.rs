@@ -5,4 +5,5 @@ mod pending;
 mod policy;
 mod scheduler;
 
-pub use policy::{Kubernetes, Retry};
+pub use pending::Retry;
+pub use policy::Kubernetes;

@@ -33,7 +33,6 @@ impl Host {
 }
 
 /// All nodes, as known to the scheduler.
-#[derive(Debug)]
 pub(super) struct Nodes {
     hosts: Vec<Host>,
     /// Feasible nodes by negated score.

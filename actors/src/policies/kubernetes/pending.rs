@@ -3,8 +3,23 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::Retry;
 use crate::base::{CopyId, Span, Time};
+use crate::policies::policy::parameters;
+
+parameters! {
+    /// What becomes of a task for which there is no room.
+    enum Retry {
+        /// It waits `retry_after`, as the Murmuration paper describes it.
+        #[default]
+        Timer,
+        /// It goes to the tail of the queue ("no retry queue").
+        Tail,
+        /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each
+        /// attempt up to 10 s) is over, looked at every second; or for a minute, looked at every 30 s. Tasks are
+        /// tried in the order in which they came, or came back.
+        Events,
+    }
+}
 
 /// Back-off after the first attempt that failed, and the most (Kubernetes 1.23).
 const BACK_OFF: Span = Span::from_secs(1);
@@ -41,7 +56,6 @@ impl Pod {
 type Heap = BinaryHeap<Reverse<(Time, u64, Pod)>>;
 
 /// Tasks without a node.
-#[derive(Debug)]
 pub(super) struct Pending {
     retry: Retry,
     after: Span,

@@ -1,55 +1,27 @@
 //! Parameters of Kubernetes.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use super::pending::{Pending, Retry};
 use super::scheduler::KubernetesScheduler;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::policy::{BuildContext, Policy, parameters};
 use crate::roles::Client;
 use crate::roles::client::CentralJobs;
 
-/// Parameters of Kubernetes.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Kubernetes {
-    /// What becomes of a task for which there is no room.
-    pub retry: Retry,
-    /// `timer`: how long it waits. 30 s by default in the Murmuration paper, and 1 s (section 2.3.2).
-    pub retry_after: Span,
-    /// `timer`: a task that comes back is tried in the order of its return, as kube-scheduler does, and not in that in
-    /// which jobs arrived, as the Murmuration paper says.
-    pub restamp: bool,
-    /// Time of one attempt to place a task, one after the other: 5 ms in the Murmuration paper's prototype
-    /// (sections 6.1 and 6.2.4).
-    pub attempt: Span,
-}
-
-/// What becomes of a task for which there is no room.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Retry {
-    /// It waits `retry_after`, as the Murmuration paper describes it.
-    #[default]
-    Timer,
-    /// It goes to the tail of the queue ("no retry queue").
-    Tail,
-    /// As in Kubernetes 1.23: it waits until a task ends somewhere and its back-off (1 s, doubled by each
-    /// attempt up to 10 s) is over, looked at every second; or for a minute, looked at every 30 s. Tasks are
-    /// tried in the order in which they came, or came back.
-    Events,
-}
-
-impl Default for Kubernetes {
-    fn default() -> Self {
-        Self {
-            retry: Retry::Timer,
-            retry_after: Span::from_secs(30),
-            restamp: false,
-            attempt: Span::from_millis(5),
-        }
+parameters! {
+    /// Parameters of Kubernetes.
+    struct Kubernetes {
+        /// What becomes of a task for which there is no room.
+        retry: Retry = Retry::Timer,
+        /// `timer`: how long it waits. 30 s by default in the Murmuration paper, and 1 s (section 2.3.2).
+        retry_after: Span = Span::from_secs(30),
+        /// `timer`: a task that comes back is tried in the order of its return, as kube-scheduler does, and not in that
+        /// in which jobs arrived, as the Murmuration paper says.
+        restamp: bool = false,
+        /// Time of one attempt to place a task, one after the other: 5 ms in the Murmuration paper's prototype
+        /// (sections 6.1 and 6.2.4).
+        attempt: Span = Span::from_millis(5),
     }
 }
 
@@ -81,6 +53,7 @@ impl Policy for Kubernetes {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(KubernetesScheduler::new(self, context.layout))
+        let pending = Pending::new(self.retry, self.retry_after, self.restamp);
+        Box::new(KubernetesScheduler::new(self.attempt, pending, context.layout))
     }
 }

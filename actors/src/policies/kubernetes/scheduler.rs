@@ -5,7 +5,6 @@
 
 use super::nodes::Nodes;
 use super::pending::{Pending, Pod};
-use super::policy::Kubernetes;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
@@ -19,7 +18,6 @@ const WAKE: u32 = 1;
 /// From here on, ticks name nodes that may be tried again.
 const NODES: u32 = 2;
 
-#[derive(Debug)]
 pub(super) struct KubernetesScheduler {
     attempt: Span,
     pending: Pending,
@@ -34,10 +32,10 @@ pub(super) struct KubernetesScheduler {
 }
 
 impl KubernetesScheduler {
-    pub(super) fn new(config: &Kubernetes, layout: &Layout) -> Self {
+    pub(super) fn new(attempt: Span, pending: Pending, layout: &Layout) -> Self {
         Self {
-            attempt: config.attempt,
-            pending: Pending::new(config.retry, config.retry_after, config.restamp),
+            attempt,
+            pending,
             nodes: Nodes::new(layout),
             jobs: JobTable::default(),
             trying: None,
@@ -205,7 +203,8 @@ impl Machine for KubernetesScheduler {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy::Retry;
+    use super::super::pending::Retry;
+    use super::super::policy::Kubernetes;
     use super::*;
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;

@@ -21,7 +21,6 @@ pub(super) const ANSWER: u32 = 3;
 const AT_ONCE: usize = 2;
 
 /// A partly received answer.
-#[derive(Debug)]
 pub(super) struct CacheCopy {
     from: ActorId,
     /// Parts announced and parts received.
@@ -34,7 +33,6 @@ pub(super) struct CacheCopy {
 }
 
 /// A scheduler without a cache.
-#[derive(Debug)]
 pub(super) struct Boot {
     /// The epoch of this scheduler; answers to an earlier one are ignored.
     round: u32,
@@ -101,7 +99,6 @@ impl Boot {
 }
 
 /// Answers to other schedulers, with their artificial delay.
-#[derive(Debug)]
 pub(super) struct Answers {
     /// Upper bound of the artificial delay before an answer is sent.
     most: Span,

@@ -1,6 +1,6 @@
 //! The cache: the work a scheduler expects at every node.
 
-use super::policy::{Copying, Murmuration, MurmurationSpread, MurmurationWait};
+use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationWait};
 use super::seen_window::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
@@ -10,7 +10,6 @@ use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
 
 /// The resource cache of a scheduler.
-#[derive(Debug)]
 pub(super) struct Cache {
     waits: MinWaitIndex,
     clock: bool,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{Copying, Murmuration, MurmurationSpread};
+use super::config::{Copying, Murmuration, MurmurationSpread};
 use crate::base::{ActorId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Timer};
@@ -17,7 +17,6 @@ const KEPT: usize = 1024;
 pub(super) const SPREAD: u32 = 1;
 
 /// The updates of one actor, and their receivers.
-#[derive(Debug)]
 pub(super) struct Disseminator {
     spread: MurmurationSpread,
     fan_out: u32,

@@ -2,7 +2,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `policy` | parameters |
+//! | `config` | parameters |
+//! | `policy` | the factory of the machines |
 //! | `scheduler` | the queue of jobs, placement, recovery of both when something is lost |
 //! | `cache` | expected waits: choosing a node, applying updates |
 //! | `seen_window` | the numbers of the updates already applied |
@@ -12,6 +13,7 @@
 
 mod boot;
 mod cache;
+mod config;
 mod disseminator;
 mod node;
 mod policy;
@@ -20,4 +22,4 @@ mod seen_window;
 #[cfg(test)]
 mod tests;
 
-pub use policy::{Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
+pub use config::{Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::config::{Murmuration, MurmurationOrder, MurmurationWait};
 use super::disseminator::{Disseminator, SPREAD};
-use super::policy::{Murmuration, MurmurationOrder, MurmurationWait};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -43,7 +43,6 @@ impl Running {
 }
 
 /// A node manager.
-#[derive(Debug)]
 pub(super) struct MurmurationNode {
     order: MurmurationOrder,
     wait: MurmurationWait,

@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
 use super::cache::{BacklogReport, Cache};
+use super::config::{Murmuration, MurmurationOrder};
 use super::disseminator::{Disseminator, SPREAD, others};
-use super::policy::{Murmuration, MurmurationOrder};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
@@ -25,7 +25,6 @@ const NODES: u32 = 4;
 const NOWHERE: u32 = PlacementUpdate::NO_NODE;
 
 /// An open job.
-#[derive(Debug)]
 struct PlacedJob {
     open: OpenJob,
     /// Node of each task, and the attempt that went there.
@@ -38,7 +37,6 @@ struct PlacedJob {
 type Queued = Reverse<(u64, Time, JobId)>;
 
 /// The state for placements, apart from the jobs.
-#[derive(Debug)]
 struct Placer {
     index: u32,
     batch: bool,
@@ -49,7 +47,6 @@ struct Placer {
 }
 
 /// A scheduler of Murmuration.
-#[derive(Debug)]
 pub(super) struct MurmurationScheduler {
     order: MurmurationOrder,
     per_job: Span,

@@ -16,7 +16,6 @@ const fn epoch_of(number: u32) -> u32 {
 }
 
 /// Applied updates by maker: schedulers first, then nodes.
-#[derive(Debug)]
 pub(super) struct SeenWindow {
     /// Number of the first missing update of each maker's current epoch.
     next: Vec<u32>,

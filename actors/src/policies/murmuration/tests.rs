@@ -2,7 +2,7 @@
 
 mod faults;
 
-use super::policy::{Copying, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
+use super::config::{Copying, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
 use crate::base::Span;
 use crate::base::{ActorId, JobId, Time};
 use crate::harness::{Harness, broadcasts, sends};

@@ -1,8 +1,9 @@
 //! Peacock: probes that rotate on a ring of workers until they can be served in time.
 
+mod config;
 mod node;
 mod policy;
 mod queue;
 mod scheduler;
 
-pub use policy::{Peacock, PeacockForm};
+pub use config::{Peacock, PeacockForm};

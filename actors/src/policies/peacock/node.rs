@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::config::{Peacock, PeacockForm};
 use super::queue::{ElasticQueue, WaitingProbe};
-use super::{Peacock, PeacockForm};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -35,7 +35,6 @@ struct Global {
 }
 
 /// A node manager on the ring.
-#[derive(Debug)]
 pub(super) struct PeacockNode {
     form: PeacockForm,
     interval: Span,

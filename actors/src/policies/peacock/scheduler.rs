@@ -1,6 +1,6 @@
 //! The scheduler: a probe for each task, and the shared load estimate that probes carry.
 
-use super::policy::{Peacock, PeacockForm};
+use super::config::{Peacock, PeacockForm};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine};
@@ -18,14 +18,12 @@ struct Load {
     work: u128,
 }
 
-#[derive(Debug)]
 struct PeacockJob {
     open: OpenJob,
     /// Node a task was granted to; `None` while its probe is on the ring.
     nodes: Vec<Option<ActorId>>,
 }
 
-#[derive(Debug)]
 pub(super) struct PeacockScheduler {
     form: PeacockForm,
     threshold: Span,

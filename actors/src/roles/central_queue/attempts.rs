@@ -23,26 +23,22 @@ pub struct Attempt {
 
 impl Attempt {
     /// An attempt that is sent now.
-    #[must_use]
     pub const fn new(task: u32, number: u32, node: ActorId, now: Time, backup: bool) -> Self {
         Self { task, number, node, since: now, score: Score::NONE, reported_at: now, backup }
     }
 
     /// How long it has run, s.
-    #[must_use]
     pub fn ran(&self, now: Time) -> f64 {
         now.since(self.since).as_secs_f64()
     }
 
     /// Its share of work done per second since it was sent, by the last report; it falls while reports are missing.
-    #[must_use]
     pub fn rate(&self, now: Time) -> f64 {
         let ran = self.ran(now);
         if ran > 0.0 { self.score.share() / ran } else { 0.0 }
     }
 
     /// The time it still needs at that rate, s; infinite before the first progress.
-    #[must_use]
     pub fn left(&self, now: Time) -> f64 {
         let done = self.score.share();
         if done > 0.0 { self.ran(now) * (1.0 - done) / done } else { f64::INFINITY }
@@ -64,13 +60,11 @@ pub struct Attempts {
 
 impl Attempts {
     /// An empty table for a job of `tasks` tasks.
-    #[must_use]
     pub fn new(tasks: u32) -> Self {
         Self { running: Vec::new(), next: Vec::new(), first: vec![NONE; tasks as usize] }
     }
 
     /// All attempts, in arbitrary order.
-    #[must_use]
     pub fn all(&self) -> &[Attempt] {
         &self.running
     }
@@ -83,7 +77,6 @@ impl Attempts {
     }
 
     /// The number of attempts of a task.
-    #[must_use]
     pub fn copies(&self, task: u32) -> u32 {
         self.of(task).count() as u32
     }

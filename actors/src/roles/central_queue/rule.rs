@@ -29,7 +29,6 @@ impl JobView<'_> {
     }
 
     /// The progress of the job, in tasks.
-    #[must_use]
     pub fn score(&self) -> f64 {
         f64::from(self.finished) + self.farthest().map(|attempt| attempt.score.share()).sum::<f64>()
     }
@@ -90,14 +89,12 @@ impl Rule for NoBackups {
 }
 
 /// Mean of some times, s; `None` if there are none.
-#[must_use]
 pub fn mean(times: &[Span]) -> Option<f64> {
     let sum: f64 = times.iter().map(|time| time.as_secs_f64()).sum();
     (!times.is_empty()).then(|| sum / times.len() as f64)
 }
 
 /// Mean and population standard deviation of some times, s.
-#[must_use]
 pub fn mean_and_deviation(times: &[Span]) -> Option<(f64, f64)> {
     let mean = mean(times)?;
     let squares: f64 = times.iter().map(|time| (time.as_secs_f64() - mean).powi(2)).sum();

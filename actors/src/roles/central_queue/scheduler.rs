@@ -26,7 +26,6 @@ enum LaunchReason {
     Lost,
 }
 
-#[derive(Debug)]
 struct CentralJob {
     open: OpenJob,
     attempts: Attempts,
@@ -39,7 +38,6 @@ struct CentralJob {
 }
 
 /// A central scheduler.
-#[derive(Debug)]
 pub struct CentralScheduler<R> {
     rule: R,
     slots: u32,
@@ -297,7 +295,6 @@ mod tests {
     const JOB: JobId = JobId(0);
 
     /// Backs up every task with one copy; looks every second.
-    #[derive(Debug)]
     struct Everything;
 
     impl Rule for Everything {
@@ -389,7 +386,6 @@ mod tests {
     }
 
     /// Restarts everything once; without cores to spare.
-    #[derive(Debug)]
     struct Anew;
 
     impl Rule for Anew {
@@ -416,7 +412,6 @@ mod tests {
     /// The newest report counts; older ones and those of ended copies are ignored.
     #[test]
     fn reports_can_come_late_or_twice() {
-        #[derive(Debug)]
         struct Far;
         impl Rule for Far {
             fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {

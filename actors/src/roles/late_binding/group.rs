@@ -4,7 +4,6 @@ use crate::base::ActorId;
 use crate::roles::job_table::OpenJob;
 
 /// Tasks that are bound together.
-#[derive(Debug)]
 pub(super) struct Group {
     /// First task.
     pub base: u32,

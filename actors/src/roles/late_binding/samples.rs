@@ -3,7 +3,6 @@
 use crate::base::ActorId;
 
 /// Open requests and the best answer, for every task of a job.
-#[derive(Debug)]
 pub(super) struct Samples {
     /// Most nodes asked for a task.
     each: usize,

@@ -14,7 +14,6 @@ use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::membership::Membership;
 use crate::roles::resend::resend;
 
-#[derive(Debug)]
 struct LateJob {
     open: OpenJob,
     groups: Vec<Group>,
@@ -27,7 +26,6 @@ struct LateJob {
 }
 
 /// A scheduler that binds late.
-#[derive(Debug)]
 pub struct LateBinding {
     options: ProbeOptions,
     /// State for probes that can be rejected, if the policy has them.
@@ -40,7 +38,6 @@ pub struct LateBinding {
 
 impl LateBinding {
     /// A scheduler on these options; probes are repeated only where datagrams can be lost.
-    #[must_use]
     pub fn new(options: ProbeOptions, sharing: Option<StateSharing>, layout: &Layout, lossy: bool) -> Self {
         let (members, jobs) = (Membership::new(layout), JobTable::new());
         Self { options, sharing, lossy, members, jobs, sample: Vec::new() }

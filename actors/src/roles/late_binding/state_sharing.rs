@@ -10,7 +10,6 @@ use crate::roles::node_bitmap::NodeBitmap;
 const DRAWS: u32 = 16;
 
 /// A scheduler's view of the nodes with long work.
-#[derive(Debug)]
 pub struct StateSharing {
     /// Rounds of probes sent to nodes without long work by the bitmap.
     rounds: u16,
@@ -22,7 +21,6 @@ pub struct StateSharing {
 
 impl StateSharing {
     /// Begins with an empty bitmap. `short` is the first node that long tasks never go to.
-    #[must_use]
     pub fn new(rounds: u16, short: u32) -> Self {
         Self { rounds, short, bits: NodeBitmap::default() }
     }

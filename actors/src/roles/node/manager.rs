@@ -29,7 +29,6 @@ pub struct Reservation {
     pub repair: bool,
 }
 
-#[derive(Debug)]
 enum Entry {
     Row(RowState),
     Reservation(Reservation),
@@ -60,7 +59,6 @@ impl Default for NodeOptions {
 }
 
 /// What a core does.
-#[derive(Debug)]
 pub(super) enum CoreState {
     Idle,
     /// Held for a scheduler that was asked for a task.
@@ -76,7 +74,6 @@ pub(super) enum CoreState {
 const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
-#[derive(Debug)]
 pub struct NodeManager {
     pub(super) slots: Box<[CoreState]>,
     options: NodeOptions,
@@ -86,13 +83,11 @@ pub struct NodeManager {
 
 impl NodeManager {
     /// A node with `cores` cores.
-    #[must_use]
     pub fn new(cores: u32) -> Self {
         Self::with(NodeOptions::default(), cores)
     }
 
     /// A node with `cores` cores and these options.
-    #[must_use]
     pub fn with(options: NodeOptions, cores: u32) -> Self {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
         Self { slots, options, queue: NodeQueue::new(options.order), early: VecDeque::new() }
@@ -248,14 +243,12 @@ impl NodeManager {
     }
 
     /// Whether nothing waits here and no core is busy or held.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.slots.iter().all(|slot| matches!(slot, CoreState::Idle))
     }
 
     /// The wait of a new task for a core, and the part of it that is left of running tasks; by estimates, divided by
     /// the number of cores.
-    #[must_use]
     pub fn wait(&self, fx: &Effects<'_>) -> (Span, Span) {
         let estimate = |row: &RowState| fx.catalog().job_estimate(row.row.job);
         let work = |row: &RowState, tasks: u32| Span(estimate(row).0.saturating_mul(u64::from(tasks)));
@@ -276,7 +269,6 @@ impl NodeManager {
     }
 
     /// Whether tasks of long jobs wait or run here.
-    #[must_use]
     pub fn has_long(&self, fx: &Effects<'_>) -> bool {
         self.runs_long(fx) || self.queue.iter().any(|entry| is_long_row(entry, fx))
     }

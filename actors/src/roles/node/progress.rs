@@ -17,7 +17,6 @@ impl NodeManager {
     }
 
     /// Whether a core runs something.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot, CoreState::Running(_)))
     }

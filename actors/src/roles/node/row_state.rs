@@ -5,7 +5,6 @@ use crate::message::{Row, TaskRange};
 use crate::roles::job_table::TaskSet;
 
 /// A row and its position.
-#[derive(Debug)]
 pub(super) struct RowState {
     /// Who sent it.
     pub from: ActorId,

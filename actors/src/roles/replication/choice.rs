@@ -4,7 +4,6 @@
 use crate::base::ActorId;
 
 /// Nodes asked for their queue length, or for a place, for the group that starts at `base`.
-#[derive(Debug)]
 pub(super) struct Choice {
     pub base: u32,
     /// The nodes asked, and their answers.

@@ -56,7 +56,6 @@ impl Design {
     }
 }
 
-#[derive(Debug)]
 pub(super) struct ReplicatedJob {
     pub(super) open: OpenJob,
     /// Server of row i of the group that starts at task b, at b + i; `None` while no node is alive.
@@ -68,7 +67,6 @@ pub(super) struct ReplicatedJob {
 }
 
 /// A scheduler of redundant groups.
-#[derive(Debug)]
 pub struct Replication {
     pub(super) design: Design,
     /// Whether the network can lose datagrams.
@@ -80,7 +78,6 @@ pub struct Replication {
 
 impl Replication {
     /// A scheduler of that design over the nodes of `layout`.
-    #[must_use]
     pub fn new(design: Design, layout: &Layout, lossy: bool) -> Self {
         Self {
             design,

@@ -1,0 +1,228 @@
+//! The closed set of messages.
+
+use serde::{Deserialize, Serialize};
+
+use super::core::Core;
+use super::gang::Slice;
+use super::gossip::Gossip;
+use super::heartbeat::Heartbeat;
+use super::job::Job;
+use super::launch::Launch;
+use super::probe::Probe;
+use super::progress::Progress;
+use super::protocol::{Protocol, Run};
+use super::ring::{Ring, RingProbe};
+use super::share::Share;
+use super::steal::Steal;
+use crate::base::{ActorId, Class};
+use crate::catalog::Catalog;
+use crate::layout::Layout;
+
+macro_rules! messages {
+    ($($(#[$doc:meta])* $variant:ident($message:ident),)*) => {
+        /// A message from one actor to another. At most 32 bytes.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+        pub enum Message {
+            $($(#[$doc])* $variant($message),)*
+        }
+
+        /// Name and class of every kind of message, in the order of [`Message::kind`].
+        pub const KINDS: [(&str, Class); COUNT] = {
+            let mut all = [("", Class::Stream); COUNT];
+            let mut at = 0;
+            $({
+                let part = <$message as Protocol>::KINDS;
+                let mut i = 0;
+                while i < part.len() {
+                    all[at] = part[i];
+                    at += 1;
+                    i += 1;
+                }
+            })*
+            assert!(at == COUNT);
+            all
+        };
+        const COUNT: usize = 0 $(+ <$message as Protocol>::KINDS.len())*;
+
+        impl Message {
+            /// The kind of this message: an index into [`KINDS`].
+            #[inline]
+            pub fn kind(&self) -> u8 {
+                let mut base = 0;
+                $(
+                    if let Self::$variant(inner) = self { return base + inner.kind(); }
+                    base += <$message as Protocol>::KINDS.len() as u8;
+                )*
+                base
+            }
+
+            /// True for continuation fragments. A logical message above 32 bytes is sent as several `Message`s;
+            /// fragments count as bytes, not as messages.
+            #[inline]
+            pub fn is_fragment(&self) -> bool {
+                match self { $(Self::$variant(inner) => inner.is_fragment(),)* }
+            }
+
+            /// True if an actor of the role of `from` may send this message to one of the role of `to`, and all its
+            /// indices are within the bounds of this run. Runtimes call it on every message from another process,
+            /// because machines index their tables without checking. For a message that is returned undelivered, `from`
+            /// is its original sender. The cost is a few comparisons and one access to the job.
+            pub fn check(&self, from: ActorId, to: ActorId, layout: &Layout, catalog: &dyn Catalog) -> bool {
+                // Workers share the endpoint of their node and never use the network.
+                if from == to || from.0.max(to.0) >= layout.endpoints() {
+                    return false;
+                }
+                let run = Run { from: layout.role(from), to: layout.role(to), layout, catalog };
+                match self { $(Self::$variant(inner) => inner.check(&run),)* }
+            }
+        }
+
+        $(impl From<$message> for Message {
+            #[inline]
+            fn from(inner: $message) -> Self { Self::$variant(inner) }
+        })*
+    };
+}
+
+messages! {
+    /// Client ↔ scheduler: submission and completion of jobs.
+    Job(Job),
+    /// Scheduler ↔ node: early binding, completion, removal.
+    Launch(Launch),
+    /// Node ↔ its own worker.
+    Core(Core),
+    /// Scheduler ↔ node: reservations, late binding, sampling.
+    Probe(Probe),
+    /// A probe on Peacock's ring.
+    RingProbe(RingProbe),
+    /// Cluster-wide state on Peacock's ring.
+    Ring(Ring),
+    /// Gang scheduler ↔ node: time slices.
+    Gang(Slice),
+    /// Murmuration: updates of the caches of expected waits.
+    Gossip(Gossip),
+    /// Scheduler ↔ node: probes that can be rejected, and a bitmap.
+    Share(Share),
+    /// Node ↔ node: stealing of reservations.
+    Steal(Steal),
+    /// Node → scheduler: the wait there.
+    Heartbeat(Heartbeat),
+    /// Node → scheduler: progress of running copies.
+    Progress(Progress),
+}
+
+impl Message {
+    /// How this message travels.
+    #[inline]
+    pub fn class(&self) -> Class {
+        KINDS[self.kind() as usize].1
+    }
+
+    /// Its name, `protocol.kind`.
+    #[inline]
+    pub fn name(&self) -> &'static str {
+        KINDS[self.kind() as usize].0
+    }
+
+    /// Bytes on the wire, headers included, for links with a rate: a QUIC packet of its own (IPv4, UDP, short header
+    /// and tag 53, frame header 4) with a payload of `size_of::<Message>()`. The payload is counted as if every
+    /// message had the size of the largest, so all kinds take the same time on a link.
+    #[inline]
+    pub const fn wire_bytes(&self) -> u32 {
+        57 + size_of::<Self>() as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{JobId, Span, Time};
+    use crate::harness::Jobs;
+    use crate::message::{Blocks, EndUpdate, PlacementForm, PlacementUpdate, Row, Stamp, TaskRange};
+
+    /// Whether a message passes from one actor to another among two schedulers and nodes of one and two cores, with
+    /// 1000 jobs of four tasks.
+    fn passes(layout: &Layout, from: ActorId, to: ActorId, msg: impl Into<Message>) -> bool {
+        msg.into().check(from, to, layout, &Jobs { tasks: 4, long: Vec::new() })
+    }
+
+    const JOB: JobId = JobId(999);
+    const NO_JOB: JobId = JobId(1000);
+
+    #[test]
+    fn kinds_have_distinct_names() {
+        let submit = Message::from(Job::Submit { job: JOB, round: 0 });
+        assert_eq!(submit.name(), "job.submit");
+        let reserve = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
+        assert_eq!((reserve.name(), reserve.class()), ("probe.reserve", Class::Datagram));
+        let mut names: Vec<_> = KINDS.iter().map(|kind| kind.0).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KINDS.len());
+    }
+
+    #[test]
+    fn messages_pass_between_the_roles_of_their_table_only() {
+        let layout = Layout::new(2, 1, [1, 2]);
+        let (client, scheduler, node) = (layout.client(0), layout.scheduler(0), layout.node(1));
+        let ends = [client, scheduler, layout.scheduler(1), layout.node(0), node, layout.extra(0)];
+        let submit = Message::from(Job::Submit { job: JOB, round: 0 });
+        let run = Core::Run { copy: JOB.task(0).copy(0) };
+        for from in ends.into_iter().chain([layout.worker(0, 0), ActorId(u32::MAX)]) {
+            for to in ends.into_iter().chain([layout.worker(0, 0), ActorId(u32::MAX)]) {
+                let roles = |a, b| {
+                    from != to && ends.contains(&from) && ends.contains(&to) && {
+                        let kind = |actor| std::mem::discriminant(&layout.role(actor));
+                        (kind(from), kind(to)) == (kind(a), kind(b))
+                    }
+                };
+                assert_eq!(passes(&layout, from, to, submit), roles(client, scheduler));
+                assert_eq!(passes(&layout, from, to, Steal::Ask), roles(node, layout.node(0)));
+                assert_eq!(passes(&layout, from, to, Gossip::Ask { round: 1 }), roles(scheduler, scheduler));
+                assert!(!passes(&layout, from, to, run), "workers are reached by their own node only");
+            }
+        }
+    }
+
+    #[test]
+    fn indices_lie_within_their_tables() {
+        let layout = Layout::new(2, 1, [1, 2]);
+        let (up, down, other) = (layout.scheduler(0), layout.node(1), layout.node(0));
+        let row = |base, len, turn, width| Row { job: JOB, base, len, turn, width, attempt: 0 };
+        assert!(passes(&layout, up, down, Launch::Row(row(0, 4, 3, 4))));
+        for bad in
+            [row(0, 0, 0, 0), row(0, 2, 2, 1), row(0, 5, 0, 1), row(u32::MAX, 2, 0, 1), row(0, 2, 0, 3)]
+        {
+            assert!(!passes(&layout, up, down, Launch::Row(bad)));
+            assert!(!passes(&layout, up, down, Probe::Grant { row: bad, group: 0 }));
+        }
+        for (job, base, len) in [(JOB, 0, 0), (JOB, 3, 2), (JOB, u32::MAX, u32::MAX), (NO_JOB, 0, 1)] {
+            assert!(!passes(&layout, up, down, Launch::Drop(TaskRange { job, base, len, below: 1 })));
+        }
+        assert!(passes(&layout, down, up, Launch::Completed { copy: JOB.task(3).copy(0) }));
+        assert!(!passes(&layout, down, up, Launch::Completed { copy: JOB.task(4).copy(0) }));
+        assert!(!passes(&layout, up, down, Probe::Reserve { job: JOB, group: 0, count: 0, repair: false }));
+        let switch = |core| Slice::Switch { core, copy: None, epoch: 0, order: 0 };
+        assert!(passes(&layout, up, down, switch(1)) && !passes(&layout, up, other, switch(1)));
+        let bits = |first, len| Blocks { first, len, bits: [0; 3], at: Stamp::from(Time::ZERO) };
+        assert!(passes(&layout, down, up, Share::Bits(bits(0, 1))));
+        for (first, len) in [(0, 0), (0, 2), (u16::MAX, u16::MAX)] {
+            assert!(!passes(&layout, down, up, Share::Bits(bits(first, len))));
+        }
+        let ended = |node| EndUpdate { node, number: 0, estimate: Span(1), since: Time::ZERO };
+        assert!(passes(&layout, down, up, Gossip::Ended(ended(1))));
+        assert!(!passes(&layout, down, up, Gossip::Ended(ended(2))));
+        let placed = |nodes, maker| PlacementUpdate {
+            at: Time::ZERO,
+            job: JOB,
+            nodes,
+            number: 0,
+            maker,
+            form: PlacementForm::Rest,
+            rumour: false,
+        };
+        let pass = |update| passes(&layout, layout.scheduler(1), up, Gossip::Placed(update));
+        assert!(pass(placed([1, PlacementUpdate::NO_NODE], 1)));
+        assert!(!pass(placed([0, 2], 1)) && !pass(placed([0, 1], 2)));
+    }
+}

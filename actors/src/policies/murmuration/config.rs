@@ -1,0 +1,91 @@
+//! Parameters of Murmuration.
+
+use crate::base::Span;
+use crate::policies::policy::parameters;
+
+parameters! {
+    /// Parameters of Murmuration.
+    struct Murmuration {
+        /// The order of jobs at a scheduler, and of tasks at a node.
+        order: MurmurationOrder = MurmurationOrder::Fcfs,
+        /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does,
+        /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can
+        /// be lost by itself where updates are datagrams. An update that a scheduler has not sent when it crashes is
+        /// lost, while the ends of the tasks it placed are still reported: the others expect too little work at these
+        /// nodes until a report (`repair`).
+        batch: bool = true,
+        /// The value by which nodes are compared.
+        wait: MurmurationWait = MurmurationWait::PerCore,
+        /// Decision time of a scheduler per job, before it places the first task. Section 6.2.4 uses 100 ms.
+        decision_per_job: Span = Span::ZERO,
+        /// Decision time per task. Section 6.2.4 uses 5 ms.
+        decision_per_task: Span = Span::ZERO,
+        /// Artificial delay before an update is sent, beyond what the network takes (section 6.2.3). Updates that wait
+        /// when their sender crashes are lost, as with `batch`.
+        update_delay: Span = Span::ZERO,
+        /// How updates are disseminated.
+        spread: MurmurationSpread = MurmurationSpread::Streams,
+        /// `epidemic` spread: the number of schedulers to which an update is sent by its maker, and by each receiver
+        /// that had not seen it.
+        #[schemars(range(min = 1, max = 65_536))]
+        fan_out: u32 = 3,
+        /// Period at which a node reports the work it really has. The report replaces the receiver's entry, unless the
+        /// receiver has newer updates; it repairs what lost updates left behind. A report does not contain tasks that
+        /// other schedulers placed and that are under way: they are forgotten, or counted twice, until the next report;
+        /// `update_delay` may not be longer than this. Zero: never, as in the paper.
+        repair: Span = Span::ZERO,
+        /// How a restarted scheduler uses the cache of another.
+        copy: Copying = Copying::Numbered,
+        /// Time a restarted scheduler waits for an answer before it asks two others. The paper has no value.
+        ask_timeout: Span = Span::from_secs(1),
+        /// Upper bound of the artificial delay before an answer is sent: evenly from zero to this, 3 s in section
+        /// 6.2.4. The answer is the cache at the time of the question.
+        answer_delay: Span = Span::ZERO,
+        /// Forget the work placed on a node that crashed. The paper does not say; without it the work of a dead node
+        /// deters placements forever.
+        forget_dead: bool = true,
+    }
+
+    /// The order of jobs at a scheduler, and of tasks at a node.
+    enum MurmurationOrder {
+        /// Oldest job first at both.
+        #[default]
+        Fcfs,
+        /// The job with the least estimated work of all its tasks first, and the task with the least estimate.
+        /// Nothing is preempted.
+        Srjf,
+    }
+
+    /// The value by which nodes are compared.
+    enum MurmurationWait {
+        /// The sum of the estimates of what is queued or runs there, over the node's cores.
+        #[default]
+        PerCore,
+        /// The sum, regardless of the cores (section 4.1).
+        Work,
+        /// When the node is expected to be free: at each update the later of that and of the task's start, with the
+        /// estimate over the cores added or subtracted. The authors' simulator does so; there a node that was used
+        /// lately ranks behind one that never was.
+        Clock,
+    }
+
+    /// How updates are disseminated.
+    enum MurmurationSpread {
+        /// To every scheduler, over reliable streams, as the paper assumes.
+        #[default]
+        Streams,
+        /// To every scheduler, in datagrams that can be lost.
+        Datagrams,
+        /// In datagrams to `fan_out` random schedulers, each of which forwards an update it had not seen.
+        Epidemic,
+    }
+
+    /// How a restarted scheduler uses the cache of another.
+    enum Copying {
+        /// Updates are numbered, and those that the copy contains are not applied again.
+        #[default]
+        Numbered,
+        /// All updates since the question are applied, whether the copy contains them or not, as in the paper.
+        Naive,
+    }
+}

@@ -1,0 +1,28 @@
+//! Parameters of Peacock.
+
+use crate::base::Span;
+use crate::policies::policy::parameters;
+
+parameters! {
+    /// Parameters of Peacock.
+    struct Peacock {
+        /// Which of the two published forms.
+        form: PeacockForm = PeacockForm::Elastic,
+        /// `elastic` form: how often a worker passes on the probes it could not keep. The default of 1 s is that
+        /// of the authors' code: a probe makes one hop in that time, which is far too slow for tasks of about a
+        /// second. Set a small part of the mean task.
+        interval: Span = Span::from_secs(1),
+        /// `threshold` form: how long a probe may wait since its job's arrival before it stops moving. The
+        /// latin-square paper does not publish the value it used; 1 s, its mean task, is a guess.
+        threshold: Span = Span::from_secs(1),
+    }
+
+    /// The published forms of Peacock.
+    enum PeacockForm {
+        /// The authors': queues bounded by cluster-wide state, probes reordered, rotated at intervals.
+        #[default]
+        Elastic,
+        /// The latin-square paper's simulator: shortest job first, one constant threshold, rotated at once.
+        Threshold,
+    }
+}

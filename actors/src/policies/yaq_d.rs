@@ -1,0 +1,412 @@
+//! Yaq-d: schedulers that see nodes as of their last heartbeats.
+
+use super::policy::{BuildContext, Policy, parameters};
+use super::shared::{check_bypass, partition, plain, positive};
+use crate::base::{ActorId, JobId, Span, TaskId, Time};
+use crate::layout::Layout;
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Heartbeat, Message};
+use crate::roles::NodeManager;
+use crate::roles::early_binding::{EarlyBinding, PlacementRule};
+use crate::roles::membership::Membership;
+use crate::roles::min_wait_index::MinWaitIndex;
+
+parameters! {
+    /// Parameters of Yaq-d.
+    struct YaqD {
+        /// Period at which a node reports its wait. 8 s are recommended; the Murmuration paper divides that by the
+        /// speed-up of its arrivals and has 8 ms (section 6.2).
+        heartbeat: Span = Span::from_secs(8),
+        /// All nodes report at the same instants, as in the simulators; otherwise evenly spread.
+        together: bool = false,
+        /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
+        /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
+        silent: bool = false,
+        /// Adds up to one period, drawn for each heartbeat, to the wait that schedulers expect, as in the simulators.
+        jitter: bool = false,
+        /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
+        /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
+        remembers: bool = true,
+        /// Share of the nodes that are used, the first ones. The Murmuration paper's scripts have 0.98.
+        #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
+        nodes: f64 = 1.0,
+        /// Nodes serve the job with the least work first (SRPT, by all tasks of the job: which of them run
+        /// elsewhere a node does not know); otherwise in turn.
+        srpt: bool = true,
+        /// SRPT: a task lets others past up to this many times its own estimate.
+        #[schemars(range(min = 0.0))]
+        bypass: f64 = 5.0,
+    }
+}
+
+impl Policy for YaqD {
+    const ABOUT: &'static str = "Yaq-d (Rasley et al., EuroSys 2016, as in the Murmuration paper)\n\
+        Nodes queue tasks and tell all schedulers from time to time how long one would wait. A scheduler sends \
+        each task of a job to the node with the least wait, counting what it placed itself since it last heard \
+        of the node, and nothing of what others did.";
+
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ heartbeat = "500ms" }"#,
+        r#"{ heartbeat = "2s", together = true, jitter = true, remembers = false, nodes = 0.5 }"#,
+    ];
+
+    fn check(&self, layout: &Layout) -> Result<(), String> {
+        if self.silent && layout.workers() != layout.nodes() {
+            return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
+        }
+        positive("heartbeat", self.heartbeat)?;
+        if !(self.nodes > 0.0 && self.nodes <= 1.0) {
+            return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
+        }
+        check_bypass(self.bypass)
+    }
+
+    fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(EarlyBinding::new(Snapshot::new(self, context.layout), context.layout))
+    }
+
+    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        Box::new(HeartbeatNode::new(self, plain(self.srpt, self.bypass, context), context))
+    }
+}
+
+/// A node manager with heartbeats.
+struct HeartbeatNode {
+    manager: NodeManager,
+    every: Span,
+    /// Offset of heartbeats from the multiples of `every`.
+    phase: Span,
+    /// Whether an idle node continues: its last heartbeat may have been lost.
+    always: bool,
+    /// Whether a node to which nothing happened is silent.
+    silent: bool,
+    /// Whether anything happened since the last heartbeat.
+    changed: bool,
+    beating: bool,
+}
+
+impl HeartbeatNode {
+    fn new(config: &YaqD, manager: NodeManager, context: BuildContext<'_>) -> Self {
+        let nodes = u64::from(context.layout.nodes());
+        let spread = u128::from(config.heartbeat.0) * u128::from(context.index) / u128::from(nodes);
+        let phase = if config.together { Span::ZERO } else { Span(spread as u64) };
+        Self {
+            manager,
+            every: config.heartbeat,
+            phase,
+            always: context.lossy,
+            silent: config.silent,
+            changed: false,
+            beating: false,
+        }
+    }
+
+    /// Arms the next heartbeat, unless schedulers already know the state.
+    fn keep_beating(&mut self, fx: &mut Effects<'_>) {
+        let due = self.always || self.changed || !self.silent && !self.manager.is_idle();
+        if !self.beating && due {
+            self.beating = true;
+            let since = (u128::from(fx.now().0) + u128::from(self.every.0) - u128::from(self.phase.0))
+                % u128::from(self.every.0);
+            fx.arm(Timer::Tick(0), Span(self.every.0 - since as u64));
+        }
+    }
+
+    fn beat(&mut self, fx: &mut Effects<'_>) {
+        let (wait, passing) = self.manager.wait(fx);
+        for i in 0..fx.layout().schedulers() {
+            fx.send(fx.layout().scheduler(i), Heartbeat::Wait { wait, passing, at: fx.now() });
+        }
+        (self.beating, self.changed) = (false, false);
+    }
+}
+
+impl Machine for HeartbeatNode {
+    fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
+        if let Input::Fire(Timer::Tick(_)) = input {
+            self.beat(fx);
+        } else {
+            self.manager.step(input, fx);
+            // Every other input means that a task came, ended or is void.
+            self.changed |= !matches!(input, Input::Start { .. });
+        }
+        self.keep_beating(fx);
+    }
+}
+
+/// The key of an idle node where time passes silently: before all others.
+const IDLE: i64 = i64::MIN / 2;
+
+/// A node as of its last heartbeat.
+#[derive(Clone, Copy, Debug, Default)]
+struct Belief {
+    /// When that was sent, and when it came.
+    sent: Time,
+    came: Time,
+    /// The reported wait.
+    reported: Span,
+    /// The same with what was placed since.
+    wait: Span,
+    /// How much of it passes by itself.
+    passing: Span,
+}
+
+/// The last heartbeats, and what was placed since.
+struct Snapshot {
+    beliefs: Vec<Belief>,
+    /// The waits; where time passes silently, when they will be over.
+    ranks: MinWaitIndex,
+    silent: bool,
+    /// Upper bound of the random addition to a reported wait.
+    jitter: Option<Span>,
+    remembers: bool,
+    /// The job in hand, and the nodes it was placed on: unless schedulers remember.
+    job: Option<JobId>,
+    placed: Vec<u32>,
+}
+
+impl Snapshot {
+    fn new(config: &YaqD, layout: &Layout) -> Self {
+        let nodes = partition(config.nodes, layout);
+        let jitter = config.jitter.then_some(config.heartbeat);
+        let (beliefs, ranks) =
+            (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));
+        let (silent, remembers) = (config.silent, config.remembers);
+        let mut snapshot = Self { beliefs, ranks, silent, jitter, remembers, job: None, placed: Vec::new() };
+        (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
+        snapshot
+    }
+
+    fn uses(&self, node: u32) -> bool {
+        (node as usize) < self.beliefs.len()
+    }
+
+    fn rank(&mut self, node: u32, now: Time) {
+        let Belief { came, wait, passing, .. } = self.beliefs[node as usize];
+        let left = wait.saturating_sub(now.since(came).min(passing));
+        let rank = match (self.silent, wait) {
+            (false, wait) => wait.0,
+            (true, Span::ZERO) => return self.ranks.set(node, IDLE),
+            (true, _) => (now + left).0,
+        };
+        self.ranks.set(node, i64::try_from(rank).unwrap_or(i64::MAX));
+    }
+
+    /// Drops the placements of the job before this one.
+    fn begin(&mut self, job: JobId, now: Time) {
+        if self.remembers || self.job.replace(job) == Some(job) {
+            return;
+        }
+        while let Some(node) = self.placed.pop() {
+            let belief = &mut self.beliefs[node as usize];
+            belief.wait = belief.reported;
+            self.rank(node, now);
+        }
+    }
+
+    /// The node with the least wait. Where time passes silently the key of a node is the end of its wait; if a task
+    /// overruns, the key is too low until the node comes first and is recomputed.
+    fn pick(&mut self, fx: &mut Effects<'_>) -> Option<u32> {
+        loop {
+            let node = self.ranks.pick(fx.rng())?;
+            let believed = self.ranks.work(node);
+            self.rank(node, fx.now());
+            if self.ranks.work(node) == believed {
+                return Some(node);
+            }
+        }
+    }
+}
+
+impl PlacementRule for Snapshot {
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
+        self.begin(task.job, fx.now());
+        let Some(node) = self.pick(fx) else { return members.pick(fx.rng()) };
+        if !self.remembers {
+            self.placed.push(node);
+        }
+        let estimate = fx.catalog().job_estimate(task.job).0 / u64::from(fx.layout().cores(node));
+        self.beliefs[node as usize].wait += Span(estimate);
+        self.rank(node, fx.now());
+        Some(fx.layout().node(node))
+    }
+
+    fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
+        let node = fx.layout().node_number(node);
+        if self.uses(node) {
+            let belief = &mut self.beliefs[node as usize];
+            *belief = Belief { sent: belief.sent, ..Belief::default() };
+            self.ranks.reach(node, back);
+            self.rank(node, fx.now());
+        }
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        let node = fx.layout().node_number(node);
+        if self.uses(node) {
+            self.ranks.reach(node, can);
+        }
+        true
+    }
+
+    fn receive(&mut self, from: ActorId, msg: &Message, fx: &mut Effects<'_>) -> bool {
+        let Message::Heartbeat(Heartbeat::Wait { wait, passing, at }) = *msg else { return false };
+        let node = fx.layout().node_number(from);
+        if self.uses(node) && at > self.beliefs[node as usize].sent {
+            let jitter = self.jitter.map_or(Span::ZERO, |most| most.scale(fx.rng().unit()));
+            let came = fx.now();
+            let reported = wait + jitter;
+            self.beliefs[node as usize] = Belief { sent: at, came, reported, wait: reported, passing };
+            self.rank(node, came);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::{Harness, sends};
+    use crate::machine::Effect;
+    use crate::message::{Job, Launch, Row};
+
+    const JOB: JobId = JobId(0);
+
+    fn context(layout: &Layout, me: ActorId, index: u32) -> BuildContext<'_> {
+        BuildContext { me, index, layout, lossy: false, watched: false }
+    }
+
+    fn scheduler(tasks: u32) -> Harness {
+        let layout = Layout::new(2, 0, [1, 1, 1]);
+        let me = layout.scheduler(0);
+        let machine = YaqD::default().scheduler(context(&layout, me, 0));
+        Harness::new(layout, me, tasks, machine)
+    }
+
+    fn placed(bench: &mut Harness, job: JobId) -> Vec<u32> {
+        let sent = bench.receive(bench.layout.client(0), Job::Submit { job, round: 0 });
+        sent.iter().map(|s| bench.layout.node_number(s.0)).collect()
+    }
+
+    fn beat(wait: u64, at: u64) -> Message {
+        Heartbeat::Wait { wait: Span::from_secs(wait), passing: Span::ZERO, at: Time(at) }.into()
+    }
+
+    /// Waits of 0, 2 and 9 s, tasks of 1 s: the first node takes tasks until it is as long as the second.
+    #[test]
+    fn tasks_go_to_the_least_wait_of_the_last_heartbeats() {
+        let mut scheduler = scheduler(5);
+        let [a, b, c] = [0, 1, 2].map(|i| scheduler.layout.node(i));
+        for (node, wait) in [(a, 0), (b, 2), (c, 9)] {
+            assert_eq!(scheduler.receive(node, beat(wait, 1)), []);
+        }
+        let nodes = placed(&mut scheduler, JOB);
+        assert_eq!(nodes[..2], [0, 0]);
+        let count = |node| nodes.iter().filter(|&&n| n == node).count();
+        assert!(count(2) == 0 && count(1) >= 1, "{nodes:?}");
+        // The next heartbeat replaces what was counted; an older one that comes late does not.
+        scheduler.receive(a, beat(30, 3));
+        scheduler.receive(b, beat(30, 3));
+        scheduler.receive(a, beat(0, 2));
+        assert_eq!(placed(&mut scheduler, JobId(1)), [2; 5]);
+    }
+
+    /// Two jobs of one task before the next heartbeat: both go to the idle node if the first is forgotten.
+    #[test]
+    fn a_scheduler_that_forgets_starts_each_job_from_the_heartbeats() {
+        for (remembers, second) in [(true, 1), (false, 0)] {
+            let layout = Layout::new(1, 0, [1, 1]);
+            let (me, config) = (layout.scheduler(0), YaqD { remembers, ..YaqD::default() });
+            let machine = config.scheduler(context(&layout, me, 0));
+            let mut scheduler = Harness::new(layout, me, 1, machine);
+            let wait = Span::from_millis(500);
+            let late = Heartbeat::Wait { wait, passing: Span::ZERO, at: Time(1) };
+            scheduler.receive(scheduler.layout.node(1), late);
+            assert_eq!(placed(&mut scheduler, JOB), [0], "0 s against half of one");
+            assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s, or again none, against half of one");
+        }
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+        let mut scheduler = scheduler(1);
+        let a = scheduler.layout.node(0);
+        for node in [1, 2] {
+            scheduler.receive(scheduler.layout.node(node), beat(50, 1));
+        }
+        assert_eq!(placed(&mut scheduler, JOB), [0]);
+        let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
+        let again = scheduler.step(Input::Undelivered { to: a, msg: row });
+        assert_ne!(sends(&again)[0].0, a);
+        assert!(again.contains(&Effect::Arm { timer: Timer::Tick(0), after: Span::from_secs(1) }));
+        scheduler.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(placed(&mut scheduler, JobId(1)), [0], "its one second is the least again");
+    }
+
+    /// A row that comes back after its node was reported down, and was placed again since, changes nothing.
+    #[test]
+    fn a_late_refusal_is_of_another_attempt() {
+        let mut scheduler = scheduler(1);
+        let [a, b, c] = [0, 1, 2].map(|i| scheduler.layout.node(i));
+        assert_eq!(scheduler.receive(b, beat(50, 1)), []);
+        assert_eq!(scheduler.receive(c, beat(50, 1)), []);
+        assert_eq!(placed(&mut scheduler, JOB), [0]);
+        scheduler.step(Input::Down { actor: b });
+        scheduler.step(Input::Down { actor: c });
+        assert_eq!(scheduler.step(Input::Down { actor: a }), []);
+        let again = Launch::Row(Row::single(JOB.task(0).copy(1))).into();
+        assert_eq!(sends(&scheduler.step(Input::Up { actor: a })), [(a, again)]);
+        let row = Launch::Row(Row::single(JOB.task(0).copy(0))).into();
+        assert_eq!(scheduler.step(Input::Undelivered { to: a, msg: row }), []);
+    }
+
+    /// Two tasks estimated at 1 s: 1 s and a half after half a second, then silence from an idle node.
+    #[test]
+    fn a_node_tells_all_schedulers_while_it_has_something_to_tell() {
+        let layout = Layout::new(2, 0, [1, 1]);
+        let me = layout.node(0);
+        let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
+        let mut node = Harness::new(layout.clone(), me, 2, config.node(context(&layout, me, 0)));
+        assert_eq!(node.step(Input::Start { epoch: 0 }), [], "all is as schedulers believe");
+        let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
+        let armed = node.step(Input::Deliver { from: layout.scheduler(0), msg: rows[0].into() });
+        let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
+        assert!(armed.contains(&beats));
+        node.receive(layout.scheduler(0), rows[1]);
+        node.now = Time::ZERO + Span::from_millis(500);
+        let told = node.step(Input::Fire(Timer::Tick(0)));
+        let wait = Span::from_millis(1500);
+        let wait = Heartbeat::Wait { wait, passing: Span::from_millis(500), at: node.now };
+        let all = [layout.scheduler(0), layout.scheduler(1)].map(|to| (to, Message::from(wait)));
+        assert_eq!((sends(&told), told.last()), (all.to_vec(), Some(&beats)));
+        node.ended(JOB.task(0).copy(0));
+        node.ended(JOB.task(1).copy(0));
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "it says that it is idle, once");
+    }
+
+    /// The same node when nothing happens to it: it is silent, and schedulers see its wait pass, but no more of
+    /// it than what runs there was estimated at.
+    #[test]
+    fn time_can_pass_silently() {
+        let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
+        let layout = Layout::new(2, 0, [1, 1]);
+        let me = layout.node(0);
+        let mut node = Harness::new(layout.clone(), me, 2, config.node(context(&layout, me, 0)));
+        node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
+        let me = layout.scheduler(0);
+        let mut scheduler = Harness::new(layout.clone(), me, 1, config.scheduler(context(&layout, me, 0)));
+        let beat = |wait, passing| Heartbeat::Wait {
+            wait: Span::from_secs(wait),
+            passing: Span::from_secs(passing),
+            at: Time(1),
+        };
+        scheduler.receive(layout.node(0), beat(9, 9));
+        scheduler.receive(layout.node(1), beat(6, 2));
+        scheduler.now = Time::ZERO + Span::from_secs(4);
+        assert_eq!(placed(&mut scheduler, JOB), [1], "4 against 5");
+        assert_eq!(placed(&mut scheduler, JobId(1)).len(), 1, "5 against 5");
+        scheduler.now = Time::ZERO + Span::from_secs(9);
+        assert_eq!(placed(&mut scheduler, JobId(2)), [0], "0 or 1 against 5 or 6");
+    }
+}
