@@ -2,7 +2,8 @@
 //!
 //! It is HTML rather than SVG: it scrolls and wraps, is accessible to screen readers, and can be copied.
 
-use super::svg::escape;
+use maud::{Markup, html};
+
 use super::theme;
 
 /// A shaded table.
@@ -45,64 +46,60 @@ impl Heat {
     ///
     /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
     #[must_use]
-    pub fn html(&self) -> String {
-        let mut out = String::from("<table class=\"heat\"><thead><tr>");
-        out.push_str(&format!("<th colspan=\"{}\"></th>", self.keys.len()));
-        for (heading, columns) in &self.groups {
-            let (span, heading) = (columns.len(), escape(heading));
-            out.push_str(&format!(
-                "<th scope=\"colgroup\" class=\"group\" colspan=\"{span}\">{heading}</th>"
-            ));
-        }
-        out.push_str("</tr><tr>");
-        for (heading, title) in &self.keys {
-            out.push_str(&format!(
-                "<th scope=\"col\" class=\"left\" title=\"{}\">{}</th>",
-                escape(title),
-                escape(heading)
-            ));
-        }
-        for (class, heading) in self.groups.iter().flat_map(|group| &group.1) {
-            out.push_str(&format!("<th scope=\"col\" class=\"{}\">{}</th>", escape(class), escape(heading)));
-        }
-        out.push_str("</tr></thead><tbody>");
-        for row in &self.rows {
-            out.push_str("<tr>");
-            for name in &row.names {
-                out.push_str(&format!("<th scope=\"row\">{}</th>", row.linked(name)));
+    pub fn html(&self) -> Markup {
+        let columns = || self.groups.iter().flat_map(|group| &group.1);
+        html! {
+            table class="heat" {
+                thead {
+                    tr {
+                        th colspan=(self.keys.len()) {}
+                        @for (heading, columns) in &self.groups {
+                            th scope="colgroup" class="group" colspan=(columns.len()) { (heading) }
+                        }
+                    }
+                    tr {
+                        @for (heading, title) in &self.keys {
+                            th scope="col" class="left" title=(title) { (heading) }
+                        }
+                        @for (class, heading) in columns() { th scope="col" class=(class) { (heading) } }
+                    }
+                }
+                tbody {
+                    @for row in &self.rows {
+                        tr {
+                            @for name in &row.names { (row.name(name)) }
+                            @for ((class, _), shade) in columns().zip(&row.cells) { (cell(shade.as_ref(), class)) }
+                        }
+                    }
+                }
             }
-            let classes = self.groups.iter().flat_map(|group| group.1.iter().map(|column| &column.0));
-            for (class, cell) in classes.zip(&row.cells) {
-                out.push_str(&Shade::html(cell.as_ref(), class));
-            }
-            out.push_str("</tr>");
         }
-        out.push_str("</tbody></table>");
-        out
     }
 }
 
 impl HeatRow {
-    fn linked(&self, name: &str) -> String {
-        let name = escape(name);
-        if self.link.is_empty() { name } else { format!("<a href=\"#{}\">{name}</a>", escape(&self.link)) }
+    fn name(&self, name: &str) -> Markup {
+        html! {
+            th scope="row" {
+                @if self.link.is_empty() { (name) } @else { a href={ "#" (self.link) } { (name) } }
+            }
+        }
     }
 }
 
-impl Shade {
-    fn html(cell: Option<&Self>, class: &str) -> String {
-        let class = escape(class);
-        let Some(cell) = cell else { return format!("<td class=\"{class}\">–</td>") };
-        let (class, colour) = match cell.series {
-            Some(series) => (format!("{class} {}", theme::series(series)), "c"),
-            None => (class, "heat"),
-        };
-        let depth = (48.0 * cell.depth.clamp(0.0, 1.0)).round();
-        let (text, small, title) = (escape(&cell.text), escape(&cell.small), escape(&cell.title));
-        let small = if small.is_empty() { small } else { format!(" <small>{small}</small>") };
-        format!(
-            "<td class=\"{class}\" title=\"{title}\" style=\"background:color-mix(in srgb,var(--{colour}) {depth}%,transparent)\">{text}{small}</td>"
-        )
+fn cell(shade: Option<&Shade>, class: &str) -> Markup {
+    let Some(shade) = shade else { return html! { td class=(class) { "–" } } };
+    let (class, colour) = match shade.series {
+        Some(series) => (format!("{class} {}", theme::series(series)), "c"),
+        None => (class.to_owned(), "heat"),
+    };
+    let depth = (48.0 * shade.depth.clamp(0.0, 1.0)).round();
+    let style = format!("background:color-mix(in srgb,var(--{colour}) {depth}%,transparent)");
+    html! {
+        td class=(class) title=(shade.title) style=(style) {
+            (shade.text)
+            @if !shade.small.is_empty() { " " small { (shade.small) } }
+        }
     }
 }
 
@@ -123,7 +120,7 @@ mod tests {
         }];
         let column = |name: &str| (format!("p-{name}"), name.to_owned());
         let groups = vec![("g".into(), vec![column("a"), column("b")]), ("h".into(), vec![column("c")])];
-        let html = Heat { keys: vec![("k".into(), "a.k".into())], groups, rows }.html();
+        let html = Heat { keys: vec![("k".into(), "a.k".into())], groups, rows }.html().into_string();
         assert!(html.contains("var(--heat) 24%") && html.contains("var(--heat) 48%"), "{html}");
         assert!(
             html.contains("<a href=\"#c1\">r&lt;</a>") && html.contains("<td class=\"p-b\">–</td>"),

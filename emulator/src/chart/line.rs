@@ -1,7 +1,10 @@
-//! Lines over two axes, with the frame that most charts share.
+//! Lines over two axes, with confidence bands.
 
+use maud::{Markup, html};
+
+use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
-use super::svg::{Anchor, Svg};
+use super::svg::{Anchor, Point, dot, line, path, text, upright};
 use super::theme;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -15,6 +18,19 @@ pub struct PlotAxis {
     pub range: Option<(f64, f64)>,
 }
 
+impl PlotAxis {
+    /// An axis that fits the data.
+    #[must_use]
+    pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
+        Self { label: label.to_owned(), spread, unit, range: None }
+    }
+
+    /// Whether the axis has a place for `value`.
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (self.spread == AxisScale::Linear || value > 0.0)
+    }
+}
+
 /// A curve.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Series {
@@ -22,7 +38,7 @@ pub struct Series {
     /// Index of its colour and dash.
     pub colour: usize,
     /// Points in order of x.
-    pub points: Vec<(f64, f64)>,
+    pub points: Vec<Point>,
     /// Confidence band; empty for none.
     pub band: Band,
     /// Whether the curve is constant up to the next point.
@@ -34,8 +50,8 @@ pub struct Series {
 /// A confidence band: two edges in order of x.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Band {
-    pub low: Vec<(f64, f64)>,
-    pub high: Vec<(f64, f64)>,
+    pub low: Vec<Point>,
+    pub high: Vec<Point>,
 }
 
 /// A chart of curves.
@@ -45,10 +61,8 @@ pub struct Plot {
     pub x: PlotAxis,
     pub y: PlotAxis,
     pub series: Vec<Series>,
-    /// Width and height in px.
-    pub size: (f64, f64),
-    /// Whether the curves are named below the chart.
-    pub legend: bool,
+    /// Width and height in px, without the legend.
+    pub size: Point,
 }
 
 const LEFT: f64 = 62.0;
@@ -59,32 +73,27 @@ const BOTTOM: f64 = 44.0;
 impl Plot {
     /// The chart as SVG. Values that are not finite, or not positive on a logarithmic axis, are left out.
     #[must_use]
-    pub fn svg(&self) -> String {
-        let legend = if self.legend { self.legend_rows() } else { Vec::new() };
+    pub fn svg(&self) -> Markup {
         let (width, height) = self.size;
-        let mut svg = Svg::new(width, height + 18.0 * legend.len() as f64, &self.title);
-        let x = self.scale(&self.x, |point| point.0, (LEFT, width - RIGHT));
-        let y = self.scale(&self.y, |point| point.1, (height - BOTTOM, TOP));
-        svg.text("head", (LEFT, 16.0), Anchor::Start, &self.title);
-        self.draw_grid(&mut svg, &x, &y);
-        for series in &self.series {
-            self.draw_series(&mut svg, series, &x, &y);
-        }
-        for (row, entries) in legend.iter().enumerate() {
-            self.draw_legend(&mut svg, entries, height + 18.0 * row as f64 + 6.0);
-        }
-        svg.finish()
-    }
-
-    fn is_drawable(&self, (x, y): (f64, f64)) -> bool {
-        let fits = |axis: &PlotAxis, value: f64| {
-            value.is_finite() && (axis.spread == AxisScale::Linear || value > 0.0)
+        let frame = Frame { left: LEFT, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };
+        let x = self.scale(&self.x, |point| point.0, (frame.left, frame.right));
+        let y = self.scale(&self.y, |point| point.1, (frame.bottom, frame.top));
+        let content = html! {
+            (self.grid(frame, &x, &y))
+            @for series in &self.series { (self.curve(series, &x, &y)) }
         };
-        fits(&self.x, x) && fits(&self.y, y)
+        let entries = self.series.iter().map(|series| (theme::policy(series.colour), &series.label));
+        let legend: Vec<_> =
+            entries.map(|(class, name)| LegendEntry { class, mark: "curve", name }).collect();
+        framed(self.size, (LEFT, &self.title), &content, (LEFT, &legend))
     }
 
-    fn scale(&self, axis: &PlotAxis, pick: fn((f64, f64)) -> f64, pixels: (f64, f64)) -> Scale {
-        let bounds = |points: &mut dyn Iterator<Item = &(f64, f64)>| {
+    fn is_drawable(&self, (x, y): Point) -> bool {
+        self.x.has(x) && self.y.has(y)
+    }
+
+    fn scale(&self, axis: &PlotAxis, pick: fn(Point) -> f64, pixels: Point) -> Scale {
+        let bounds = |points: &mut dyn Iterator<Item = &Point>| {
             let values = points.copied().filter(|point| self.is_drawable(*point)).map(pick);
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
         };
@@ -101,82 +110,50 @@ impl Plot {
         Scale::new(axis.spread, axis.range.unwrap_or_else(fitted), pixels)
     }
 
-    fn draw_grid(&self, svg: &mut Svg, x: &Scale, y: &Scale) {
-        let (width, height) = self.size;
-        let (bottom, right) = (height - BOTTOM, width - RIGHT);
-        for value in x.minor_ticks() {
-            svg.line("minor", (x.at(value), TOP), (x.at(value), bottom));
+    fn grid(&self, frame: Frame, x: &Scale, y: &Scale) -> Markup {
+        let Frame { left, right, top, bottom } = frame;
+        html! {
+            @for value in x.minor_ticks() { (line("minor", (x.at(value), top), (x.at(value), bottom))) }
+            @for value in y.ticks(((bottom - top) / 36.0) as usize) {
+                (line("grid", (left, y.at(value)), (right, y.at(value))))
+                (text("", (left - 7.0, y.at(value) + 4.0), Anchor::End, &self.y.unit.tick(value)))
+            }
+            (frame.x_axis(x, self.x.unit, 62.0))
+            (line("axis", (left, bottom), (right, bottom)))
+            (text("", (f64::midpoint(left, right), bottom + 35.0), Anchor::Middle, &self.x.label))
+            (upright((13.0, f64::midpoint(top, bottom)), &self.y.label))
         }
-        for value in y.ticks(((height - TOP - BOTTOM) / 36.0) as usize) {
-            svg.line("grid", (LEFT, y.at(value)), (right, y.at(value)));
-            svg.text("", (LEFT - 7.0, y.at(value) + 4.0), Anchor::End, &self.y.unit.tick(value));
-        }
-        for value in x.ticks(((width - LEFT - RIGHT) / 62.0) as usize) {
-            svg.line("grid", (x.at(value), TOP), (x.at(value), bottom));
-            svg.text("", (x.at(value), bottom + 16.0), Anchor::Middle, &self.x.unit.tick(value));
-        }
-        svg.line("axis", (LEFT, bottom), (right, bottom));
-        svg.text("", (f64::midpoint(LEFT, right), bottom + 35.0), Anchor::Middle, &self.x.label);
-        svg.upright("", (13.0, f64::midpoint(TOP, bottom)), &self.y.label);
     }
 
-    fn draw_series(&self, svg: &mut Svg, series: &Series, x: &Scale, y: &Scale) {
-        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            let points = points.iter().copied().filter(|point| self.is_drawable(*point));
-            points.map(|point| (x.at(point.0), y.at(point.1))).collect()
+    fn curve(&self, series: &Series, x: &Scale, y: &Scale) -> Markup {
+        let drawable = |points: &[Point]| -> Vec<Point> {
+            points.iter().copied().filter(|point| self.is_drawable(*point)).collect()
         };
-        svg.open(&format!("curveset p{} {}", series.colour, theme::series(series.colour)));
+        let place = |points: &[Point]| {
+            let points = drawable(points).into_iter().map(|point| (x.at(point.0), y.at(point.1)));
+            stepped(points.collect(), series.steps)
+        };
         let Band { low, high } = &series.band;
-        if !low.is_empty() && !high.is_empty() {
-            let mut outline = stepped(place(low), series.steps);
-            outline.extend(stepped(place(high), series.steps).into_iter().rev());
-            svg.path("band", &outline, true, "");
-        }
-        let points = stepped(place(&series.points), series.steps);
-        if !points.is_empty() {
-            svg.path("curve", &points, false, &series.label);
-        }
-        if series.dots {
-            for &point in series.points.iter().filter(|point| self.is_drawable(**point)) {
-                let (x_text, y_text) = (self.x.unit.tick(point.0), self.y.unit.text(point.1));
-                let title = format!("{}: {y_text} at {x_text}", series.label);
-                svg.dot("dot", (x.at(point.0), y.at(point.1)), 4.0, &title);
+        let (mut band, points) = (place(low), place(&series.points));
+        band.extend(place(high).into_iter().rev());
+        html! {
+            g class={ "curveset " (theme::policy(series.colour)) } {
+                @if !low.is_empty() && !high.is_empty() { (path("band", &band, true, "")) }
+                @if !points.is_empty() { (path("curve", &points, false, &series.label)) }
+                @if series.dots {
+                    @for point in drawable(&series.points) {
+                        @let (at, value) = (self.x.unit.tick(point.0), self.y.unit.text(point.1));
+                        @let title = format!("{}: {value} at {at}", series.label);
+                        (dot("dot", (x.at(point.0), y.at(point.1)), &title))
+                    }
+                }
             }
-        }
-        svg.close();
-    }
-
-    /// Entries as (x, series), in rows that fit the width.
-    fn legend_rows(&self) -> Vec<Vec<(f64, usize)>> {
-        let mut rows: Vec<Vec<(f64, usize)>> = vec![Vec::new()];
-        let mut at = LEFT;
-        for (i, series) in self.series.iter().enumerate() {
-            let wide = 34.0 + 6.8 * series.label.chars().count() as f64;
-            if at + wide > self.size.0 && at > LEFT {
-                rows.push(Vec::new());
-                at = LEFT;
-            }
-            if let Some(row) = rows.last_mut() {
-                row.push((at, i));
-            }
-            at += wide;
-        }
-        rows
-    }
-
-    fn draw_legend(&self, svg: &mut Svg, entries: &[(f64, usize)], y: f64) {
-        for &(x, i) in entries {
-            let series = &self.series[i];
-            svg.open(&format!("p{} {}", series.colour, theme::series(series.colour)));
-            svg.path("curve", &[(x, y), (x + 18.0, y)], false, "");
-            svg.text("name", (x + 23.0, y + 4.0), Anchor::Start, &series.label);
-            svg.close();
         }
     }
 }
 
 /// With `steps`, inserts points so that each value is held to the right.
-fn stepped(points: Vec<(f64, f64)>, steps: bool) -> Vec<(f64, f64)> {
+fn stepped(points: Vec<Point>, steps: bool) -> Vec<Point> {
     if !steps {
         return points;
     }
@@ -194,20 +171,15 @@ fn stepped(points: Vec<(f64, f64)>, steps: bool) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn plot(points: Vec<(f64, f64)>) -> Plot {
-        let axis = |label: &str| PlotAxis {
-            label: label.into(),
-            spread: AxisScale::Linear,
-            unit: TickUnit::Number,
-            range: None,
-        };
+    fn plot(points: Vec<Point>) -> Plot {
+        let axis = |label| PlotAxis::new(label, AxisScale::Linear, TickUnit::Number);
         let series = vec![Series { label: "a<b".into(), points, dots: true, ..Series::default() }];
-        Plot { title: "t & t".into(), x: axis("x"), y: axis("y"), series, size: (400.0, 200.0), legend: true }
+        Plot { title: "t & t".into(), x: axis("x"), y: axis("y"), series, size: (400.0, 200.0) }
     }
 
     #[test]
     fn draws_dots_where_they_belong() {
-        let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)]).svg();
+        let svg = plot(vec![(0.0, 0.0), (5.0, 2.0), (10.0, f64::NAN), (10.0, 4.0)]).svg().into_string();
         assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
         // The middle of 62..386 and of 156..30.
         assert!(svg.contains("cx=\"224\" cy=\"93\""), "{svg}");
@@ -216,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_empty_plot_is_still_a_picture() {
-        let svg = plot(Vec::new()).svg();
+        let svg = plot(Vec::new()).svg().into_string();
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>") && !svg.contains("NaN"), "{svg}");
     }
 
@@ -229,7 +201,7 @@ mod tests {
     fn bands_go_there_and_back() {
         let mut plot = plot(vec![(0.0, 1.0), (1.0, 2.0)]);
         plot.series[0].band = Band { low: vec![(0.0, 0.5), (1.0, 1.5)], high: vec![(0.0, 1.5), (1.0, 2.5)] };
-        let svg = plot.svg();
+        let svg = plot.svg().into_string();
         let band = svg.split("class=\"band\" d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert!(band.ends_with('Z') && band.matches([' ', 'l']).count() == 1 + 3 * 2, "{band}");
     }

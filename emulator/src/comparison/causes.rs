@@ -4,7 +4,7 @@ use super::against::JobPlacement;
 use super::divergence::MetricDivergence;
 use super::metrics::ENOUGH;
 use crate::number;
-use crate::report::table::messages_per_task;
+use crate::report::columns::messages_per_task;
 use volary_engine::results::Certificate;
 use volary_engine::results::Summary;
 

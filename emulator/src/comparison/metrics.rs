@@ -3,7 +3,7 @@
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
 
 use crate::number;
-use crate::report::table::messages_per_task;
+use crate::report::columns::messages_per_task;
 use crate::stats::Interval;
 use volary_engine::results::{Cell, Staleness, Summary, cell_name};
 

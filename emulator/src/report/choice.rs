@@ -1,9 +1,8 @@
 //! The best policy of each cell, and the safest over the whole sweep.
 
-use super::table::not_finished;
+use super::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
-use volary_engine::results::Summary;
 
 /// A policy within this factor of the best counts as close.
 pub const CLOSE: f64 = 1.1;
@@ -40,7 +39,7 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
     let known = means.iter().enumerate().filter_map(|(i, mean)| Some((i, (*mean)?)));
     let (best, mean) = known.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let tied = |other: usize| {
-        let pairs = pairs(runs[other]?, runs[best]?, metric);
+        let pairs = runs[other]?.pairs(runs[best]?, metric);
         let difference = Interval::paired(&pairs)?;
         // With a single seed, only equal values count as ties.
         let equal = pairs.iter().all(|(a, b)| a == b);
@@ -55,13 +54,6 @@ pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Ch
 fn finished<'a>(group: &'a CellGroup, policy: &str) -> Option<&'a PolicyRuns> {
     let runs = group.of(policy)?;
     runs.runs.iter().all(|run| not_finished(&run.summary) == 0).then_some(runs)
-}
-
-/// The values of two policies under their common seeds.
-fn pairs(a: &PolicyRuns, b: &PolicyRuns, metric: Metric) -> Vec<(f64, f64)> {
-    let of = |seed: u64| b.runs.iter().find(|run| run.summary.seed == seed);
-    let pair = |run: &Summary| Some((metric(run), metric(&of(run.seed)?.summary)));
-    a.runs.iter().filter_map(|run| pair(&run.summary)).collect()
 }
 
 /// The performance of a policy over all cells in which it can be compared.

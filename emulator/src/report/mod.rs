@@ -1,4 +1,4 @@
-//! Results for people: the report page, the terminal's table, and the statistics behind both.
+//! Results for people: the report page and the terminal's table.
 //!
 //! | module | what it makes |
 //! |---|---|
@@ -7,9 +7,11 @@
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | the text of certificates |
+//! | [`columns`] | the columns of summary tables |
 //! | [`html()`] | `report.html` |
 
 pub mod choice;
+pub mod columns;
 pub mod fidelity;
 pub mod markdown;
 pub mod style;

@@ -4,61 +4,12 @@ use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
+use super::columns::{SummaryColumn, TERMINAL};
 use super::style::Style;
 use super::{claims, fidelity};
-use crate::number::{self, plural};
-use crate::storage::study::{CellGroup, Metric, PolicyRuns, Study};
-use volary_engine::results::{Summary, cell_name};
-
-/// A column: heading, the number, how it reads, and whether little is good (for the mark of the best).
-struct TableColumn {
-    heading: &'static str,
-    value: Metric,
-    text: fn(f64) -> String,
-    marked: bool,
-}
-
-const COLUMNS: [TableColumn; 9] = [
-    TableColumn { heading: "p50", value: |s| s.response_s.p50, text: number::seconds, marked: true },
-    TableColumn { heading: "p99", value: |s| s.response_s.p99, text: number::seconds, marked: true },
-    TableColumn { heading: "mean", value: |s| s.response_s.mean, text: number::seconds, marked: true },
-    TableColumn { heading: "slowdown p50", value: |s| s.slowdown.p50, text: number::short, marked: true },
-    TableColumn { heading: "utilization", value: |s| s.utilization, text: number::percent, marked: false },
-    TableColumn { heading: "wasted", value: wasted_share, text: number::percent, marked: true },
-    TableColumn { heading: "msgs/task", value: messages_per_task, text: number::short, marked: true },
-    TableColumn { heading: "repairs/task", value: repairs_per_task, text: number::short, marked: false },
-    TableColumn { heading: "unfinished", value: |s| not_finished(s) as f64, text: whole, marked: false },
-];
-
-/// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
-#[must_use]
-pub fn wasted_share(summary: &Summary) -> f64 {
-    let copies = &summary.copies;
-    if copies.busy_s > 0.0 { copies.wasted_work_s / copies.busy_s } else { f64::NAN }
-}
-
-/// The policy's own messages per submitted task.
-#[must_use]
-pub fn messages_per_task(summary: &Summary) -> f64 {
-    summary.messages.total as f64 / summary.tasks.submitted as f64
-}
-
-/// Messages per submitted task that only repair losses or report state; they are counted separately from the policy's
-/// own.
-#[must_use]
-pub fn repairs_per_task(summary: &Summary) -> f64 {
-    summary.messages.recovery as f64 / summary.tasks.submitted as f64
-}
-
-/// Jobs that failed or were still open at the end.
-#[must_use]
-pub const fn not_finished(summary: &Summary) -> u64 {
-    summary.jobs.failed + summary.jobs.unfinished
-}
-
-fn whole(value: f64) -> String {
-    format!("{value:.0}")
-}
+use crate::number::plural;
+use crate::storage::study::{CellGroup, PolicyRuns, Study};
+use volary_engine::results::cell_name;
 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
@@ -102,54 +53,35 @@ fn injections(group: &CellGroup) -> impl Iterator<Item = String> {
 }
 
 fn cell_table(group: &CellGroup) -> Table {
-    let shown: Vec<&TableColumn> = COLUMNS.iter().filter(|column| is_worth(column, group)).collect();
+    let shown: Vec<&SummaryColumn> = TERMINAL.iter().filter(|column| is_worth(column, group)).collect();
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(std::iter::once("policy").chain(shown.iter().map(|column| column.heading)));
-    let best: Vec<Option<f64>> = shown.iter().map(|column| best(column, group)).collect();
     for runs in &group.policies {
-        let mut row = vec![Cell::new(&runs.policy)];
-        for (column, best) in shown.iter().zip(&best) {
-            row.push(entry(column, runs, *best));
-        }
-        table.add_row(row);
+        let entries = shown.iter().map(|column| entry(column, runs, column.best(group)));
+        table.add_row(std::iter::once(Cell::new(&runs.policy)).chain(entries));
     }
     table
 }
 
 /// Whether a column is informative: columns without any open jobs or repairs are left out.
-fn is_worth(column: &TableColumn, group: &CellGroup) -> bool {
-    let mut values =
-        group.policies.iter().flat_map(|runs| &runs.runs).map(|run| (column.value)(&run.summary));
+fn is_worth(column: &SummaryColumn, group: &CellGroup) -> bool {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let mut values = runs.map(|run| (column.value)(&run.summary));
     let telling = ["unfinished", "repairs/task"].contains(&column.heading);
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
-/// The smallest mean of a marked column, if there are several to compare.
-fn best(column: &TableColumn, group: &CellGroup) -> Option<f64> {
-    let means =
-        group.policies.iter().filter_map(|runs| runs.interval(column.value)).map(|interval| interval.mean);
-    let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
-    (column.marked && least < most).then_some(least)
-}
-
-fn entry(column: &TableColumn, runs: &PolicyRuns, best: Option<f64>) -> Cell {
-    let Some(interval) = runs.interval(column.value) else {
-        return Cell::new("–").set_alignment(CellAlignment::Right);
-    };
-    let mut text = (column.text)(interval.mean);
-    if let Some(half) = interval.half_width {
-        text = format!("{text} ± {}", (column.text)(half));
-    }
-    let is_best = best == Some(interval.mean);
-    let text = if is_best {
-        format!("{text} *")
-    } else if best.is_some() {
-        format!("{text}  ")
-    } else {
-        text
-    };
+fn entry(column: &SummaryColumn, runs: &PolicyRuns, best: Option<f64>) -> Cell {
+    let text = runs.interval(column.value).map_or_else(
+        || "–".to_owned(),
+        |interval| {
+            let half = interval.half_width.map(|half| format!(" ± {}", (column.text)(half)));
+            let mark = best.map_or("", |best| if best == interval.mean { " *" } else { "  " });
+            format!("{}{}{mark}", (column.text)(interval.mean), half.unwrap_or_default())
+        },
+    );
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 

@@ -123,6 +123,15 @@ impl PolicyRuns {
     pub fn interval(&self, metric: Metric) -> Option<Interval> {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
     }
+
+    /// The numbers of two policies under their common seeds, where both have one.
+    #[must_use]
+    pub fn pairs(&self, other: &Self, metric: Metric) -> Vec<(f64, f64)> {
+        let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
+        let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
+        let pairs = self.runs.iter().filter_map(|run| pair(&run.summary));
+        pairs.filter(|(a, b)| a.is_finite() && b.is_finite()).collect()
+    }
 }
 
 impl CellGroup {

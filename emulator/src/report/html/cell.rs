@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use maud::{Markup, html};
+
 use super::view::{View, anchor, cell_title};
 use super::{fidelity, placements, staleness, table};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
-use crate::chart::svg::escape;
 use crate::chart::{theme, timeline};
 use crate::number;
 use crate::record::cell::{CellRecord, Sketch};
-use crate::report::table::{messages_per_task, wasted_share};
+use crate::report::columns::{messages_per_task, wasted_share};
 use crate::storage::study::{CellGroup, PolicyRuns};
 use volary_engine::cores::CoreSet;
 use volary_engine::results::Summary;
@@ -20,64 +21,58 @@ use volary_engine::results::Summary;
 const KINDS: usize = 7;
 
 /// The section of a cell.
-pub(super) fn section(group: &CellGroup, view: &View<'_>) -> String {
-    let open = if view.open { " open" } else { "" };
-    let (id, title) = (anchor(view.number), escape(&cell_title(group)));
-    let mut out = format!("<details class=\"cell\" id=\"{id}\"{open}><summary>{title}</summary>");
-    out.push_str(&table::summary(group, view.policies));
-    let mut charts = distributions(group, view);
-    charts.push(core_time(group, view) + &messages(group, view));
-    out.push_str(&cards(&charts));
-    out.push_str(&bands(group));
-    out.push_str(&table::differences(group, view.policies));
-    out.push_str(&timelines(group, view));
-    out.push_str("<details class=\"more\"><summary>Books</summary>");
-    out.push_str(&table::books(group, view.policies));
-    out.push_str("</details>");
-    out.push_str(&placements::section(group));
-    out.push_str(&staleness::section(group, view));
-    out.push_str(&fidelity::section(group, view.policies));
-    out.push_str(&notes(group));
-    out.push_str("</details>");
-    out
-}
-
-fn cards(charts: &[String]) -> String {
-    let cards = charts.iter().map(|chart| format!("<div class=\"card\">{chart}</div>")).collect::<String>();
-    format!("<div class=\"grid\">{cards}</div>")
+pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
+    html! {
+        details.cell id=(anchor(view.number)) open[view.open] {
+            summary { (cell_title(group)) }
+            (table::summary(group, view.policies))
+            div.grid {
+                @for chart in distributions(group, view) { div.card { (chart) } }
+                div.card { (core_time(group, view)) (messages(group, view)) }
+            }
+            (bands(group))
+            (table::differences(group, view.policies))
+            (timelines(group, view))
+            details.more {
+                summary { "Books" }
+                (table::books(group, view.policies))
+            }
+            (placements::section(group))
+            (staleness::section(group, view))
+            (fidelity::section(group, view.policies))
+            (notes(group))
+        }
+    }
 }
 
 /// Distributions of response times, their tails, and distributions of slowdown.
-fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<String> {
-    const SIZE: (f64, f64) = (520.0, 310.0);
+fn distributions(group: &CellGroup, view: &View<'_>) -> [Markup; 3] {
     let curves = |sketch: fn(&CellRecord) -> &Sketch| -> Vec<Curve<'_>> {
         group.policies.iter().map(|runs| curve(runs, view, sketch)).collect()
     };
     let response = curves(|record| &record.response);
     let slowdown = curves(|record| &record.slowdown);
-    vec![
-        distribution("Response time", "response time", TickUnit::Seconds, &response, SIZE),
-        tail("The slowest jobs", "response time", TickUnit::Seconds, &response, SIZE),
-        distribution(
-            "Slowdown",
-            "response time over the work of the longest task",
-            TickUnit::Number,
-            &slowdown,
-            SIZE,
-        ),
+    let work = "response time over the work of the longest task";
+    [
+        distribution("Response time", "response time", TickUnit::Seconds, &response),
+        tail("The slowest jobs", "response time", TickUnit::Seconds, &response),
+        distribution("Slowdown", work, TickUnit::Number, &slowdown),
     ]
 }
 
 /// The meaning of the pale bands of the distributions.
-fn bands(group: &CellGroup) -> String {
+fn bands(group: &CellGroup) -> Markup {
     let fewest = group.policies.iter().map(|runs| runs.runs.len()).min().unwrap_or(0);
-    let text = if fewest > 1 {
-        "Bands: 95 % over replications, quantile by quantile."
-    } else {
-        "Bands: 95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these bands are \
-         too narrow; <code>--repeat 5</code> gives bands over replications, which are independent."
-    };
-    format!("<p class=\"hint\">{text}</p>")
+    html! {
+        p.hint {
+            @if fewest > 1 {
+                "Bands: 95 % over replications, quantile by quantile."
+            } @else {
+                "Bands: 95 % if the jobs of a run were independent. Jobs that meet in queues are not, so these bands \
+                 are too narrow; " code { "--repeat 5" } " gives bands over replications, which are independent."
+            }
+        }
+    }
 }
 
 fn curve<'a>(runs: &'a PolicyRuns, view: &View<'_>, sketch: fn(&CellRecord) -> &Sketch) -> Curve<'a> {
@@ -91,7 +86,7 @@ fn mean(runs: &PolicyRuns, metric: impl Fn(&Summary) -> f64) -> f64 {
 }
 
 /// Useful, wasted and idle core time.
-fn core_time(group: &CellGroup, view: &View<'_>) -> String {
+fn core_time(group: &CellGroup, view: &View<'_>) -> Markup {
     let bar = |runs: &PolicyRuns| {
         let busy = mean(runs, |summary| summary.utilization);
         let wasted = mean(runs, wasted_share);
@@ -107,17 +102,15 @@ fn core_time(group: &CellGroup, view: &View<'_>) -> String {
         bar(runs, view, parts, number::percent(busy))
     };
     let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
-    stacked("Core time: useful, wasted (pale), idle (grey)", TickUnit::Share, &bars, Some(1.0), &[], 520.0)
+    stacked("Core time: useful, wasted (pale), idle (grey)", TickUnit::Share, &bars, &[])
 }
 
 fn bar(runs: &PolicyRuns, view: &View<'_>, parts: Vec<(String, f64, String)>, total: String) -> Bar {
-    let colour = view.colour(&runs.policy);
-    let class = format!("p{colour} {}", theme::series(colour));
-    Bar { label: runs.policy.clone(), class, parts, total }
+    Bar { label: runs.policy.clone(), class: theme::policy(view.colour(&runs.policy)), parts, total }
 }
 
 /// Messages per task, by kind.
-fn messages(group: &CellGroup, view: &View<'_>) -> String {
+fn messages(group: &CellGroup, view: &View<'_>) -> Markup {
     let mut all: BTreeMap<&str, f64> = BTreeMap::new();
     for runs in &group.policies {
         for kind in runs.runs.iter().flat_map(|run| run.summary.messages.by_kind.keys()) {
@@ -126,28 +119,24 @@ fn messages(group: &CellGroup, view: &View<'_>) -> String {
     }
     let mut kinds: Vec<(&str, f64)> = all.into_iter().collect();
     kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    let shown: Vec<&str> = kinds.iter().take(KINDS).map(|kind| kind.0).collect();
-    let rest: Vec<&str> = kinds.iter().skip(KINDS).map(|kind| kind.0).collect();
-    let bars: Vec<Bar> = group
-        .policies
-        .iter()
-        .map(|runs| {
-            let part = |i: usize, size: f64, kind: &str| {
-                let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
-                (format!("fill s{}", i % theme::COLOURS), size, title)
-            };
-            let mut parts: Vec<_> =
-                shown.iter().enumerate().map(|(i, kind)| part(i, per_task(runs, kind), kind)).collect();
-            parts.push(part(KINDS, rest.iter().map(|kind| per_task(runs, kind)).sum(), "other"));
-            bar(runs, view, parts, number::short(mean(runs, messages_per_task)))
-        })
-        .collect();
-    let mut legend: Vec<(String, String)> =
-        shown.iter().enumerate().map(|(i, kind)| (format!("s{i}"), (*kind).to_owned())).collect();
-    if !rest.is_empty() {
-        legend.push((format!("s{KINDS}"), "other".to_owned()));
-    }
-    stacked("Messages for each task, by kind", TickUnit::Number, &bars, None, &legend, 520.0)
+    let kinds: Vec<&str> = kinds.into_iter().map(|kind| kind.0).collect();
+    let (shown, rest) = kinds.split_at(kinds.len().min(KINDS));
+    let bar = |runs: &PolicyRuns| {
+        let part = |(i, (kind, size)): (usize, (&str, f64))| {
+            let title = format!("{}: {} {kind} a task", runs.policy, number::short(size));
+            (format!("fill s{}", i % theme::COLOURS), size, title)
+        };
+        let other = rest.iter().map(|kind| per_task(runs, kind)).sum();
+        let sizes = shown.iter().map(|kind| (*kind, per_task(runs, kind)));
+        // The rest comes last, in the colour behind those of the kinds.
+        let sizes = sizes.enumerate().chain([(KINDS, ("other", other))]);
+        bar(runs, view, sizes.map(part).collect(), number::short(mean(runs, messages_per_task)))
+    };
+    let bars: Vec<Bar> = group.policies.iter().map(bar).collect();
+    let other = (!rest.is_empty()).then_some("other");
+    let legend = shown.iter().copied().chain(other).enumerate();
+    let legend: Vec<_> = legend.map(|(i, kind)| (format!("s{i}"), kind)).collect();
+    stacked("Messages for each task, by kind", TickUnit::Number, &bars, &legend)
 }
 
 fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
@@ -158,29 +147,31 @@ fn per_task(runs: &PolicyRuns, kind: &str) -> f64 {
 }
 
 /// The timelines of the first cores, a chart per policy over the same window, from the first replication.
-fn timelines(group: &CellGroup, view: &View<'_>) -> String {
+fn timelines(group: &CellGroup, view: &View<'_>) -> Markup {
     let first =
         || group.policies.iter().filter_map(|runs| runs.runs.first()).filter(|run| !run.timeline.is_empty());
     let windows = first().map(|run| timeline::window(&run.timeline, &run.bursts, view.blocks));
     let window = windows.fold(f64::INFINITY, f64::min);
     let charts = first().filter_map(|run| {
-        let summary = &run.summary;
-        let title = format!("{}, seed {}", summary.policy, summary.seed);
-        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, &injected(run), window, 1_060.0)?;
-        Some(format!(
-            "<div class=\"card p{}\" style=\"margin-top:12px\">{chart}</div>",
-            view.colour(&summary.policy)
-        ))
+        let title = format!("{}, seed {}", run.summary.policy, run.summary.seed);
+        let chart = timeline::timeline(&title, &run.timeline, &run.bursts, &injected(run), window)?;
+        Some((view.colour(&run.summary.policy), chart))
     });
-    let charts = charts.collect::<String>();
-    if charts.is_empty() {
-        return String::new();
+    let charts: Vec<_> = charts.collect();
+    html! {
+        @if !charts.is_empty() {
+            details.more open[view.number == 0] {
+                summary { "What the cores did, and how they were slowed down" }
+                @for (policy, chart) in charts {
+                    div class={ "card p" (policy) } style="margin-top:12px" { (chart) }
+                }
+                p.hint {
+                    "The first " (number::seconds(window)) " on the first cores; "
+                    code { "timeline.perfetto-trace" } " has more, for ui.perfetto.dev."
+                }
+            }
+        }
     }
-    format!(
-        "<details class=\"more\"{}><summary>What the cores did, and how they were slowed down</summary>{charts}<p class=\"hint\">The first {} on the first cores; <code>timeline.perfetto-trace</code> has more, for ui.perfetto.dev.</p></details>",
-        if view.number == 0 { " open" } else { "" },
-        number::seconds(window)
-    )
 }
 
 /// The times at which interference was injected into cores of a timeline.
@@ -197,7 +188,7 @@ fn injected(run: &CellRecord) -> Vec<(u32, f64, f64)> {
 }
 
 /// Notes of all runs, without duplicates, with the policies they belong to.
-fn notes(group: &CellGroup) -> String {
+fn notes(group: &CellGroup) -> Markup {
     let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
     for run in group.policies.iter().flat_map(|runs| &runs.runs) {
         let policy = run.summary.policy.as_str();
@@ -209,14 +200,12 @@ fn notes(group: &CellGroup) -> String {
             }
         }
     }
-    if notes.is_empty() {
-        return String::new();
+    html! {
+        @if !notes.is_empty() {
+            details.more open {
+                summary { "Notes" }
+                ul { @for (note, by) in &notes { li { (note) " " small { "(" (by.join(", ")) ")" } } } }
+            }
+        }
     }
-    let items = notes
-        .iter()
-        .map(|(note, by)| format!("<li>{} <small>({})</small></li>", escape(note), escape(&by.join(", "))));
-    format!(
-        "<details class=\"more\" open><summary>Notes</summary><ul>{}</ul></details>",
-        items.collect::<String>()
-    )
 }

@@ -1,11 +1,11 @@
 //! The map of the best policy of each cell, and the tables of the safest policy over all cells.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
+use super::table::policy_row;
 use super::view::{anchor, short_key, short_title};
 use crate::chart::heat::{Heat, HeatRow, Shade};
-use crate::chart::svg::escape;
-use crate::chart::theme;
 use crate::number;
 use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
 use crate::storage::study::{CellGroup, Metric, Study};
@@ -20,34 +20,52 @@ const NAMED: usize = 2;
 const HIGH: f64 = 10.0;
 
 /// The section; empty if there is no choice.
-pub(super) fn section(study: &Study, policies: &[&str]) -> String {
+pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
     if !is_worthwhile(study, policies) {
-        return String::new();
+        return Markup::default();
     }
-    let mut out = String::from("<section id=\"choice\"><h2>Which policy when</h2>");
-    out.push_str(
-        "<p class=\"hint\">The policy with the shortest response times in each cell; behind ≈ those that the seeds cannot \
-         tell from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left jobs \
-         unfinished are not considered.</p><div class=\"card\">",
-    );
-    out.push_str(&map(study, policies));
-    out.push_str("</div><h3>And if you do not know what will come</h3>");
     let close = format!("{:.0}\u{202f}%", 100.0 * (CLOSE - 1.0));
-    out.push_str(&format!(
-        "<p class=\"hint\">Over all cells: how often each policy is best or cannot be told from the best, how often within \
-         {close} of it, how much core time it takes against who takes least, and the worst it does against the best. The \
-         safest comes first.</p><div class=\"grid\">"
-    ));
-    for (aim, metric) in AIMS {
-        let rows: String =
-            standings(study, policies, metric).iter().map(|s| row(study, policies, s)).collect();
-        out.push_str(&format!(
-            "<div class=\"card\"><table><caption>{aim}</caption><thead><tr><th>policy</th><th>best</th><th>within {close}</th>\
-             <th>core time</th><th>worst</th><th class=\"left\">where</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        ));
+    html! {
+        section id="choice" {
+            h2 { "Which policy when" }
+            p.hint {
+                "The policy with the shortest response times in each cell; behind ≈ those that the seeds cannot tell \
+                 from it. The factor is what there is to lose: how much slower the worst policy is. Policies that left \
+                 jobs unfinished are not considered."
+            }
+            div.card { (map(study, policies)) }
+            h3 { "And if you do not know what will come" }
+            p.hint {
+                "Over all cells: how often each policy is best or cannot be told from the best, how often within "
+                (close) " of it, how much core time it takes against who takes least, and the worst it does against \
+                the best. The safest comes first."
+            }
+            div.grid {
+                @for (aim, metric) in AIMS {
+                    div.card {
+                        table {
+                            caption { (aim) }
+                            thead {
+                                tr {
+                                    th { "policy" }
+                                    th { "best" }
+                                    th { "within " (close) }
+                                    th { "core time" }
+                                    th { "worst" }
+                                    th.left { "where" }
+                                }
+                            }
+                            tbody {
+                                @for standing in standings(study, policies, metric) {
+                                    (row(study, policies, &standing))
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    out.push_str("</div></section>");
-    out
 }
 
 /// Whether there are several policies, and more than one cell to compare them in.
@@ -55,16 +73,24 @@ pub(super) fn is_worthwhile(study: &Study, policies: &[&str]) -> bool {
     study.cells.len() > 1 && policies.len() > 1
 }
 
-fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
+fn row(study: &Study, policies: &[&str], standing: &Standing) -> Markup {
     let Standing { policy, cells, best, close, worst, worst_at, core_time } = *standing;
-    let (series, name) = (theme::series(policy), escape(policies[policy]));
-    let (link, place) = (anchor(worst_at), escape(&short_title(&study.cells[worst_at])));
-    let place = if worst > 1.0 { format!("<a href=\"#{link}\">{place}</a>") } else { "–".to_owned() };
-    format!(
-        "<tr class=\"p{policy}\"><th scope=\"row\" class=\"{series}\"><i class=\"swatch\"></i> {name}</th>\
-         <td>{best} of {cells}</td><td>{close}</td><td>×{}</td><td>×{}</td><td class=\"left\">{place}</td></tr>",
-        number::short(core_time),
-        number::short(worst)
+    policy_row(
+        policies,
+        policies[policy],
+        &html! {
+            td { (best) " of " (cells) }
+            td { (close) }
+            td { "×" (number::short(core_time)) }
+            td { "×" (number::short(worst)) }
+            td.left {
+                @if worst > 1.0 {
+                    a href={ "#" (anchor(worst_at)) } { (short_title(&study.cells[worst_at])) }
+                } @else {
+                    "–"
+                }
+            }
+        },
     )
 }
 
@@ -72,7 +98,7 @@ fn row(study: &Study, policies: &[&str], standing: &Standing) -> String {
 type Place<'a> = Option<(usize, &'a CellGroup)>;
 
 /// The cells of the sweep as a table: the key with the most values as columns, the others as rows.
-fn map(study: &Study, policies: &[&str]) -> String {
+fn map(study: &Study, policies: &[&str]) -> Markup {
     let swept = study.swept();
     let names: Vec<&str> = swept.keys().copied().collect();
     let across = if names.len() < 2 { None } else { names.iter().max_by_key(|key| swept[**key].len()) };
@@ -117,19 +143,21 @@ fn shade(choice: &Choice, policies: &[&str]) -> Shade {
     if !more.is_empty() {
         text.push_str(&format!(" ≈ {} more", more.len()));
     }
-    let mut order: Vec<(usize, f64)> =
-        choice.factors.iter().enumerate().filter_map(|(i, factor)| Some((i, (*factor)?))).collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let listed: Vec<String> = order
+    let mut order: Vec<(f64, &str)> = choice
+        .factors
         .iter()
-        .map(|&(i, factor)| format!("{} {}", policies[i], number::seconds(factor * choice.mean)))
+        .zip(policies)
+        .filter_map(|(factor, policy)| Some(((*factor)?, *policy)))
         .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let listed =
+        order.iter().map(|(factor, policy)| format!("{policy} {}", number::seconds(factor * choice.mean)));
     let stake = choice.stake();
     Shade {
         depth: stake.ln() / HIGH.ln(),
         text,
         small: format!("×{}", number::short(stake)),
-        title: listed.join(", "),
+        title: listed.collect::<Vec<_>>().join(", "),
         series: Some(choice.best),
     }
 }

@@ -1,25 +1,24 @@
 //! The certificates of a cell, as tables.
 
-use super::table::row_start;
-use crate::chart::svg::escape;
+use maud::{Markup, html};
+
+use super::table::{policy_row, table};
 use crate::number;
-use crate::record::cell::CellRecord;
-use crate::storage::study::{CellGroup, PolicyRuns};
-use volary_engine::results::Certificate;
-use volary_engine::results::{Late, Share};
+use crate::storage::study::CellGroup;
+use volary_engine::results::{Certificate, HostVitals, Late, RealWork, Share, Summary};
 
 /// A column: heading, what it means, and the entry.
-type Column = (&'static str, &'static str, fn(&Certificate) -> String);
+type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [CertificateColumn; 12] = [
     ("deliveries late", "how late messages were handed to their actors: p50, p99, max", |c| {
         lateness(&c.lateness.deliveries)
     }),
     ("late share", "deliveries later than a tenth of the median delay", |c| {
-        number::percent(c.lateness.deliveries.late_share)
+        percent(Some(c.lateness.deliveries.late_share))
     }),
     ("bare timer", "99th percentile of what a timer that does nothing achieved at the same time", |c| {
-        c.timer_p99_s().map_or_else(|| "–".to_owned(), number::seconds)
+        known(c.timer_p99_s(), number::seconds)
     }),
     ("timers late", "how late timers fired: p50, p99, max", |c| lateness(&c.lateness.timers)),
     ("work late", "how late the ends of copies were noticed: p50, p99, max", |c| lateness(&c.lateness.work)),
@@ -32,174 +31,165 @@ const COLUMNS: [Column; 12] = [
         against(delay.asked.p99_s, delay.achieved.p99_s)
     }),
     ("KS", "distance between the laws of asked and achieved delays; – for constant delays", |c| {
-        c.network.delay.ks.map_or_else(|| "–".to_owned(), number::short)
+        known(c.network.delay.ks, number::short)
     }),
     ("datagram loss", "asked and achieved", |c| share(&c.network.datagram.loss)),
     ("stream loss", "of transmissions, asked and achieved", |c| share(&c.network.stream.loss)),
     ("duplicates", "of datagrams, asked and achieved", |c| share(&c.network.datagram.duplicate)),
     ("core time", "how much longer copies kept their cores than they were to", |c| {
-        number::change(c.core_s.excess())
+        known(Some(c.core_s.excess()), number::change)
     }),
 ];
 
+/// A run in real time with its certificate.
+type Certified<'a> = (&'a Summary, &'a Certificate);
+
 /// The certificates of runs in real time; empty in virtual time.
-pub(super) fn section(group: &CellGroup, policies: &[&str]) -> String {
-    let runs = || group.policies.iter().flat_map(|runs| runs.runs.iter().map(move |run| (runs, run)));
-    let certified: Vec<_> =
-        runs().filter_map(|(runs, run)| Some((runs, run, run.summary.fidelity.as_ref()?))).collect();
+pub(super) fn section(group: &CellGroup, policies: &[&str]) -> Markup {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
+    let certified: Vec<Certified<'_>> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
     if certified.is_empty() {
-        return String::new();
+        return Markup::default();
     }
-    let open = if certified.iter().any(|(_, _, c)| c.is_degraded()) { " open" } else { "" };
-    let mut out =
-        format!("<details class=\"more\"{open}><summary>Fidelity: asked against achieved</summary>");
-    out.push_str(
-        "<div class=\"wide\"><table class=\"stack\"><thead><tr><th>policy</th><th>seed</th><th>verdict</th>",
-    );
-    for (heading, meaning, _) in &COLUMNS {
-        out.push_str(&format!("<th scope=\"col\" title=\"{meaning}\">{heading}</th>"));
-    }
-    out.push_str("</tr></thead><tbody>");
-    for (runs, run, certificate) in &certified {
-        out.push_str(&row(runs, run, certificate, policies));
-    }
-    out.push_str("</tbody></table></div>");
-    certified.iter().for_each(|(_, run, certificate)| out.push_str(&why(run, certificate)));
-    out.push_str(&cores(&certified, policies));
-    out.push_str(&hosts(&certified, policies));
-    out.push_str("<p class=\"hint\">Emulated time; a bare timer's too. Asked → achieved.</p></details>");
-    out
-}
-
-fn row(runs: &PolicyRuns, run: &CellRecord, certificate: &Certificate, policies: &[&str]) -> String {
-    let verdict = if certificate.is_degraded() {
-        "<td class=\"bad\">✗ degraded</td>"
-    } else {
-        "<td class=\"good\">✓ faithful</td>"
+    let degraded = || certified.iter().filter(|(_, certificate)| certificate.is_degraded());
+    let explained = COLUMNS.map(|(heading, meaning, _)| (heading, meaning));
+    let rows = html! {
+        @for (run, certificate) in &certified {
+            (row(run, policies, &html! {
+                @if certificate.is_degraded() { td.bad { "✗ degraded" } } @else { td.good { "✓ faithful" } }
+                @for (.., entry) in COLUMNS { td { (entry(certificate)) } }
+            }))
+        }
     };
-    let cells = COLUMNS.iter().map(|(_, _, entry)| format!("<td>{}</td>", entry(certificate)));
-    format!(
-        "{}<td>{}</td>{verdict}{}</tr>",
-        row_start(runs, policies),
-        run.summary.seed,
-        cells.collect::<String>()
-    )
+    html! {
+        details.more open[degraded().next().is_some()] {
+            summary { "Fidelity: asked against achieved" }
+            (table(&["policy", "seed", "verdict"], &explained, &rows))
+            @for (run, certificate) in degraded() {
+                h3 { (run.policy) ", seed " (run.seed) " is degraded" }
+                ul { @for reason in &certificate.reasons { li { (reason.says) } } }
+                p.hint { "Remedy: " (certificate.remedies().join("; ")) }
+            }
+            (cores(&certified, policies))
+            (hosts(&certified, policies))
+            p.hint { "Emulated time; a bare timer's too. Asked → achieved." }
+        }
+    }
 }
 
-/// The reasons why a run is degraded, with remedies.
-fn why(run: &CellRecord, certificate: &Certificate) -> String {
-    if !certificate.is_degraded() {
-        return String::new();
-    }
-    let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
-    let reasons = certificate.reasons.iter().map(|reason| format!("<li>{}</li>", escape(&reason.says)));
-    let remedy = escape(&certificate.remedies().join("; "));
-    format!(
-        "<h3>{name} is degraded</h3><ul>{}</ul><p class=\"hint\">Remedy: {remedy}</p>",
-        reasons.collect::<String>()
-    )
+/// A row that begins with the policy and the seed of a run.
+fn row(run: &Summary, policies: &[&str], cells: &Markup) -> Markup {
+    policy_row(policies, &run.policy, &html! { td { (run.seed) } (cells) })
 }
 
 /// The measurements of real cores, with a row for each kind of degraded stretch and for each core; empty if copies
 /// were timed.
-fn cores(certified: &[(&PolicyRuns, &CellRecord, &Certificate)], policies: &[&str]) -> String {
-    let real: Vec<_> =
-        certified.iter().filter_map(|(runs, run, c)| Some((runs, run, c.cores.as_ref()?))).collect();
-    if real.is_empty() {
-        return String::new();
+fn cores(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
+    const HEADINGS: [&str; 9] =
+        ["policy", "seed", "cores", "length", "slowdown asked", "achieved", "off by", "spread", "stretches"];
+    let real = certified.iter().filter_map(|(run, certificate)| Some((run, certificate.cores.as_ref()?)));
+    let rows: Vec<Markup> = real
+        .flat_map(|(run, work)| stretches(work).into_iter().map(|cells| row(run, policies, &cells)))
+        .collect();
+    html! {
+        @if certified.iter().any(|(_, certificate)| certificate.cores.is_some()) {
+            h3 { "Real cores" }
+            (table(&HEADINGS, &[], &html! { @for row in rows { (row) } }))
+        }
     }
-    let mut out = String::from(
-        "<h3>Real cores</h3><div class=\"wide\"><table><thead><tr><th>policy</th><th>seed</th><th>cores</th><th>length</th><th>slowdown asked</th><th>achieved</th><th>off by</th><th>spread</th><th>stretches</th></tr></thead><tbody>",
-    );
-    for (runs, run, work) in real {
-        let mut row = |cells: [String; 7]| {
-            let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-            out.push_str(&format!("{}<td>{}</td>{cells}</tr>", row_start(runs, policies), run.summary.seed));
-        };
-        for core in work.cores.iter().filter(|core| core.healthy.count > 0) {
-            let (pace, name) = (core.healthy, escape(&core.host));
-            row([
-                format!("{} <small>CPU {} of {name}, {}</small>", core.core, core.cpu, escape(&work.kernel)),
-                "<small>healthy</small>".to_owned(),
-                "1".to_owned(),
-                number::short(1.0 / pace.mean),
-                number::change(1.0 / pace.mean - 1.0),
-                number::percent(pace.std / pace.mean),
-                number::count(pace.count),
-            ]);
-        }
-        for slots in &work.slots {
-            row([
-                format!("all <small>{}</small>", escape(&work.degrade)),
-                number::seconds(slots.length_s),
-                number::short(slots.asked),
-                number::short(slots.achieved),
-                number::change(slots.off()),
-                number::percent(slots.pace.std / slots.pace.mean),
-                number::count(slots.pace.count),
-            ]);
-        }
-        let copies = work.copies;
-        if copies.count == 0 {
-            continue;
-        }
-        row([
-            "copies".to_owned(),
-            number::seconds(work.asked_s / copies.count.max(1) as f64),
-            "<small>as the slots have it</small>".to_owned(),
-            String::new(),
-            number::change(work.achieved_s / work.asked_s - 1.0),
-            number::percent(copies.std),
-            number::count(copies.count),
-        ]);
-    }
-    out.push_str("</tbody></table></div>");
-    out
 }
+
+/// The rows of one run on real cores: its cores while healthy, its slots while degraded, its copies.
+fn stretches(work: &RealWork) -> Vec<Markup> {
+    let healthy = work.cores.iter().filter(|core| core.healthy.count > 0).map(|core| {
+        html! {
+            td { (core.core) " " small { "CPU " (core.cpu) " of " (core.host) ", " (work.kernel) } }
+            td { small { "healthy" } }
+            td { "1" }
+            td { (number::short(1.0 / core.healthy.mean)) }
+            td { (number::change(1.0 / core.healthy.mean - 1.0)) }
+            (spread(core.healthy.std / core.healthy.mean, core.healthy.count))
+        }
+    });
+    let slots = work.slots.iter().map(|slots| {
+        html! {
+            td { "all " small { (work.degrade) } }
+            td { (number::seconds(slots.length_s)) }
+            td { (number::short(slots.asked)) }
+            td { (number::short(slots.achieved)) }
+            td { (number::change(slots.off())) }
+            (spread(slots.pace.std / slots.pace.mean, slots.pace.count))
+        }
+    });
+    let copies = (work.copies.count > 0).then(|| {
+        html! {
+            td { "copies" }
+            td { (number::seconds(work.asked_s / work.copies.count as f64)) }
+            td { small { "as the slots have it" } }
+            td {}
+            td { (number::change(work.achieved_s / work.asked_s - 1.0)) }
+            (spread(work.copies.std, work.copies.count))
+        }
+    });
+    healthy.chain(slots).chain(copies).collect()
+}
+
+fn spread(relative: f64, count: u64) -> Markup {
+    html! { td { (number::percent(relative)) } td { (number::count(count)) } }
+}
+
+/// A column of hosts: heading and entry.
+type HostColumn = (&'static str, fn(&HostVitals) -> Markup);
+
+const HOSTS: [HostColumn; 11] = [
+    ("host", |host| html! { (host.name) }),
+    ("wall", |host| html! { (number::seconds(host.wall_s)) }),
+    ("CPU of the run", |host| percent(Some(host.cpu_share))),
+    ("machine busy", |host| percent(host.machine_share)),
+    ("stolen", |host| percent(host.steal_share)),
+    ("processors", |host| html! { (host.cores) }),
+    ("memory", |host| html! { (number::bytes(host.peak_rss_bytes)) }),
+    ("pushed aside", |host| html! { (number::count(host.involuntary_switches)) }),
+    ("late from other hosts", |host| html! { (number::count(host.parcels_late)) }),
+    ("messages lost", |host| html! { (number::count(host.datagrams_lost)) }),
+    ("clock known to", |host| html! { (number::seconds(host.clock.bound_s)) }),
+];
 
 /// The hosts of every run.
-fn hosts(certified: &[(&PolicyRuns, &CellRecord, &Certificate)], policies: &[&str]) -> String {
-    let mut out = String::from(
-        "<h3>Hosts</h3><div class=\"wide\"><table><thead><tr><th>policy</th><th>seed</th><th>host</th><th>wall</th><th>CPU of the run</th><th>machine busy</th><th>stolen</th><th>processors</th><th>memory</th><th>pushed aside</th><th>late from other hosts</th><th>messages lost</th><th>clock known to</th></tr></thead><tbody>",
-    );
-    for (runs, run, certificate) in certified {
-        for host in &certificate.hosts {
-            let share = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), number::percent);
-            let cells = [
-                escape(&host.name),
-                number::seconds(host.wall_s),
-                number::percent(host.cpu_share),
-                share(host.machine_share),
-                share(host.steal_share),
-                host.cores.to_string(),
-                number::bytes(host.peak_rss_bytes),
-                number::count(host.involuntary_switches),
-                number::count(host.parcels_late),
-                number::count(host.datagrams_lost),
-                number::seconds(host.clock.bound_s),
-            ];
-            let cells = cells.map(|cell| format!("<td>{cell}</td>")).concat();
-            out.push_str(&format!("{}<td>{}</td>{cells}</tr>", row_start(runs, policies), run.summary.seed));
+fn hosts(certified: &[Certified<'_>], policies: &[&str]) -> Markup {
+    let mut headings = vec!["policy", "seed"];
+    headings.extend(HOSTS.map(|(heading, _)| heading));
+    let hosts =
+        certified.iter().flat_map(|(run, certificate)| certificate.hosts.iter().map(move |host| (run, host)));
+    let rows = html! {
+        @for (run, host) in hosts {
+            (row(run, policies, &html! { @for (_, entry) in HOSTS { td { (entry(host)) } } }))
         }
-    }
-    out.push_str("</tbody></table></div>");
-    out
+    };
+    html! { h3 { "Hosts" } (table(&headings, &[], &rows)) }
 }
 
-fn lateness(late: &Late) -> String {
+fn lateness(late: &Late) -> Markup {
     if late.count == 0 {
-        return "–".to_owned();
+        return html! { "–" };
     }
     let [p50, p99, max] = [late.p50_s, late.p99_s, late.max_s].map(number::seconds);
-    format!("{p50} <small>{p99}</small><small>{max}</small>")
+    html! { (p50) " " small { (p99) } small { (max) } }
 }
 
-fn against(asked: f64, achieved: f64) -> String {
-    format!("{} <small>→ {}</small>", number::seconds(asked), number::seconds(achieved))
+fn against(asked: f64, achieved: f64) -> Markup {
+    html! { (number::seconds(asked)) " " small { "→ " (number::seconds(achieved)) } }
 }
 
-fn share(share: &Share) -> String {
-    let [asked, achieved] =
-        [share.asked, share.achieved].map(|value| value.map_or_else(|| "–".to_owned(), number::percent));
-    format!("{asked} <small>→ {achieved}</small>")
+fn share(share: &Share) -> Markup {
+    html! { (percent(share.asked)) " " small { "→ " (percent(share.achieved)) } }
+}
+
+fn percent(share: Option<f64>) -> Markup {
+    known(share, number::percent)
+}
+
+/// A number that may not have been measured.
+fn known(value: Option<f64>, text: fn(f64) -> String) -> Markup {
+    html! { @if let Some(value) = value { (text(value)) } @else { "–" } }
 }

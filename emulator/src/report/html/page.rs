@@ -1,9 +1,10 @@
 //! The page: contents, header, cells, footer.
 
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
 use super::view::{View, anchor, short_title};
 use super::{cell, choice, overview, style, table};
-use crate::chart::svg::escape;
-use crate::chart::theme;
+use crate::chart::{theme, timeline};
 use crate::number;
 use crate::storage::hosts::HostRecord;
 use crate::storage::manifest::RunState;
@@ -16,31 +17,38 @@ const BLOCKS_OF_PAGE: usize = 12_000;
 #[must_use]
 pub fn html(study: &Study) -> String {
     let policies = study.policies();
-    let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    out.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
-    out.push_str(&format!("<title>{}</title>", escape(title(study))));
-    out.push_str(&format!(
-        "<style>{}{}{}</style></head><body>",
-        theme::CSS,
-        style::CSS,
-        style::hiding(policies.len())
-    ));
-    out.push_str(&contents(study, &policies));
-    out.push_str("<main>");
-    out.push_str(&header(study));
-    out.push_str(&overview::warnings(study));
-    out.push_str(&overview::claims(&study.claims));
-    out.push_str(&choice::section(study, &policies));
-    out.push_str(&overview::sweep(study, &policies));
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();
-    let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).min(crate::chart::timeline::BLOCKS);
-    for (i, group) in study.cells.iter().enumerate() {
-        let open = study.cells.len() <= 3 || i == 0;
-        out.push_str(&cell::section(group, &View { number: i, open, policies: &policies, blocks }));
-    }
-    out.push_str(&footer(study));
-    out.push_str(&format!("</main><script>{}</script></body></html>\n", style::SCRIPT));
-    out
+    let blocks = (BLOCKS_OF_PAGE / timelines.max(1)).min(timeline::BLOCKS);
+    let view = |number| {
+        let open = study.cells.len() <= 3 || number == 0;
+        View { number, open, policies: &policies, blocks }
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                title { (title(study)) }
+                style { (PreEscaped(theme::CSS)) (PreEscaped(style::CSS)) (PreEscaped(style::hiding(policies.len()))) }
+            }
+            body {
+                (contents(study, &policies))
+                main {
+                    (header(study))
+                    (overview::warnings(study))
+                    (overview::claims(&study.claims))
+                    (choice::section(study, &policies))
+                    (overview::sweep(study, &policies))
+                    @for (number, group) in study.cells.iter().enumerate() { (cell::section(group, &view(number))) }
+                    (footer(study, &policies))
+                }
+                script { (PreEscaped(style::SCRIPT)) }
+            }
+        }
+    };
+    let is_control = |c: char| c.is_control() && c != '\n' && c != '\t';
+    page.into_string().replace(is_control, " ")
 }
 
 fn title(study: &Study) -> &str {
@@ -49,123 +57,124 @@ fn title(study: &Study) -> &str {
 }
 
 /// The side bar: a table of contents, and the selection of visible policies.
-fn contents(study: &Study, policies: &[&str]) -> String {
-    let mut out = String::from("<nav><div class=\"brand\">volary</div>");
-    out.push_str("<button type=\"button\" id=\"theme\" title=\"dark or light\">◐</button>");
-    if policies.len() > 1 {
-        out.push_str("<h2>Policies</h2><ul class=\"picks\">");
-        for (i, policy) in policies.iter().enumerate() {
-            let (series, policy) = (theme::series(i), escape(policy));
-            out.push_str(&format!(
-                "<li><label class=\"{series}\"><input type=\"checkbox\" checked data-policy=\"{i}\"><i class=\"swatch\"></i>{policy}</label></li>"
-            ));
+fn contents(study: &Study, policies: &[&str]) -> Markup {
+    html! {
+        nav {
+            div.brand { "volary" }
+            button type="button" id="theme" title="dark or light" { "◐" }
+            @if policies.len() > 1 {
+                h2 { "Policies" }
+                ul.picks {
+                    @for (i, policy) in policies.iter().enumerate() {
+                        li {
+                            label class=(theme::series(i)) {
+                                input type="checkbox" checked data-policy=(i);
+                                i.swatch {}
+                                (policy)
+                            }
+                        }
+                    }
+                }
+            }
+            h2 { "Contents" }
+            ul {
+                li { a href="#top" { "Summary" } }
+                @if !study.claims.is_empty() { li { a href="#claims" { "Claims" } } }
+                @if choice::is_worthwhile(study, policies) { li { a href="#choice" { "Which policy when" } } }
+                @if study.cells.len() > 1 { li { a href="#sweep" { "The sweep at a glance" } } }
+                @for (i, group) in study.cells.iter().enumerate() {
+                    li { a href={ "#" (anchor(i)) } { (short_title(group)) } }
+                }
+                li { a href="#run" { "The run itself" } }
+            }
+            @if study.cells.len() > 1 {
+                button type="button" data-open="1" { "open all" }
+                " "
+                button type="button" data-open="0" { "close all" }
+            }
         }
-        out.push_str("</ul>");
     }
-    out.push_str("<h2>Contents</h2><ul><li><a href=\"#top\">Summary</a></li>");
-    if !study.claims.is_empty() {
-        out.push_str("<li><a href=\"#claims\">Claims</a></li>");
-    }
-    if choice::is_worthwhile(study, policies) {
-        out.push_str("<li><a href=\"#choice\">Which policy when</a></li>");
-    }
-    if study.cells.len() > 1 {
-        out.push_str("<li><a href=\"#sweep\">The sweep at a glance</a></li>");
-    }
-    for (i, group) in study.cells.iter().enumerate() {
-        out.push_str(&format!("<li><a href=\"#{}\">{}</a></li>", anchor(i), escape(&short_title(group))));
-    }
-    out.push_str("<li><a href=\"#run\">The run itself</a></li></ul>");
-    if study.cells.len() > 1 {
-        out.push_str("<button type=\"button\" data-open=\"1\">open all</button> <button type=\"button\" data-open=\"0\">close all</button>");
-    }
-    out.push_str("</nav>");
-    out
 }
 
 /// Title, source, and a line of facts about the run.
-fn header(study: &Study) -> String {
+fn header(study: &Study) -> Markup {
     let manifest = &study.manifest;
-    let mut out = format!("<header id=\"top\"><h1>{}</h1>", escape(title(study)));
-    if let Some(source) = &manifest.source {
-        out.push_str(&format!("<p class=\"source\">source: {}</p>", escape(source)));
-    }
-    let state = manifest.state;
-    let class = match state {
+    let class = match manifest.state {
         RunState::Finished => "good",
         RunState::Running | RunState::Interrupted => "warn",
         RunState::Failed => "bad",
     };
-    let runs = study.records().count();
-    let jobs: u64 = study.records().map(|record| record.summary.jobs.submitted).sum();
-    let tasks: u64 = study.records().map(|record| record.summary.tasks.submitted).sum();
-    let mut facts = vec![
-        ("experiment", manifest.experiment.clone()),
-        ("runtime", manifest.runtime.clone()),
-        ("seed", manifest.seed.to_string()),
-        ("cells × policies", format!("{} × {}", study.cells.len(), study.policies().len())),
-        ("replications", study.replications().to_string()),
-        ("runs", number::count(runs as u64)),
-        ("jobs", number::count(jobs)),
-        ("tasks", number::count(tasks)),
-        ("started", readable(&manifest.started)),
-        ("version", manifest.version.clone()),
+    let jobs = study.records().map(|record| record.summary.jobs.submitted).sum();
+    let tasks = study.records().map(|record| record.summary.tasks.submitted).sum();
+    // `2024-01-01T00:10:00Z` as `2024-01-01 00:10:00 UTC`.
+    let readable = |utc: &String| utc.replacen('T', " ", 1).replace('Z', " UTC");
+    let facts = [
+        ("experiment", Some(manifest.experiment.clone())),
+        ("runtime", Some(manifest.runtime.clone())),
+        ("seed", Some(manifest.seed.to_string())),
+        ("cells × policies", Some(format!("{} × {}", study.cells.len(), study.policies().len()))),
+        ("replications", Some(study.replications().to_string())),
+        ("runs", Some(number::count(study.records().count() as u64))),
+        ("jobs", Some(number::count(jobs))),
+        ("tasks", Some(number::count(tasks))),
+        ("started", Some(readable(&manifest.started))),
+        ("ended", manifest.ended.as_ref().map(readable)),
+        ("version", Some(manifest.version.clone())),
     ];
-    if let Some(ended) = &manifest.ended {
-        facts.insert(9, ("ended", readable(ended)));
+    html! {
+        header id="top" {
+            h1 { (title(study)) }
+            @if let Some(source) = &manifest.source { p.source { "source: " (source) } }
+            dl.facts {
+                div { dt { "state" } dd class=(class) { (manifest.state.to_string()) } }
+                @for (name, value) in facts {
+                    @if let Some(value) = value { div { dt { (name) } dd { (value) } } }
+                }
+            }
+        }
     }
-    out.push_str(&format!("<dl class=\"facts\"><div><dt>state</dt><dd class=\"{class}\">{state}</dd></div>"));
-    for (name, value) in facts {
-        out.push_str(&format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value)));
-    }
-    out.push_str("</dl></header>");
-    out
-}
-
-/// `2024-01-01T00:10:00Z` as `2024-01-01 00:10:00 UTC`.
-fn readable(utc: &str) -> String {
-    utc.replacen('T', " ", 1).replace('Z', " UTC")
 }
 
 /// The cost of the run, the command that repeats it, and the resolved experiment.
-fn footer(study: &Study) -> String {
+fn footer(study: &Study, policies: &[&str]) -> Markup {
     let manifest = &study.manifest;
-    let mut out = String::from("<section id=\"run\"><h2>The run itself</h2>");
-    let argv = manifest.argv.iter().map(|word| escape(word)).collect::<Vec<_>>().join(" ");
-    out.push_str(&format!("<p>Command: <code>{argv}</code></p>"));
-    if let Some(bound) = manifest.clock_error_s {
-        out.push_str(&format!("<p>Clock offset between hosts: at most {}.</p>", number::seconds(bound)));
+    html! {
+        section id="run" {
+            h2 { "The run itself" }
+            p { "Command: " code { (manifest.argv.join(" ")) } }
+            @if let Some(bound) = manifest.clock_error_s {
+                p { "Clock offset between hosts: at most " (number::seconds(bound)) "." }
+            }
+            @if let Some(hosts) = &manifest.hosts {
+                h3 { "Hosts" }
+                (placed(hosts))
+            }
+            (table::engine(study, policies))
+            details {
+                summary { "Resolved experiment" }
+                pre { (format!("{:#}", manifest.spec)) }
+            }
+        }
     }
-    if let Some(hosts) = &manifest.hosts {
-        out.push_str(&format!("<h3>Hosts</h3>{}", placed(hosts)));
-    }
-    out.push_str(&table::engine(study));
-    out.push_str("<details><summary>Resolved experiment</summary><pre>");
-    let spec = serde_json::to_string_pretty(&manifest.spec).unwrap_or_else(|_| manifest.spec.to_string());
-    out.push_str(&escape(&spec));
-    out.push_str("</pre></details></section>");
-    out
 }
 
 /// The hosts and the actors they held; cells with the same placement share a line.
-fn placed(hosts: &[HostRecord]) -> String {
-    let mut out = String::from(
-        "<table><thead><tr><th>host</th><th>address</th><th>weight</th><th>nodes</th><th>schedulers</th><th>cells</th></tr></thead><tbody>",
-    );
-    for host in hosts {
-        for held in &host.held {
-            let cells = [
-                host.name.clone(),
-                host.address.to_string(),
-                number::short(host.weight),
-                held.nodes.clone(),
-                held.schedulers.clone(),
-                held.cells.len().to_string(),
-            ];
-            let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat();
-            out.push_str(&format!("<tr>{cells}</tr>"));
-        }
-    }
-    out.push_str("</tbody></table>");
-    out
+fn placed(hosts: &[HostRecord]) -> Markup {
+    let held = hosts.iter().flat_map(|host| host.held.iter().map(move |held| (host, held)));
+    table::table(
+        &["host", "address", "weight", "nodes", "schedulers", "cells"],
+        &[],
+        &html! {
+            @for (host, held) in held {
+                tr {
+                    td { (host.name) }
+                    td { (host.address.to_string()) }
+                    td { (number::short(host.weight)) }
+                    td { (held.nodes) }
+                    td { (held.schedulers) }
+                    td { (held.cells.len()) }
+                }
+            }
+        },
+    )
 }

@@ -1,28 +1,32 @@
 //! Tables of the times at which tasks were bound, for policies that report them.
 
+use maud::{Markup, html};
+
 use super::table::spreads;
-use crate::chart::svg::escape;
 use crate::number;
 use crate::record::cell::CellRecord;
 use crate::storage::study::CellGroup;
 use volary_engine::results::{Placements, Spread, Stage};
 
 /// The section of a cell; empty if no policy records placements.
-pub(super) fn section(group: &CellGroup) -> String {
+pub(super) fn section(group: &CellGroup) -> Markup {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs);
-    let noted: String = runs.filter_map(|run| Some(table(run, &run.summary.placements?))).collect();
-    if noted.is_empty() {
-        return String::new();
+    let tables: Vec<_> = runs.filter_map(|run| Some(table(run, &run.summary.placements?))).collect();
+    html! {
+        @if !tables.is_empty() {
+            details.more {
+                summary { "When tasks got their nodes" }
+                @for table in tables { (table) }
+                p.hint {
+                    "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
+                     for the last time, until they began to run, and until they ended."
+                }
+            }
+        }
     }
-    format!(
-        "<details class=\"more\"><summary>When tasks got their nodes</summary>{noted}\
-         <p class=\"hint\">Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to \
-         a node for the last time, until they began to run, and until they ended.</p></details>"
-    )
 }
 
-fn table(run: &CellRecord, placements: &Placements) -> String {
-    let name = escape(&format!("{}, seed {}", run.summary.policy, run.summary.seed));
+fn table(run: &CellRecord, placements: &Placements) -> Markup {
     let stages = [
         ("scheduled", &placements.scheduled_s),
         ("began", &placements.started_s),
@@ -42,7 +46,12 @@ fn table(run: &CellRecord, placements: &Placements) -> String {
             })
         })
         .collect();
-    let (count, peak) = (number::plural(placements.count, "placement"), number::count(placements.peak_per_s));
-    let last = number::seconds(placements.last_s);
-    format!("{}<p>{count}, at most {peak} in a second; the last after {last}.</p>", spreads(&name, &rows))
+    let Placements { count, peak_per_s, last_s, .. } = *placements;
+    html! {
+        (spreads(&format!("{}, seed {}", run.summary.policy, run.summary.seed), &rows))
+        p {
+            (number::plural(count, "placement")) ", at most " (number::count(peak_per_s)) " in a second; the last after "
+            (number::seconds(last_s)) "."
+        }
+    }
 }

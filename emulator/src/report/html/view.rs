@@ -1,8 +1,8 @@
 //! Helpers of all parts of the page: anchors, titles, values as text.
 
+use maud::{Markup, html};
 use serde_json::Value;
 
-use crate::chart::svg::escape;
 use crate::number;
 use crate::storage::study::CellGroup;
 use volary_engine::results::plain;
@@ -20,9 +20,15 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
+    /// The index of a policy's colour.
     pub(super) fn colour(&self, policy: &str) -> usize {
-        self.policies.iter().position(|known| *known == policy).unwrap_or(0)
+        index(self.policies, policy)
     }
+}
+
+/// The index of a policy among those of the page.
+pub(super) fn index(policies: &[&str], policy: &str) -> usize {
+    policies.iter().position(|known| *known == policy).unwrap_or(0)
 }
 
 /// The id of a cell's section.
@@ -51,23 +57,35 @@ pub(super) fn cell_title(group: &CellGroup) -> String {
 }
 
 /// A JSON value as HTML lists of names and values.
-pub(super) fn value(json: &Value) -> String {
+pub(super) fn value(json: &Value) -> Markup {
     match json {
-        Value::Object(fields) => {
-            let rows = fields
-                .iter()
-                .map(|(key, json)| format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(key), value(json)));
-            format!("<dl class=\"json\">{}</dl>", rows.collect::<String>())
-        }
+        Value::Object(fields) => html! {
+            dl.json { @for (key, json) in fields { div { dt { (key) } dd { (value(json)) } } } }
+        },
         // Points along a swept key: each with its value.
-        Value::Array(items) if items.iter().any(Value::is_array) => {
-            items.iter().map(|item| value(item).replacen(", ", ": ", 1)).collect::<Vec<_>>().join("; ")
-        }
-        Value::Array(items) => items.iter().map(value).collect::<Vec<_>>().join(", "),
+        Value::Array(points) if points.iter().any(Value::is_array) => html! {
+            @for (i, point) in points.iter().enumerate() {
+                @if i > 0 { "; " }
+                @match point {
+                    Value::Array(items) => (listed(items, ": ")),
+                    single => (value(single)),
+                }
+            }
+        },
+        Value::Array(items) => listed(items, ", "),
         Value::Number(number) if number.is_f64() => {
-            escape(&number::short(number.as_f64().unwrap_or(f64::NAN)))
+            html! { (number::short(number.as_f64().unwrap_or(f64::NAN))) }
         }
-        Value::Null => "–".to_owned(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => escape(&plain(json)),
+        Value::Null => html! { "–" },
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => html! { (plain(json)) },
+    }
+}
+
+/// Values in a line; `first` separates the first from the others.
+fn listed(items: &[Value], first: &str) -> Markup {
+    html! {
+        @for (i, item) in items.iter().enumerate() {
+            (match i { 0 => "", 1 => first, _ => ", " }) (value(item))
+        }
     }
 }

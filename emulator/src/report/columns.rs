@@ -1,0 +1,135 @@
+//! The columns of summary tables, on the terminal and on the page.
+
+use crate::number;
+use crate::storage::study::{CellGroup, Metric};
+use volary_engine::results::Summary;
+
+/// A column of a summary table.
+#[derive(Clone, Copy)]
+pub(super) struct SummaryColumn {
+    pub(super) heading: &'static str,
+    /// What the number means.
+    pub(super) meaning: &'static str,
+    pub(super) value: Metric,
+    pub(super) text: fn(f64) -> String,
+    /// Whether the smallest is marked as the best.
+    pub(super) marked: bool,
+}
+
+impl SummaryColumn {
+    /// A column without a mark.
+    const fn new(
+        heading: &'static str,
+        meaning: &'static str,
+        value: Metric,
+        text: fn(f64) -> String,
+    ) -> Self {
+        Self { heading, meaning, value, text, marked: false }
+    }
+
+    const fn marked(self) -> Self {
+        Self { marked: true, ..self }
+    }
+
+    /// A column of times, with a mark.
+    const fn times(heading: &'static str, meaning: &'static str, value: Metric) -> Self {
+        Self::new(heading, meaning, value, number::seconds).marked()
+    }
+
+    /// The smallest mean of a marked column, if there are several to compare.
+    pub(super) fn best(&self, group: &CellGroup) -> Option<f64> {
+        let means = group.policies.iter().filter_map(|runs| Some(runs.interval(self.value)?.mean));
+        let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+        (self.marked && least < most).then_some(least)
+    }
+}
+
+const MEAN: SummaryColumn = SummaryColumn::times("mean", "mean response time", |s| s.response_s.mean);
+const P50: SummaryColumn = SummaryColumn::times("p50", "median response time", |s| s.response_s.p50);
+const P99: SummaryColumn =
+    SummaryColumn::times("p99", "99th percentile of response time", |s| s.response_s.p99);
+const SLOWDOWN: SummaryColumn = SummaryColumn::new(
+    "slowdown",
+    "median of response time over the work of the longest task",
+    |s| s.slowdown.p50,
+    number::short,
+)
+.marked();
+const UTILIZATION: SummaryColumn =
+    SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, number::percent);
+const WASTED: SummaryColumn = SummaryColumn::new(
+    "wasted",
+    "share of busy core time spent on copies that nobody needed",
+    wasted_share,
+    number::percent,
+)
+.marked();
+const MESSAGES: SummaryColumn = SummaryColumn::new(
+    "msgs/task",
+    "the policy's own messages for each task",
+    messages_per_task,
+    number::short,
+)
+.marked();
+const REPAIRS: SummaryColumn = SummaryColumn::new(
+    "repairs/task",
+    "messages for each task that repair losses or report what is so, counted apart",
+    repairs_per_task,
+    number::short,
+);
+
+/// The columns on the terminal.
+pub(super) const TERMINAL: [SummaryColumn; 9] = [
+    P50,
+    P99,
+    MEAN,
+    SummaryColumn { heading: "slowdown p50", ..SLOWDOWN },
+    UTILIZATION,
+    WASTED,
+    MESSAGES,
+    REPAIRS,
+    SummaryColumn::new("unfinished", "", |s| not_finished(s) as f64, |jobs| format!("{jobs:.0}")),
+];
+
+/// The columns on the page.
+pub(super) const PAGE: [SummaryColumn; 15] = [
+    MEAN,
+    P50,
+    SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
+    SummaryColumn::times("p95", "95th percentile of response time", |s| s.response_s.p95),
+    P99,
+    SummaryColumn::times("p99.9", "99.9th percentile of response time", |s| s.response_s.p999),
+    SummaryColumn::times("max", "longest response time", |s| s.response_s.max),
+    SLOWDOWN,
+    SummaryColumn::new("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short)
+        .marked(),
+    SummaryColumn::times("wait p50", "median wait of tasks", |s| s.wait_s.p50),
+    SummaryColumn::times("wait p99", "99th percentile of the wait of tasks", |s| s.wait_s.p99),
+    UTILIZATION,
+    WASTED,
+    MESSAGES,
+    REPAIRS,
+];
+
+/// Share of busy core time spent on copies that were preempted, lost, or finished second; NaN if nothing ran.
+pub(super) fn wasted_share(summary: &Summary) -> f64 {
+    let copies = &summary.copies;
+    if copies.busy_s > 0.0 { copies.wasted_work_s / copies.busy_s } else { f64::NAN }
+}
+
+/// The policy's own messages per submitted task.
+#[must_use]
+pub fn messages_per_task(summary: &Summary) -> f64 {
+    summary.messages.total as f64 / summary.tasks.submitted as f64
+}
+
+/// Messages per submitted task that only repair losses or report state; they are counted separately from the policy's
+/// own.
+fn repairs_per_task(summary: &Summary) -> f64 {
+    summary.messages.recovery as f64 / summary.tasks.submitted as f64
+}
+
+/// Jobs that failed or were still open at the end.
+pub(super) const fn not_finished(summary: &Summary) -> u64 {
+    summary.jobs.failed + summary.jobs.unfinished
+}
