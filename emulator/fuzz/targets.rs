@@ -10,6 +10,7 @@ use volary::config::claims::Check;
 use volary::config::{Bundle, Experiment, Overrides};
 use volary::files::Pack;
 use volary::storage::input_log::{InputLog, frame, prefix};
+use volary::workload::decompress;
 use volary_engine::cores::CoreTable;
 use volary_engine::parcel::Parcel;
 use volary_engine::workload::Trace;
@@ -27,7 +28,9 @@ pub(crate) fn experiment(data: &[u8]) {
 pub(crate) fn trace(data: &[u8]) {
     let Some((&kind, rest)) = data.split_first() else { return };
     let name = ["t.tr", "t.swf", "t.csv", "t"][usize::from(kind) % 4];
-    let _ = Trace::parse(Path::new(name), Cursor::new(rest.to_vec()), Some(1000)).map_err(|e| e.to_string());
+    if let Ok(input) = decompress(Cursor::new(rest.to_vec())) {
+        let _ = Trace::parse(Path::new(name), input, Some(1000)).map_err(|e| e.to_string());
+    }
 }
 
 /// A topology file.

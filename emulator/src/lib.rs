@@ -8,7 +8,6 @@
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
-//! | [`record`] | observations folded into results; rows and timelines |
 //! | [`stats`], [`number`] | replications; numbers formatted for people |
 //! | [`chart`], [`report`] | charts and reports |
 //! | [`comparison`] | two studies, or one experiment in several runtimes, compared |
@@ -28,7 +27,6 @@ pub mod fidelity;
 pub mod files;
 mod guard;
 pub mod number;
-pub mod record;
 pub mod report;
 pub mod runtime;
 pub mod stats;

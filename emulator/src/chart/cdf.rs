@@ -4,8 +4,8 @@ use maud::Markup;
 
 use super::line::{Plot, PlotAxis, Series};
 use super::scale::{AxisScale, TickUnit};
-use crate::record::cell::Sketch;
 use crate::stats::{Interval, dkw, wilson};
+use crate::storage::cell::Sketch;
 
 /// Limit on the points drawn of a curve.
 const POINTS: usize = 400;

@@ -6,7 +6,7 @@ use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
 use super::svg::{Anchor, rect, text};
 use crate::number;
-use crate::record::cell::Slice;
+use crate::storage::cell::Slice;
 use crate::storage::tables::end_name;
 use volary_engine::results::{CopyEnd, CopyRow};
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::causes::cause;
 use super::divergence::{self, MetricDivergence};
 use super::validate::{Error, ValidatedPoint, VariantRuns};
-use crate::record::cell::CellRecord;
 use crate::runtime::RunError;
+use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
 use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 

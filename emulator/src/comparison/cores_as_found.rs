@@ -12,8 +12,8 @@ use volary_actors::base::{Span, Time};
 
 use super::validate::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
-use crate::record::cell::CellRecord;
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
+use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
 use volary_engine::cores::config::{Trace, TraceRow};
 use volary_engine::cores::{Burst, Interference};

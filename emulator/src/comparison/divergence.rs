@@ -133,7 +133,7 @@ fn tolerance(reference: &Summary, stale: &Staleness, runs: &[&Summary]) -> Optio
 mod tests {
     use super::*;
     use crate::fidelity::fixture::faithful;
-    use crate::record::fixture::measured;
+    use crate::storage::fixture::measured;
     use volary_engine::results::Spread;
 
     /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::metrics::{ComparedMetric, METRICS, mean, missing, point_name, relative, text_table};
 use crate::number;
-use crate::record::cell::CellRecord;
 use crate::stats::Interval;
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::study::CellGroup;
 use volary_engine::results::{Cell, Summary};
@@ -227,8 +227,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::fixture::measured;
     use crate::storage::fixture::manifest;
+    use crate::storage::fixture::measured;
 
     fn study(seeds: &[u64], scale: f64, policies: &[&str]) -> Study {
         let cell = [("load", json!(0.8))];
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_side_that_was_injected_into_is_marked() {
         let (good, mut bad) = (study(&[1, 2], 1.0, &["a"]), study(&[1, 2], 1.0, &["a"]));
-        bad.cells[0].policies[0].runs[1].summary.injections = vec![crate::record::fixture::injected()];
+        bad.cells[0].policies[0].runs[1].summary.injections = vec![crate::storage::fixture::injected()];
         let comparison = compare(&good, &bad);
         assert!(!comparison.points[0].a_injected && comparison.points[0].b_injected);
         let text = comparison.text();

@@ -7,11 +7,11 @@ use super::divergence::MetricDivergence;
 use super::validate::{RunVariant, SkippedRuntime, ValidatedPoint, Validation, VariantRuns};
 use crate::config::RuntimeKind;
 use crate::fidelity::fixture;
-use crate::record::cell::CellRecord;
-use crate::record::fixture::measured;
 use crate::storage::RunDir;
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use crate::storage::fixture::manifest;
+use crate::storage::fixture::measured;
 use volary_engine::results::RealWork;
 use volary_engine::results::{CopyEnd, Measured};
 
@@ -90,7 +90,7 @@ fn quantiles_beyond_the_bar_count_in_faithful_runs_only() {
     assert!(degraded.holds() && degraded.beyond().count() == 3);
     let injected = compared(&[&|run| {
         slower(0.06)(run);
-        run.summary.injections = vec![crate::record::fixture::injected()];
+        run.summary.injections = vec![crate::storage::fixture::injected()];
     }]);
     assert!(injected.holds() && injected.degraded[0].starts_with("interference was injected from 2.000 s"));
     let cause = metric(&degraded, "response_s.p99").cause.clone().unwrap();

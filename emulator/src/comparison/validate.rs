@@ -9,9 +9,9 @@ use super::against::{Against, against};
 use super::cores_as_found::as_found;
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RunSection, RuntimeKind};
-use crate::record::cell::CellRecord;
 use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use crate::storage::manifest::RunState;
 use volary_engine::results::Cell;
 

@@ -111,9 +111,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::cell::CellRecord;
-    use crate::record::fixture::measured;
+    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::manifest;
+    use crate::storage::fixture::measured;
 
     /// A study from the responses of policies by cell: entries are (policy, factor on the draws, first seed).
     fn study(cells: &[&[(&str, f64, u64)]], seeds: u64) -> Study {

@@ -78,8 +78,8 @@ fn real_cores(certificates: &[&Certificate]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::fidelity::fixture;
-    use crate::record::cell::CellRecord;
-    use crate::record::fixture::measured;
+    use crate::storage::cell::CellRecord;
+    use crate::storage::fixture::measured;
     use crate::storage::study::PolicyRuns;
     use volary_engine::results::{RealCore, Samples};
 

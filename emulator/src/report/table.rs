@@ -90,9 +90,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::record::cell::CellRecord;
-    use crate::record::fixture::measured;
+    use crate::storage::cell::CellRecord;
     use crate::storage::fixture::manifest;
+    use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
     use volary_engine::results::{ClaimResult, Verdict};
 
@@ -133,7 +133,7 @@ mod tests {
     fn what_was_injected_into_is_marked() {
         let mut study = study(1);
         assert!(!text(&study, Style::Plain).contains("INJECTED"));
-        study.cells[0].policies[0].runs[0].summary.injections = vec![crate::record::fixture::injected()];
+        study.cells[0].policies[0].runs[0].summary.injections = vec![crate::storage::fixture::injected()];
         let text = text(&study, Style::Plain);
         let said = "INJECTED: slow, seed 0: interference was injected from 2.000 s to 4.500 s: \
                     cores 0-1,3 on h1, 4-5 on h2\n";

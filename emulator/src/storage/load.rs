@@ -10,7 +10,7 @@ use super::manifest::{Failure, Manifest};
 use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
-use crate::record::cell::CellRecord;
+use crate::storage::cell::CellRecord;
 use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA, Summary};
 
 /// The study of one run directory, finished or not.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Error, MergeError};
 use super::load::{load_claims, load_failures, load_manifest, load_records};
-use crate::record::cell::CellRecord;
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
 use volary_engine::results::{ClaimResult, Verdict};
 

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Write};
 use prost::Message;
 
 use super::tables::end_name;
-use crate::record::cell::CellRecord;
+use crate::storage::cell::CellRecord;
 use volary_engine::results::cell_name;
 
 /// Size above which the trace is cut: viewers load traces into memory.
@@ -268,7 +268,7 @@ enum Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::measured;
+    use crate::storage::fixture::measured;
 
     fn records(count: u64) -> Vec<CellRecord> {
         (0..count).map(|seed| CellRecord::new(&seed.to_string(), &measured("a", &[], seed, 1.0, 5))).collect()

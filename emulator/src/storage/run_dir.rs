@@ -15,7 +15,7 @@ use super::study::{Study, json_lines};
 use super::tables::{Labels, TableKind};
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
-use crate::record::cell::CellRecord;
+use crate::storage::cell::CellRecord;
 use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
 
 /// Renders the report page of a study. The renderer is in a module that depends on this one.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::record::cell::CellRecord;
 use crate::stats::Interval;
+use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Failure, Manifest};
 use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 
@@ -181,8 +181,8 @@ fn push_line<T: Serialize>(out: &mut String, value: &T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::measured;
     use crate::storage::fixture::manifest;
+    use crate::storage::fixture::measured;
     use volary_engine::results::Verdict;
 
     #[test]

@@ -417,7 +417,7 @@ fn properties() -> WriterPropertiesPtr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::measured;
+    use crate::storage::fixture::measured;
 
     fn rows(path: &Path) -> Vec<Row> {
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();

@@ -10,9 +10,9 @@ use super::files::{append, write_json};
 use super::manifest::{Failure, RunState};
 use super::*;
 use crate::fidelity::fixture;
-use crate::record::fixture::measured;
 use crate::report::html;
 use crate::storage::fixture::manifest;
+use crate::storage::fixture::measured;
 use volary_engine::results::{Certificate, RealWork};
 use volary_engine::results::{ClaimResult, CoreRow, SCHEMA, Verdict, cell_id};
 

@@ -1,10 +1,14 @@
-//! The search for traces, and the cache of parsed ones: each file is parsed once and shared by all cells.
+//! The search for traces, their decompression, and the cache of parsed ones: each file is parsed once and shared by all
+//! cells.
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
 use volary_engine::workload::{Trace, TraceSource, WorkloadError};
 
 use crate::files::Files;
@@ -66,7 +70,8 @@ impl TraceSource for Traces {
             return Ok(Arc::clone(trace));
         }
         let io = |source| WorkloadError::Io { file: key.file.clone(), source };
-        let trace = Arc::new(Trace::parse(&key.file, self.files.stream(&key.file).map_err(io)?, jobs)?);
+        let input = self.files.stream(&key.file).and_then(decompress).map_err(io)?;
+        let trace = Arc::new(Trace::parse(&key.file, input, jobs)?);
         parsed.insert(key, Arc::clone(&trace));
         Ok(trace)
     }
@@ -77,12 +82,48 @@ impl TraceSource for Traces {
 /// # Errors
 /// When the file cannot be read, is damaged, malformed or empty.
 pub fn read(file: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
-    let input = File::open(file).map_err(|source| WorkloadError::Io { file: file.to_owned(), source })?;
-    Trace::parse(file, input, jobs)
+    let io = |source| WorkloadError::Io { file: file.to_owned(), source };
+    Trace::parse(file, File::open(file).and_then(decompress).map_err(io)?, jobs)
+}
+
+/// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
+///
+/// # Errors
+/// When the first bytes cannot be read.
+pub fn decompress(mut input: impl Read + 'static) -> io::Result<Box<dyn BufRead>> {
+    let mut magic = Vec::new();
+    input.by_ref().take(6).read_to_end(&mut magic)?;
+    let whole = Cursor::new(magic.clone()).chain(input);
+    let decoder: Box<dyn Read> = match magic.as_slice() {
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(Decoder(XzDecoder::new_multi_decoder(whole))),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(Decoder(zstd::stream::read::Decoder::new(whole)?)),
+        [0x1f, 0x8b, ..] => Box::new(Decoder(MultiGzDecoder::new(whole))),
+        _ => Box::new(whole),
+    };
+    Ok(Box::new(BufReader::with_capacity(1 << 16, decoder)))
+}
+
+/// A decoder that reports damage as `InvalidData`.
+struct Decoder<R>(R);
+
+impl<R: Read> Read for Decoder<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // Decoders report damage as one of these kinds; a failing disk reports others.
+        let damage = [ErrorKind::UnexpectedEof, ErrorKind::InvalidInput, ErrorKind::Other];
+        self.0.read(buffer).map_err(|error| {
+            if damage.contains(&error.kind()) {
+                io::Error::new(ErrorKind::InvalidData, error.to_string())
+            } else {
+                error
+            }
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     fn with_file(name: &str, text: &str) -> (tempfile::TempDir, Traces) {
@@ -108,6 +149,55 @@ mod tests {
         let beside = folder.path().join("b.tr.xz").display().to_string();
         for part in ["/nonexistent/b.tr.xz", &beside, "VOLARY_TRACES", "fallback", "published"] {
             assert!(text.contains(part), "{text}");
+        }
+    }
+
+    fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {
+        let io = |source| WorkloadError::Io { file: name.into(), source };
+        Trace::parse(Path::new(name), decompress(Cursor::new(data.into())).map_err(io)?, None)
+    }
+
+    /// `data` compressed in each supported way.
+    fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+        let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
+        xz.write_all(data).unwrap();
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gz.write_all(data).unwrap();
+        vec![
+            ("xz", xz.finish().unwrap()),
+            ("gz", gz.finish().unwrap()),
+            ("zst", zstd::stream::encode_all(data, 3).unwrap()),
+        ]
+    }
+
+    #[test]
+    fn compressed_files_are_recognised_by_their_first_bytes() {
+        let text = "7.527 2 15.9 6.4 25.4\n15.092 1 8.7 8.7\n";
+        let plain = parse("a.tr", text).unwrap();
+        for (suffix, bytes) in compressed(text.as_bytes()) {
+            // The file name claims another compression, as for files that were renamed.
+            assert_eq!(parse("a.tr", bytes).unwrap(), plain, "{suffix}");
+        }
+    }
+
+    #[test]
+    fn a_compressed_file_that_breaks_off_is_told_apart() {
+        let text: String =
+            (0..20_000).map(|k| format!("{k} 2 {} {} {}\n", k % 97, k % 89, k * 7 % 83)).collect();
+        for (suffix, bytes) in compressed(text.as_bytes()) {
+            for keep in [bytes.len() / 2, bytes.len() - 3] {
+                let error = parse(&format!("a.tr.{suffix}"), &bytes[..keep]).unwrap_err().to_string();
+                // Half a line may end the readable part; the decoder's error takes precedence over that of the line.
+                assert!(
+                    error.contains("breaks off or is damaged") && error.contains("fetch"),
+                    "{suffix}: {error}"
+                );
+            }
+            let mut damaged = bytes.clone();
+            let middle = damaged.len() / 2;
+            damaged[middle..middle + 8].fill(0x55);
+            let result = parse("a.tr", damaged);
+            assert!(result.is_err(), "{suffix}: damage went unnoticed");
         }
     }
 }

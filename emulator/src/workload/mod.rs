@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `library` | the search for traces, and parsed ones |
+//! | `library` | the search for traces, their decompression, and parsed ones |
 //! | [`mod@describe`], `convert` | `volary trace describe` and `volary trace convert` |
 
 mod convert;
@@ -11,7 +11,7 @@ mod library;
 
 pub use convert::{write, write_lines};
 pub use describe::{Description, Reference, describe};
-pub use library::{Traces, read};
+pub use library::{Traces, decompress, read};
 
 #[cfg(test)]
 mod real;

@@ -60,7 +60,7 @@ const ARROWS: &[(&str, &[Arrows])] = &[
     (
         "volary",
         &[
-            ("chart", &["number", "record", "stats", "storage"]),
+            ("chart", &["number", "stats", "storage"]),
             (
                 "cli",
                 &[
@@ -77,23 +77,19 @@ const ARROWS: &[(&str, &[Arrows])] = &[
             ),
             ("cluster", &["codec", "config", "fidelity", "guard", "runtime", "storage", "workload"]),
             ("codec", &[]),
-            (
-                "comparison",
-                &["cluster", "config", "number", "record", "report", "runtime", "stats", "storage"],
-            ),
+            ("comparison", &["cluster", "config", "number", "report", "runtime", "stats", "storage"]),
             ("config", &["files", "number", "stats", "workload"]),
             ("fidelity", &["number", "stats"]),
             ("files", &["guard"]),
             ("guard", &[]),
             ("number", &[]),
-            ("record", &[]),
-            ("report", &["chart", "number", "record", "stats", "storage"]),
+            ("report", &["chart", "number", "stats", "storage"]),
             (
                 "runtime",
                 &["cluster", "config", "fidelity", "guard", "number", "stats", "storage", "workload"],
             ),
             ("stats", &[]),
-            ("storage", &["codec", "guard", "record", "stats"]),
+            ("storage", &["codec", "guard", "stats"]),
             ("workload", &["files", "guard"]),
         ],
     ),

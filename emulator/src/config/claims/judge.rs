@@ -505,7 +505,7 @@ mod tests {
         assert!(judged("b.response_s.p50 rises with s.k").is_degraded());
         assert!(!judged("a.response_s.p50 < 9").is_degraded(), "it looks at other runs");
         assert!(!judged("c.response_s.p50 < b.response_s.p50").is_degraded(), "it was not tested");
-        (lines[at].fidelity, lines[at].injections) = (None, vec![crate::record::fixture::injected()]);
+        (lines[at].fidelity, lines[at].injections) = (None, vec![crate::storage::fixture::injected()]);
         let found =
             judge(&[claim(&json!({}), "a.response_s.p50 < b.response_s.p50")], &cells, &lines).remove(0);
         assert!(found.is_degraded(), "interference was injected");

@@ -11,7 +11,7 @@ use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
 use crate::chart::{theme, timeline};
 use crate::number;
-use crate::record::cell::{CellRecord, Sketch};
+use crate::storage::cell::{CellRecord, Sketch};
 use crate::report::columns::{messages_per_task, wasted_share};
 use crate::storage::study::{CellGroup, PolicyRuns};
 use volary_engine::cores::CoreSet;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::table::spreads;
 use crate::number;
-use crate::record::cell::CellRecord;
+use crate::storage::cell::CellRecord;
 use crate::storage::study::CellGroup;
 use volary_engine::results::{Placements, Spread, Stage};
 

@@ -7,7 +7,7 @@ use super::view::View;
 use crate::chart::line::{Plot, PlotAxis, Series};
 use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number;
-use crate::record::cell::{CellRecord, Look};
+use crate::storage::cell::{CellRecord, Look};
 use crate::storage::study::CellGroup;
 use volary_engine::results::Staleness;
 

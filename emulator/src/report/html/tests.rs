@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::html;
 use crate::fidelity::fixture as certificates;
-use crate::record::cell::CellRecord;
-use crate::record::fixture::measured;
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use crate::storage::fixture::manifest;
+use crate::storage::fixture::measured;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
 use volary_engine::results::Certificate;

@@ -1,12 +1,10 @@
-//! Lines of a plain or compressed file, and their fields, with positions for errors.
+//! Lines of a trace, and their fields, with positions for errors.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 use std::str::SplitAsciiWhitespace;
 
-use flate2::read::MultiGzDecoder;
-use liblzma::read::XzDecoder;
 use volary_actors::base::Span;
 
 use super::super::error::WorkloadError;
@@ -20,7 +18,6 @@ const LONGEST: u64 = 256 << 20;
 pub(super) struct Lines<'a> {
     file: &'a Path,
     input: Box<dyn BufRead>,
-    compressed: bool,
     buffer: Vec<u8>,
     number: u64,
     /// Whether the current line was only peeked at.
@@ -28,22 +25,8 @@ pub(super) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Detects the compression of `input`, if any, from its first bytes.
-    pub(super) fn new(file: &'a Path, mut input: impl Read + 'static) -> Result<Self, WorkloadError> {
-        let io = |source| WorkloadError::Io { file: file.to_owned(), source };
-        let mut magic = Vec::new();
-        input.by_ref().take(6).read_to_end(&mut magic).map_err(io)?;
-        let whole = Cursor::new(magic.clone()).chain(input);
-        let (input, compressed): (Box<dyn Read>, bool) = match magic.as_slice() {
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => (Box::new(XzDecoder::new_multi_decoder(whole)), true),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-                (Box::new(zstd::stream::read::Decoder::new(whole).map_err(io)?), true)
-            }
-            [0x1f, 0x8b, ..] => (Box::new(MultiGzDecoder::new(whole)), true),
-            _ => (Box::new(whole), false),
-        };
-        let input = Box::new(BufReader::with_capacity(1 << 16, input));
-        Ok(Self { file, input, compressed, buffer: Vec::new(), number: 0, peeked: false })
+    pub(super) fn new(file: &'a Path, input: impl BufRead + 'static) -> Self {
+        Self { file, input: Box::new(input), buffer: Vec::new(), number: 0, peeked: false }
     }
 
     /// The next line without its end, or `None` after the last.
@@ -97,16 +80,11 @@ impl<'a> Lines<'a> {
 
     fn failed(&self, source: std::io::Error) -> WorkloadError {
         let file = self.file.to_owned();
-        // Decoders report damage as one of these kinds; a failing disk reports others.
-        let damage = matches!(
-            source.kind(),
-            ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::Other
-        );
-        if self.compressed && damage {
-            WorkloadError::Damaged { file, line: self.number, why: source.to_string() }
-        } else {
-            WorkloadError::Io { file, source }
+        // A decoder's report of damage; no operating system gives this kind.
+        if source.kind() == ErrorKind::InvalidData {
+            return WorkloadError::Damaged { file, line: self.number, why: source.to_string() };
         }
+        WorkloadError::Io { file, source }
     }
 }
 

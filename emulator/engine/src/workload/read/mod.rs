@@ -1,4 +1,4 @@
-//! Parsers of traces: plain or compressed, streamed line by line, with errors that name file, line and field.
+//! Parsers of traces, streamed line by line, with errors that name file, line and field.
 
 mod csv;
 mod lines;

@@ -1,6 +1,6 @@
-//! The parser of a trace: decompression, format, remarks.
+//! The parser of a trace: format, remarks.
 
-use std::io::Read;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use super::super::error::WorkloadError;
@@ -9,13 +9,17 @@ use super::lines::Lines;
 use super::{csv, swf, tr};
 
 impl Trace {
-    /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file (`.tr`,
-    /// `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`), the compression from the first bytes.
+    /// Reads the first `jobs` jobs of `input`, all if `None`. The format follows from the `name` of the file: `.tr`,
+    /// `.swf`, `.csv`, before `.xz`, `.zst` or `.gz`.
     ///
     /// # Errors
-    /// When the input cannot be read, is damaged, malformed or empty.
-    pub fn parse(name: &Path, input: impl Read + 'static, jobs: Option<u32>) -> Result<Self, WorkloadError> {
-        let mut lines = Lines::new(name, input)?;
+    /// When the input cannot be read, is damaged (an error of the kind `InvalidData`), malformed or empty.
+    pub fn parse(
+        name: &Path,
+        input: impl BufRead + 'static,
+        jobs: Option<u32>,
+    ) -> Result<Self, WorkloadError> {
+        let mut lines = Lines::new(name, input);
         let format = match Format::of(name) {
             Some(format) => format,
             None => lines.guess()?,

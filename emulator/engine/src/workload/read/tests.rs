@@ -1,6 +1,6 @@
 //! Tests of the readers on small inline data: valid input, and every error.
 
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -137,48 +137,6 @@ fn a_name_that_says_nothing_is_no_obstacle() {
     assert_eq!(Format::of(Path::new("b.xz")), None);
 }
 
-/// `data` compressed in each supported way.
-pub(crate) fn compressed(data: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
-    xz.write_all(data).unwrap();
-    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-    gz.write_all(data).unwrap();
-    vec![
-        ("xz", xz.finish().unwrap()),
-        ("gz", gz.finish().unwrap()),
-        ("zst", zstd::stream::encode_all(data, 3).unwrap()),
-    ]
-}
-
-#[test]
-fn compressed_files_are_recognised_by_their_first_bytes() {
-    let plain = parse("a.tr", TR).unwrap();
-    for (suffix, bytes) in compressed(TR.as_bytes()) {
-        // The file name claims another compression, as for files that were renamed.
-        assert_eq!(parse("a.tr", bytes).unwrap(), plain, "{suffix}");
-    }
-}
-
-#[test]
-fn a_compressed_file_that_breaks_off_is_told_apart() {
-    let text: String = (0..20_000).map(|k| format!("{k} 2 {} {} {}\n", k % 97, k % 89, k * 7 % 83)).collect();
-    for (suffix, bytes) in compressed(text.as_bytes()) {
-        for keep in [bytes.len() / 2, bytes.len() - 3] {
-            let error = complaint(&format!("a.tr.{suffix}"), bytes[..keep].to_vec());
-            // Half a line may end the readable part; the decoder's error takes precedence over that of the line.
-            assert!(
-                error.contains("breaks off or is damaged") && error.contains("fetch"),
-                "{suffix}: {error}"
-            );
-        }
-        let mut damaged = bytes.clone();
-        let middle = damaged.len() / 2;
-        damaged[middle..middle + 8].fill(0x55);
-        let result = parse("a.tr", damaged);
-        assert!(result.is_err(), "{suffix}: damage went unnoticed");
-    }
-}
-
 #[test]
 fn reading_stops_after_the_jobs_asked_for() {
     let data = Cursor::new(b"1 1 1 1\n2 1 1 1\nbroken".to_vec());
@@ -191,11 +149,11 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_panic(
-        magic in prop::sample::select(vec![&b""[..], b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"\x1f\x8b\x08", b"1 1 1 1\n"]),
+        start in prop::sample::select(vec![&b""[..], b"1 1 1 1\n"]),
         bytes in prop::collection::vec(any::<u8>(), 0..300),
         name in prop::sample::select(vec!["a.tr", "a.swf", "a.csv", "a"]),
     ) {
-        let _ = parse(name, [magic, &bytes].concat());
+        let _ = parse(name, [start, &bytes].concat());
     }
 
     #[test]

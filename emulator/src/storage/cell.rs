@@ -187,7 +187,7 @@ impl From<Slice> for Tuple {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::fixture::{Draws, measured};
+    use crate::storage::fixture::{Draws, measured};
     use volary_engine::results::percentile;
 
     #[test]
