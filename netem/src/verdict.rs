@@ -134,6 +134,7 @@ impl Stats {
 
     /// The counts of a class.
     #[must_use]
+    #[inline]
     pub const fn of(&self, class: Class) -> &ClassStats {
         match class {
             Class::Datagram => &self.datagram,
@@ -141,6 +142,7 @@ impl Stats {
         }
     }
 
+    #[inline]
     pub(crate) const fn of_mut(&mut self, class: Class) -> &mut ClassStats {
         match class {
             Class::Datagram => &mut self.datagram,

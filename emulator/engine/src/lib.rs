@@ -13,6 +13,7 @@
 //! | [`virtual_time`] | runs in virtual time |
 //! | [`metrics`] | observations folded into results |
 //! | [`results`] | the results schema |
+//! | [`replay`] | logged inputs stepped again |
 //! | [`finalize`] | the result of a run, from its totals and counters |
 //! | [`fingerprint`] | hashes that identify files, message kinds and cells |
 
@@ -25,6 +26,7 @@ pub mod metrics;
 pub mod parcel;
 mod prefetch;
 pub mod queue;
+pub mod replay;
 pub mod results;
 pub mod scenario;
 pub mod shard;

@@ -4,7 +4,8 @@ use volary_actors::base::{Endpoint as Place, Time};
 
 use super::protocol::Member;
 use crate::runtime::live::placement::place;
-use crate::storage::hosts::{HostRecord, HostShard, ranges};
+use crate::storage::hosts::{HostRecord, HostShard};
+use volary_engine::cores::CoreSet;
 use volary_engine::world::World;
 
 /// The host of each endpoint. Controller and agents compute the same result.
@@ -32,7 +33,8 @@ pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRec
     for (shard, record) in (0u16..).zip(&mut records) {
         let nodes = (0..layout.nodes()).filter(|&node| homes[layout.node(node).index()] == shard);
         let schedulers = (0..layout.schedulers()).filter(|&i| homes[layout.scheduler(i).index()] == shard);
-        let (nodes, schedulers) = (ranges(nodes), ranges(schedulers));
+        let (nodes, schedulers) = (nodes.collect::<CoreSet>(), schedulers.collect::<CoreSet>());
+        let (nodes, schedulers) = (nodes.to_string(), schedulers.to_string());
         record.held = vec![HostShard { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
     }
     records

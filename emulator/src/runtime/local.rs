@@ -18,11 +18,11 @@ use volary_actors::base::{Class, Time};
 use super::cost;
 use super::error::UnitError;
 use super::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
-use super::live::aggregator::{Aggregator, EndReason};
 use super::live::clock::{Clock, MonotonicClock};
 use super::live::event_loop::{Inbox, ShardIo, run_shard};
 use super::live::host_stats::HostStats;
 use super::live::mailbox::Mailbox;
+use super::live::monitor::Monitor;
 use super::live::observer::LiveObserver;
 use super::live::placement::place;
 use super::watch::Watch;
@@ -31,6 +31,7 @@ use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
 use crate::storage::input_log;
 use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::Measured;
 use volary_engine::results::Worked;
@@ -350,7 +351,7 @@ fn aggregate(
 ) -> Result<EndedRun, UnitError> {
     let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
-    let (mut reason, mut left) = (None, shards);
+    let (mut monitor, mut reason, mut left) = (Monitor::default(), None, shards);
     while left > 0 {
         match reports.recv_timeout(END_CHECK) {
             Ok(Report::Notes { shard, notes, mark }) => aggregator.report(shard as usize, notes, mark),
@@ -370,7 +371,7 @@ fn aggregate(
             }
         }
         if reason.is_none() {
-            reason = aggregator.end_reason(watch);
+            reason = monitor.end_reason(aggregator, watch);
             run.stop.store(reason.is_some(), Ordering::Relaxed);
         }
     }

@@ -1,103 +1,193 @@
-//! Replay: the actors of a run process the inputs in its log again and must produce the same effects. Time is taken
-//! from the log, so a replay is only as long as the computation; network, cores and clocks are not involved, because
-//! their effects are part of the inputs.
+//! The replay of a run directory: the worlds of its log, planned from the logged experiment, and the log as the engine
+//! replays it.
 
-mod books;
-mod cast;
-mod run;
-
-use serde::Serialize;
-use volary_actors::base::{ActorId, Time};
-use volary_actors::machine::{Effect, Input};
-
-pub use books::Difference;
-pub use run::{Error, Source, run};
-
-use crate::storage::input_log::{self, Digest, Header, InputLog, LogCursor, LogEntry, LogEvent, LogSection};
-use books::Ledger;
-use cast::Cast;
-use volary_engine::results::{Injected, Summary};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 
 use super::error::UnitError;
-use crate::config::RunSection;
+use crate::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
+use crate::number::plural;
+use crate::runtime::watch::panic_text;
+use crate::storage;
+use crate::storage::hosts::{HostRecord, of_shard};
+use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
+use crate::storage::manifest::RunState;
+use volary_engine::replay::Logged;
+pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
+use volary_engine::results::{Injected, Summary};
+use volary_engine::scenario::Point;
+use volary_engine::virtual_time::RunConfig;
 use volary_engine::world::World;
 
-/// The result of a replay.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Replayed {
-    pub cell: String,
-    /// Label of its policy.
-    pub policy: String,
-    pub seed: u64,
-    /// Number of shards that wrote the log.
-    pub shards: u16,
-    /// Number of steps replayed.
-    pub steps: u64,
-    /// Whether the log ends before the run did: the run was killed or interrupted, or the file was truncated.
-    pub cut: bool,
-    /// The shards whose logs end before the run did, with the position.
-    pub cuts: Vec<Cut>,
-    /// The first step whose effects differ.
-    pub divergence: Option<Divergence>,
-    /// Injections into the run. Their effects are part of the inputs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub injections: Vec<Injected>,
-    /// The measurements of the replay and of the recorded run; empty if the run has no result, or the replay has no
-    /// end.
-    pub measured: Vec<Difference>,
+/// Why a run could not be replayed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The run directory cannot be read.
+    #[error(transparent)]
+    RunDir(#[from] storage::Error),
+    /// The directory has no log.
+    #[error("{} has no {FILE}; run again with --set run.record.inputs=true", .0.display())]
+    NoLog(PathBuf),
+    /// The log cannot be read.
+    #[error("{}: {source}", path.display())]
+    Log { path: PathBuf, source: input_log::Error },
+    /// The log has no such cell.
+    #[error("{FILE} has no cell {asked}; it has {there}")]
+    NoCell { asked: String, there: String },
+    /// The log belongs to another run.
+    #[error(
+        "{FILE} has cell {cell} ({policy}, seed {seed}), which is none of {}; the log is of another run, or its \
+         experiment was planned by another version of volary",
+        path.display()
+    )]
+    OtherExperiment { path: PathBuf, cell: String, policy: String, seed: u64 },
+    /// The experiment in the log cannot be planned.
+    #[error("the experiment in {FILE} cannot be planned by this version of volary: {0}")]
+    Plan(ConfigError),
+    /// The cell cannot be replayed.
+    #[error("cell {cell}: {why}")]
+    Cell { cell: String, why: String },
 }
 
-impl Replayed {
-    /// Whether every step had the logged effects.
+/// A run directory with its log, and the experiment that is planned from the log.
+pub struct Source<R> {
+    path: PathBuf,
+    log: InputLog<R>,
+    cells: Vec<String>,
+    state: RunState,
+    /// The hosts of the run; empty if it was not on hosts.
+    hosts: Vec<HostRecord>,
+    recorded: Vec<(String, Summary)>,
+    /// The injections of each cell.
+    injections: BTreeMap<String, Vec<Injected>>,
+    /// The experiment planned last.
+    planned: Option<(usize, Experiment)>,
+}
+
+/// Opens a run directory for replay.
+///
+/// # Errors
+/// When it is not a run directory, or has no log that this version can read.
+pub fn run(path: &Path) -> Result<Source<File>, Error> {
+    let manifest = storage::load_manifest(path)?;
+    let name = path.join(FILE);
+    if !name.exists() {
+        return Err(Error::NoLog(path.to_owned()));
+    }
+    let of_log = |source| Error::Log { path: path.to_owned(), source };
+    let file = File::open(&name).map_err(|source| of_log(input_log::Error::Io { doing: "open", source }))?;
+    let log = InputLog::new(file).map_err(of_log)?;
+    let records = storage::load_records(path, &manifest)?;
+    let recorded = records.into_iter().map(|record| (record.id, record.summary)).collect();
+    let hosts = manifest.hosts.unwrap_or_default();
+    let (cells, state, injections) = (manifest.cells, manifest.state, manifest.injections);
+    Ok(Source { path: path.to_owned(), log, cells, state, hosts, recorded, injections, planned: None })
+}
+
+impl<R: Read + Seek> Source<R> {
+    /// Ids of the cells in the log, in the order in which they began. If a run was resumed under another plan, only
+    /// cells of the last plan; all cells if there are none.
     #[must_use]
-    pub const fn is_identical(&self) -> bool {
-        self.divergence.is_none()
+    pub fn cells(&self) -> Vec<String> {
+        let mut cells: Vec<String> = Vec::new();
+        for found in self.log.found() {
+            if !cells.contains(&found.header.cell) {
+                cells.push(found.header.cell.clone());
+            }
+        }
+        if cells.iter().any(|cell| self.cells.contains(cell)) {
+            cells.retain(|cell| self.cells.contains(cell));
+        }
+        cells
     }
 
-    /// Whether the results are the recorded ones, as far as they can be compared.
+    /// What the log lacks, if the run did not reach its end and the log is incomplete.
     #[must_use]
-    pub fn is_equal(&self) -> bool {
-        self.measured.iter().all(Difference::is_none)
+    pub fn ends_early(&self) -> Option<String> {
+        let (logged, state) = (self.cells(), self.state);
+        let missing = self.cells.iter().filter(|cell| !logged.contains(cell)).count();
+        (state != RunState::Finished && missing > 0).then(|| {
+            let all = plural(self.cells.len() as u64, "run");
+            format!("the record ends early: {state}, and without {missing} of {all}")
+        })
     }
-}
 
-/// The early end of a shard's log.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Cut {
-    pub shard: u16,
-    /// The shard's host, in a run on hosts.
-    pub host: Option<String>,
-    /// Time of its last entry, in emulated seconds; null if it has none.
-    pub at_s: Option<f64>,
-}
+    /// Whether the file ends within a frame, as after a killed run.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.log.is_cut()
+    }
 
-/// A step whose effects differ from the logged ones.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Divergence {
-    /// Number of the step in the replay, from 1.
-    pub step: u64,
-    /// Time of the step, in emulated seconds.
-    pub at_s: f64,
-    /// The actor that processed the input.
-    pub actor: u32,
-    /// The actor's role.
-    pub role: String,
-    /// The input.
-    pub input: String,
-    /// Number of effects in the log.
-    pub effects_logged: u32,
-    /// The effects in the replay.
-    pub effects: Vec<String>,
-}
+    /// The damage of the file, if it is more than truncated.
+    #[must_use]
+    pub fn damage(&self) -> Option<input_log::Error> {
+        self.log.damage()
+    }
 
-/// The section of a shard, and its next entry.
-struct Part {
-    shard: u16,
-    cursor: LogCursor,
-    next: Option<LogEntry>,
-    /// Time of the last entry.
-    last: Option<Time>,
-    ended: bool,
+    /// Replays the last attempt at a cell.
+    ///
+    /// # Errors
+    /// [`Error::NoCell`], [`Error::OtherExperiment`], [`Error::Plan`], [`Error::Cell`].
+    pub fn replay(&mut self, cell: &str) -> Result<Replayed, Error> {
+        let sections = self.sections(cell)?;
+        let path = self.path.clone();
+        let header = sections[0].header.clone();
+        let other = || Error::OtherExperiment {
+            path,
+            cell: cell.to_owned(),
+            policy: header.policy.clone(),
+            seed: header.seed,
+        };
+        if !self.cells.iter().any(|id| id == cell) {
+            return Err(other());
+        }
+        let experiment = self.plan(sections[0].experiment)?;
+        let seed = header.seed;
+        let of_cell = |point: &Point| id_under(point, seed, &experiment.run) == cell;
+        let Some(point) = experiment.points.iter().position(of_cell) else { return Err(other()) };
+        let refused = |why: String| Error::Cell { cell: cell.to_owned(), why };
+        let world = World::build(&experiment.points[point], seed, &experiment.traces())
+            .map_err(|error| refused(error.to_string()))?;
+        let recorded = self.recorded.iter().find(|(id, _)| id == cell).map(|(_, summary)| summary);
+        let (run, log) = (experiment.run.clone(), &mut self.log);
+        // If a bug stopped the recorded run, it stops the replay as well.
+        let mut replayed = catch_unwind(AssertUnwindSafe(|| replay(&world, &run, log, &sections, recorded)))
+            .map_err(|panic| refused(panic_text(panic.as_ref())))?
+            .map_err(|error| refused(error.to_string()))?;
+        replayed.injections = self.injections.get(cell).cloned().unwrap_or_default();
+        for cut in &mut replayed.cuts {
+            cut.host = of_shard(&self.hosts, cell, cut.shard).map(str::to_owned);
+        }
+        Ok(replayed)
+    }
+
+    /// The sections of the last attempt at a cell.
+    fn sections(&self, cell: &str) -> Result<Vec<LogSection>, Error> {
+        let of_cell = self.log.found().iter().filter(|found| found.header.cell == cell);
+        let last = of_cell.clone().map(|found| found.header.attempt).max();
+        let sections: Vec<_> = of_cell.filter(|found| Some(found.header.attempt) == last).cloned().collect();
+        if sections.is_empty() {
+            return Err(Error::NoCell { asked: cell.to_owned(), there: self.cells().join(", ") });
+        }
+        Ok(sections)
+    }
+
+    fn plan(&mut self, index: usize) -> Result<Experiment, Error> {
+        if let Some((planned, experiment)) = &self.planned
+            && *planned == index
+        {
+            return Ok(experiment.clone());
+        }
+        let read = self.log.experiment::<Bundle>(index);
+        let bundle = read.map_err(|source| Error::Log { path: self.path.clone(), source })?;
+        let experiment = Experiment::from_bundle(&bundle).map_err(Error::Plan)?;
+        self.planned = Some((index, experiment.clone()));
+        Ok(experiment)
+    }
 }
 
 /// Replays the sections of one attempt at `world`.
@@ -107,97 +197,31 @@ struct Part {
 ///
 /// # Panics
 /// On a bug in a policy that stopped the recorded run as well.
-pub fn replay<R: std::io::Read + std::io::Seek>(
+pub fn replay<R: Read + Seek>(
     world: &World,
     run: &RunSection,
     log: &mut InputLog<R>,
     sections: &[LogSection],
     recorded: Option<&Summary>,
 ) -> Result<Replayed, UnitError> {
-    let refused = |error: input_log::Error| UnitError::Refused(error.to_string());
-    let Some(Header { cell, policy, seed, shards, .. }) = sections.first().map(|found| found.header.clone())
-    else {
+    let Some(LogSection { header, .. }) = sections.first() else {
         return Err(UnitError::Refused("the log has no section of it".to_owned()));
     };
-    let mut parts = Vec::new();
-    for found in sections {
-        let shard = found.header.shard;
-        if shard >= shards || parts.iter().any(|part: &Part| part.shard == shard) {
-            return Err(UnitError::Refused(format!(
-                "the log is damaged: it has shard {shard} of {shards} twice"
-            )));
-        }
-        let mut cursor = found.cursor();
-        let next = log.next(&mut cursor).map_err(refused)?;
-        parts.push(Part { shard, cursor, next, last: None, ended: false });
-    }
-    parts.sort_by_key(|part| part.shard);
-    let mut cast = Cast::new(world)?;
-    let mut ledger = Ledger::new(world, run, shards)?;
-    let mut divergence = None;
-    while let Some(part) = earliest(&mut parts) {
-        let Some(entry) = part.next else { break };
-        cast.check(&entry).map_err(UnitError::Refused)?;
-        part.last = Some(entry.at);
-        match entry.what {
-            LogEvent::Step { who, input, effects } => {
-                divergence = cast.step(entry.at, who, input, effects);
-                if divergence.is_some() {
-                    break;
-                }
-                ledger.notes(part.shard, entry.at, who, cast.effects());
-            }
-            LogEvent::Crashed(core) => ledger.crashed(part.shard, entry.at, core),
-            LogEvent::Restarted { who, epoch } => cast.restart(who, epoch),
-            LogEvent::End => {
-                part.ended = true;
-                ledger.end(part.shard, entry.at);
-            }
-        }
-        part.next = log.next(&mut part.cursor).map_err(refused)?;
-    }
-    let cuts = cuts(&parts, shards);
-    let cut = !cuts.is_empty();
-    let whole = !cut && divergence.is_none();
-    let measured = match recorded {
-        Some(recorded) if whole => books::compare(&ledger.close(), recorded),
-        Some(_) | None => Vec::new(),
+    let logged = Logged {
+        cell: &header.cell,
+        config: RunConfig { until: run.until, recording: run.recording() },
+        real_time: run.runtime != RuntimeKind::Virtual,
+        shards: header.shards,
+        recorded,
     };
-    let (steps, injections) = (cast.steps(), Vec::new());
-    Ok(Replayed { cell, policy, seed, shards, steps, cut, cuts, divergence, injections, measured })
-}
-
-/// The shards whose logs end early; a shard may have no section at all.
-fn cuts(parts: &[Part], shards: u16) -> Vec<Cut> {
-    let part = |shard| parts.iter().find(|part| part.shard == shard);
-    let cut = |shard| match part(shard) {
-        Some(part) if part.ended => None,
-        part => Some(Cut { shard, host: None, at_s: part.and_then(|part| Some(part.last?.as_secs_f64())) }),
+    let log = RefCell::new(log);
+    let entries = |section: &LogSection| {
+        let (mut cursor, log) = (section.cursor(), &log);
+        std::iter::from_fn(move || {
+            log.borrow_mut().next(&mut cursor).map_err(|error| error.to_string()).transpose()
+        })
     };
-    (0..shards).filter_map(cut).collect()
-}
-
-/// The shard with the earliest next entry.
-fn earliest(parts: &mut [Part]) -> Option<&mut Part> {
-    let waiting = parts.iter_mut().filter_map(|part| Some((part.next?.at, part)));
-    waiting.min_by_key(|(at, _)| *at).map(|(_, part)| part)
-}
-
-fn divergence(
-    step: u64,
-    at: Time,
-    (actor, role): (ActorId, String),
-    input: Input,
-    logged: Digest,
-    effects: &[Effect],
-) -> Divergence {
-    Divergence {
-        step,
-        at_s: at.as_secs_f64(),
-        actor: actor.0,
-        role,
-        input: format!("{input:?}"),
-        effects_logged: logged.count,
-        effects: effects.iter().map(|effect| format!("{effect:?}")).collect(),
-    }
+    let logs: Vec<_> = sections.iter().map(|section| (section.header.shard, entries(section))).collect();
+    let mut digester = Digester::default();
+    Ok(volary_engine::replay::replay(world, &logged, logs, |effects| digester.digest(effects))?)
 }

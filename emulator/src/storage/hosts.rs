@@ -1,6 +1,5 @@
 //! The hosts of a run, and the actors they held, as stored in `manifest.json`.
 
-use std::fmt::Write;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
@@ -54,28 +53,6 @@ pub struct HostShard {
     pub cells: Vec<String>,
 }
 
-/// Ascending numbers as `0-5,8`.
-#[must_use]
-pub fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
-    let mut runs: Vec<(u32, u32)> = Vec::new();
-    for number in numbers {
-        match runs.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            Some(_) | None => runs.push((number, number)),
-        }
-    }
-    let mut text = String::new();
-    for (first, last) in runs {
-        let comma = if text.is_empty() { "" } else { "," };
-        // Writing to a string cannot fail.
-        let _ = match first == last {
-            true => write!(text, "{comma}{first}"),
-            false => write!(text, "{comma}{first}-{last}"),
-        };
-    }
-    text
-}
-
 /// Adds hosts and their assignments to the known ones. For a cell that was tried before, the later assignment counts.
 pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
     let again = |cell: &String| more.iter().flat_map(|host| &host.held).any(|held| held.cells.contains(cell));
@@ -125,12 +102,6 @@ mod tests {
             held,
             lost: Vec::new(),
         }
-    }
-
-    #[test]
-    fn neighbours_are_written_as_ranges() {
-        assert_eq!(ranges([0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
-        assert_eq!(ranges([]), "");
     }
 
     #[test]

@@ -97,6 +97,7 @@ impl Fabric {
     }
 
     /// Counts `count` messages that take the [`common_delay`](Self::common_delay).
+    #[inline]
     pub fn count_delivered(&mut self, class: Class, count: u64, after: Span) {
         let counts = self.stats.of_mut(class);
         counts.sent += count;
@@ -125,12 +126,14 @@ impl Fabric {
 
     /// The counts so far.
     #[must_use]
+    #[inline]
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
     /// The fault schedule.
     #[must_use]
+    #[inline]
     pub const fn faults(&self) -> &Faults {
         &self.world.faults
     }

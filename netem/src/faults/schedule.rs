@@ -143,18 +143,21 @@ impl Faults {
 
     /// The pauses of an endpoint: disjoint windows [from, until) in order.
     #[must_use]
+    #[inline]
     pub fn pauses(&self, who: Endpoint) -> &[(Time, Time)] {
         self.pauses.of(who)
     }
 
     /// When an endpoint that is paused at `t` goes on; `t` itself if it is not paused.
     #[must_use]
+    #[inline]
     pub fn resumes(&self, who: Endpoint, t: Time) -> Time {
         self.pauses.at(who, t).map_or(t, |(_, until)| until)
     }
 
     /// Whether an endpoint is up at `t`. It is down from the moment of a crash until just before its restart.
     #[must_use]
+    #[inline]
     pub fn alive(&self, who: Endpoint, t: Time) -> bool {
         self.outages.at(who, t).is_none()
     }
@@ -168,6 +171,7 @@ impl Faults {
 
     /// The first outage that begins after `after` and not later than `until`: its beginning and end.
     #[must_use]
+    #[inline]
     pub fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
         let windows = self.outages.of(who);
         let next = windows.partition_point(|w| w.0 <= after);

@@ -28,6 +28,7 @@ impl Windows {
         Self { first, windows: joined.into_iter().map(|(_, from, until)| (from, until)).collect() }
     }
 
+    #[inline]
     pub(super) fn of(&self, who: Endpoint) -> &[(Time, Time)] {
         if self.windows.is_empty() {
             return &[];
@@ -36,6 +37,7 @@ impl Windows {
     }
 
     /// The window that holds at `t`.
+    #[inline]
     pub(super) fn at(&self, who: Endpoint, t: Time) -> Option<(Time, Time)> {
         let windows = self.of(who);
         let after = windows.partition_point(|w| w.0 <= t);

@@ -3,14 +3,13 @@
 //! The past of a core does not change. A copy that began before the injection is recomputed from its start, so the
 //! result is as exact as if the injection had been known from the beginning.
 
-use volary_actors::base::{Span, Time};
+use volary_actors::base::Time;
 
 use super::Profile;
 use super::integral::{CoreRate, WorkIntegral};
 use super::process::Cursor;
 use super::profile::{Burst, SeededProfile};
 use super::set::CoreSet;
-use super::state::{Cores, IDLE};
 use super::table::CoreTable;
 
 /// Another profile for some cores and a limited time.
@@ -66,21 +65,42 @@ impl Injection {
 /// An injection among the cores of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Injected {
-    profile: SeededProfile,
+    pub(super) profile: SeededProfile,
     cores: CoreSet,
-    from: u64,
-    until: u64,
+    pub(super) from: u64,
+    pub(super) until: u64,
     /// The stretch of each core's process in which its copy started; empty if the process is located without it.
     cursors: Vec<Cursor>,
 }
 
 impl Injected {
+    pub(super) fn new(injection: &Injection, table: &CoreTable) -> Self {
+        let profile = SeededProfile::new(&injection.profile, injection.seed);
+        let remembered = if profile.remembers() { table.cores() as usize } else { 0 };
+        Self {
+            profile,
+            cores: injection.cores.clone(),
+            from: injection.from.0,
+            until: injection.until.0,
+            cursors: vec![Cursor::NOWHERE; remembered],
+        }
+    }
+
+    /// Stores the stretch of the process of `core` at `now`, for later queries.
+    pub(super) fn remember(&mut self, table: &CoreTable, core: u32, now: Time) {
+        if let Some(unit) = self.profile.unit(table, core)
+            && let Some(noted) = self.cursors.get_mut(core as usize)
+        {
+            *noted = self.profile.locate(unit, now.0.max(self.from), *noted);
+        }
+    }
+
     /// Whether the injection can apply to a core after `at`.
-    fn concerns(&self, core: u32, at: u64) -> bool {
+    pub(super) fn concerns(&self, core: u32, at: u64) -> bool {
         at < self.until && self.from < self.until && self.cores.contains(core)
     }
 
-    fn known(&self, core: u32) -> Cursor {
+    pub(super) fn known(&self, core: u32) -> Cursor {
         self.cursors.get(core as usize).copied().unwrap_or(Cursor::NOWHERE)
     }
 
@@ -103,108 +123,8 @@ impl Injected {
     }
 }
 
-impl Cores {
-    /// Overrides the interference profile of some cores. Where injections overlap, the most recent one applies. An
-    /// injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
-    /// the number of the injection, for [`lift`](Self::lift).
-    pub fn inject(&mut self, injection: &Injection) -> usize {
-        let Injection { profile, seed, cores, from, until } = injection;
-        let profile = SeededProfile::new(profile, *seed);
-        let remembered = if profile.remembers() { self.table.cores() as usize } else { 0 };
-        self.plain = false;
-        self.injections.push(Injected {
-            profile,
-            cores: cores.clone(),
-            from: from.0,
-            until: until.0,
-            cursors: vec![Cursor::NOWHERE; remembered],
-        });
-        self.injections.len() - 1
-    }
-
-    /// Ends an injection at `at`, unless it has ended by then. Running copies have to be [recomputed](Self::retime).
-    pub fn lift(&mut self, number: usize, at: Time) {
-        let until = &mut self.injections[number].until;
-        *until = at.0.min(*until);
-    }
-
-    /// Recomputes when the copy on a core finishes. Returns the time if it has changed; [`Time::MAX`] means never, as
-    /// in [`start`](Self::start).
-    pub fn retime(&mut self, core: u32) -> Option<Time> {
-        let run = self.runs[core as usize];
-        if run.since == IDLE {
-            return None;
-        }
-        let begin = self.begin(core, run.since);
-        let cursor = self.remembered(core, Time(begin));
-        let due = self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), u64::MAX).at;
-        self.runs[core as usize].due = due;
-        (due != run.due).then_some(Time(due))
-    }
-
-    /// The bursts that degrade `core` in [from, to), clipped to it, in order of time. Pauses are not bursts.
-    pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
-        let mut at = from.0;
-        let stretches = std::iter::from_fn(move || {
-            let (injected, end) = (at < to.0).then(|| self.active_at(core, at))?;
-            let start = std::mem::replace(&mut at, end.min(to.0));
-            let (profile, known) = self.profile_of(core, injected);
-            Some((profile, known, Time(start), Time(at)))
-        });
-        let bursts = stretches.filter_map(move |(profile, known, from, to)| {
-            let profile = profile?;
-            Some(profile.bursts(profile.unit(&self.table, core)?, known, from, to))
-        });
-        joined(bursts.flatten())
-    }
-
-    /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which
-    /// it does.
-    pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
-        let mut end = u64::MAX;
-        for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
-            if injected.from <= at {
-                return (Some(injected), end.min(injected.until));
-            }
-            end = end.min(injected.from);
-        }
-        (None, end)
-    }
-
-    /// Stores the stretches of the processes of injections for `core` at `now`, for later queries.
-    pub(super) fn remember_injected(&mut self, core: u32, now: Time) {
-        for injected in self.injections.iter_mut().filter(|injected| injected.concerns(core, now.0)) {
-            if let Some(unit) = injected.profile.unit(&self.table, core)
-                && let Some(noted) = injected.cursors.get_mut(core as usize)
-            {
-                *noted = injected.profile.locate(unit, now.0.max(injected.from), *noted);
-            }
-        }
-    }
-
-    /// The slowdown of a core at `at`: σ ≥ 1, or 1.
-    pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
-        let (profile, known) = self.profile_of(core, self.active_at(core, at).0);
-        profile.map_or(1.0, |profile| {
-            profile.unit(&self.table, core).map_or(1.0, |unit| profile.slowdown(unit, at, known))
-        })
-    }
-
-    /// The profile of a core under an injection, or without one, and the stored stretch of its process.
-    fn profile_of<'a>(
-        &'a self,
-        core: u32,
-        injected: Option<&'a Injected>,
-    ) -> (Option<&'a SeededProfile>, Cursor) {
-        match injected {
-            Some(injected) => (Some(&injected.profile), injected.known(core)),
-            None => (self.profile.as_ref(), self.known(core)),
-        }
-    }
-}
-
 /// Joins adjacent bursts of equal slowdown: an injection may begin or end within one.
-fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
+pub(super) fn joined(bursts: impl Iterator<Item = Burst>) -> impl Iterator<Item = Burst> {
     let mut bursts = bursts.peekable();
     std::iter::from_fn(move || {
         let mut burst = bursts.next()?;
@@ -222,7 +142,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::cores::{CoreTable, Interference, Pause, Pauses};
+    use volary_actors::base::Span;
+
+    use crate::cores::{CoreTable, Cores, Interference, Pause, Pauses};
 
     const PROFILES: [&str; 6] = [
         r#"bernoulli = { slot = "100ms", probability = 0.3, slowdown = 3.0 }"#,

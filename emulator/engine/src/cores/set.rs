@@ -1,4 +1,4 @@
-//! A set of cores of a run, written as `0-5,8`.
+//! A set of cores, or of other numbered things, written as `0-5,8`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -2,11 +2,11 @@
 
 use volary_actors::base::{Span, Time};
 
-use super::injection::Injected;
+use super::injection::{Injected, Injection, joined};
 use super::integral::{CoreRate, WorkIntegral};
 use super::pauses::Pauses;
 use super::process::Cursor;
-use super::profile::SeededProfile;
+use super::profile::{Burst, SeededProfile};
 use super::{CoreTable, Profile};
 use crate::prefetch::prefetch;
 
@@ -43,7 +43,7 @@ pub(super) struct Run {
     pub(super) busy: u64,
 }
 
-pub(super) const IDLE: u64 = u64::MAX;
+const IDLE: u64 = u64::MAX;
 /// The due time of a copy that never finishes.
 const NEVER: u64 = Time::MAX.0;
 
@@ -248,7 +248,9 @@ impl Cores {
         if let Some(noted) = self.cursors.get_mut(core as usize) {
             *noted = cursor;
         }
-        self.remember_injected(core, now);
+        for injected in self.injections.iter_mut().filter(|injected| injected.concerns(core, now.0)) {
+            injected.remember(&self.table, core, now);
+        }
         cursor
     }
 
@@ -307,5 +309,86 @@ impl Cores {
             until(&mut integral, limit);
         }
         integral
+    }
+}
+
+/// Injections.
+impl Cores {
+    /// Overrides the interference profile of some cores. Where injections overlap, the most recent one applies. An
+    /// injection must not begin before the last event; running copies have to be [recomputed](Self::retime). Returns
+    /// the number of the injection, for [`lift`](Self::lift).
+    pub fn inject(&mut self, injection: &Injection) -> usize {
+        self.plain = false;
+        self.injections.push(Injected::new(injection, &self.table));
+        self.injections.len() - 1
+    }
+
+    /// Ends an injection at `at`, unless it has ended by then. Running copies have to be [recomputed](Self::retime).
+    pub fn lift(&mut self, number: usize, at: Time) {
+        let until = &mut self.injections[number].until;
+        *until = at.0.min(*until);
+    }
+
+    /// Recomputes when the copy on a core finishes. Returns the time if it has changed; [`Time::MAX`] means never, as
+    /// in [`start`](Self::start).
+    pub fn retime(&mut self, core: u32) -> Option<Time> {
+        let run = self.runs[core as usize];
+        if run.since == IDLE {
+            return None;
+        }
+        let begin = self.begin(core, run.since);
+        let cursor = self.remembered(core, Time(begin));
+        let due = self.work(core, cursor, WorkIntegral::new(begin, Span(run.work)), u64::MAX).at;
+        self.runs[core as usize].due = due;
+        (due != run.due).then_some(Time(due))
+    }
+
+    /// The bursts that degrade `core` in [from, to), clipped to it, in order of time. Pauses are not bursts.
+    pub fn bursts(&self, core: u32, from: Time, to: Time) -> impl Iterator<Item = Burst> {
+        let mut at = from.0;
+        let stretches = std::iter::from_fn(move || {
+            let (injected, end) = (at < to.0).then(|| self.active_at(core, at))?;
+            let start = std::mem::replace(&mut at, end.min(to.0));
+            let (profile, known) = self.profile_of(core, injected);
+            Some((profile, known, Time(start), Time(at)))
+        });
+        let bursts = stretches.filter_map(move |(profile, known, from, to)| {
+            let profile = profile?;
+            Some(profile.bursts(profile.unit(&self.table, core)?, known, from, to))
+        });
+        joined(bursts.flatten())
+    }
+
+    /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which
+    /// it does.
+    pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
+        let mut end = u64::MAX;
+        for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
+            if injected.from <= at {
+                return (Some(injected), end.min(injected.until));
+            }
+            end = end.min(injected.from);
+        }
+        (None, end)
+    }
+
+    /// The slowdown of a core at `at`: σ ≥ 1, or 1.
+    pub(super) fn slowdown(&self, core: u32, at: u64) -> f64 {
+        let (profile, known) = self.profile_of(core, self.active_at(core, at).0);
+        profile.map_or(1.0, |profile| {
+            profile.unit(&self.table, core).map_or(1.0, |unit| profile.slowdown(unit, at, known))
+        })
+    }
+
+    /// The profile of a core under an injection, or without one, and the stored stretch of its process.
+    fn profile_of<'a>(
+        &'a self,
+        core: u32,
+        injected: Option<&'a Injected>,
+    ) -> (Option<&'a SeededProfile>, Cursor) {
+        match injected {
+            Some(injected) => (Some(&injected.profile), injected.known(core)),
+            None => (self.profile.as_ref(), self.known(core)),
+        }
     }
 }

@@ -1,16 +1,14 @@
 //! The emulated machines: their number, speed and location.
 
-use std::path::PathBuf;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use volary_actors::base::{Address, Endpoint, Law, Purpose};
 use volary_actors::layout::Layout;
 use volary_netem::topology::{SPEEDS, Topology};
-use volary_netem::{Groups, Links, Place, Size, TopologyFile};
+use volary_netem::{Groups, Links, Place, TopologyFile};
 
 use super::error::KeyError;
 use super::room::{self, Needs, Room};
+use super::section::ClusterSection;
 use crate::cores::CoreTable;
 use crate::workload::Service;
 
@@ -19,83 +17,6 @@ use crate::workload::Service;
 pub const RACK: u32 = 40;
 /// Ids are 32 bits wide and a run has at most this many actors.
 const MOST_ACTORS: u64 = 1 << 26;
-
-/// `[cluster]`: equal nodes, a few kinds of them, or a topology file that says what exists.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ClusterSection {
-    /// Number of nodes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nodes: Option<u32>,
-    /// Cores of each node, and so the number of tasks that it runs at once; 1 if absent, or as many as `cpu` and
-    /// `memory` allow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cores: Option<u32>,
-    /// Number of schedulers, each with its client; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schedulers: Option<u32>,
-    /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub topology: Option<PathBuf>,
-    /// Rate of a node's cores relative to the reference core, drawn once per node; 1 if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speed: Option<Law<f64>>,
-    /// CPU of each node that tasks can reserve, in cores. Needs `service.cpu`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<f64>,
-    /// Memory of each node that tasks can reserve. Needs `service.memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Size>,
-    /// Kinds of nodes, if nodes differ; they replace `nodes`, `cores`, `cpu` and `memory`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kind: Vec<NodeKind>,
-}
-
-/// `[[cluster.kind]]`: nodes of one kind.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NodeKind {
-    /// Number of nodes.
-    pub nodes: u32,
-    /// As `cluster.cores`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cores: Option<u32>,
-    /// As `cluster.cpu`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<f64>,
-    /// As `cluster.memory`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Size>,
-}
-
-impl ClusterSection {
-    /// Refuses a cluster without schedulers, and keys beside `topology` that the topology states itself.
-    ///
-    /// # Errors
-    /// The key and the remedy.
-    pub fn check(&self) -> Result<(), KeyError> {
-        if self.schedulers == Some(0) {
-            let key = ["cluster", "schedulers"];
-            return Err(KeyError::new(&key, "a cluster needs a scheduler", "write schedulers = 1 or more"));
-        }
-        let given = [
-            ("nodes", self.nodes.is_some()),
-            ("cores", self.cores.is_some()),
-            ("speed", self.speed.is_some()),
-            ("cpu", self.cpu.is_some()),
-            ("memory", self.memory.is_some()),
-            ("kind", !self.kind.is_empty()),
-        ];
-        match given.into_iter().find(|(_, given)| *given && self.topology.is_some()) {
-            Some((key, _)) => Err(KeyError::new(
-                &["cluster", key],
-                format!("the topology says `{key}` already"),
-                "leave it out here, or leave out `topology`",
-            )),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Why a cluster cannot be built.
 #[derive(Debug, thiserror::Error)]

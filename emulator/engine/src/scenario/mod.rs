@@ -5,9 +5,11 @@ mod error;
 mod point;
 mod policy;
 mod room;
+mod section;
 
-pub use cluster::{Cluster, ClusterError, ClusterSection, Machines, NodeKind, RACK};
+pub use cluster::{Cluster, ClusterError, Machines, RACK};
 pub use error::KeyError;
 pub use point::{Point, Resolved};
 pub use policy::PolicyEntry;
 pub use room::{Needs, Room};
+pub use section::{ClusterSection, NodeKind};

@@ -6,8 +6,8 @@ use serde::Serialize;
 use volary_actors::layout::{Amount, Layout};
 use volary_netem::Size;
 
-use super::cluster::{ClusterSection, NodeKind};
 use super::error::KeyError;
+use super::section::{ClusterSection, NodeKind};
 use crate::workload::Service;
 
 /// CPU and memory that a node has or a task reserves. An absent resource is not reserved.

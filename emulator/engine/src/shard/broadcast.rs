@@ -9,21 +9,15 @@
 
 use volary_actors::base::{ActorId, Time};
 use volary_actors::layout::Layout;
-use volary_actors::machine::{Effect, Effects, Input};
-use volary_actors::message::{KINDS, Message};
-
-use super::event_loop::{ActorSlot, Event, EventKind, Stamp};
-use super::{Observer, Parts, Shard};
-
-/// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
-const FULL: usize = 1 << 20;
+use volary_actors::machine::Effect;
+use volary_actors::message::Message;
 
 /// A broadcast and the time of its arrival.
 #[derive(Clone, Copy, Debug)]
-struct BroadcastEntry {
-    at: Time,
-    from: ActorId,
-    msg: Message,
+pub(super) struct BroadcastEntry {
+    pub(super) at: Time,
+    pub(super) from: ActorId,
+    pub(super) msg: Message,
 }
 
 const _: () = assert!(size_of::<BroadcastEntry>() == 48, "the memory of a full log is counted in entries");
@@ -31,18 +25,21 @@ const _: () = assert!(size_of::<BroadcastEntry>() == 48, "the memory of a full l
 /// Broadcasts in order of arrival, with a cursor for each scheduler.
 #[derive(Debug)]
 pub(super) struct BroadcastLog {
-    entries: Vec<BroadcastEntry>,
+    pub(super) entries: Vec<BroadcastEntry>,
     /// Id of scheduler 0.
-    first: u32,
+    pub(super) first: u32,
     /// How many entries each scheduler has read.
-    cursors: Vec<u32>,
+    pub(super) cursors: Vec<u32>,
     /// Schedulers that read at once.
-    eager: Vec<u32>,
+    pub(super) eager: Vec<u32>,
     /// A reused buffer.
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
 }
 
 impl BroadcastLog {
+    /// Number of entries, of 48 bytes each, at which every scheduler reads the log and it is cleared.
+    pub(super) const FULL: usize = 1 << 20;
+
     pub(super) fn new(layout: &Layout, eager: impl Fn(u32) -> bool) -> Self {
         let schedulers = layout.schedulers();
         Self {
@@ -62,75 +59,8 @@ impl BroadcastLog {
     }
 
     #[inline]
-    fn reader(&self, actor: ActorId) -> Option<usize> {
+    pub(super) fn reader(&self, actor: ActorId) -> Option<usize> {
         let reader = actor.0.wrapping_sub(self.first) as usize;
         (reader < self.cursors.len()).then_some(reader)
-    }
-}
-
-impl<O: Observer> Shard<'_, O> {
-    /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
-    pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
-        let layout = self.parts.layout;
-        let common = if self.parts.shared { self.parts.fabric.common_delay() } else { None };
-        let Some(after) = common else {
-            for to in (0..layout.schedulers()).map(|i| layout.scheduler(i)).filter(|&to| to != me) {
-                self.send(me, to, msg, false);
-            }
-            return;
-        };
-        let is_scheduler = self.broadcasts.reader(me).is_some();
-        let receivers = u64::from(layout.schedulers() - u32::from(is_scheduler));
-        let kind = msg.kind();
-        self.traffic.by_kind[kind as usize] += if msg.is_fragment() { 0 } else { receivers };
-        self.parts.fabric.count_delivered(KINDS[kind as usize].1, receivers, after);
-        if receivers > 0 {
-            let kind = EventKind::Broadcast(msg);
-            self.push(self.now + after, me, Event { to: me, stamp: Stamp::NONE, kind });
-        }
-    }
-
-    /// Handles the arrival of a broadcast.
-    pub(super) fn append_broadcast(&mut self, from: ActorId, msg: Message) {
-        if self.broadcasts.entries.len() == FULL {
-            (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_broadcasts(reader));
-            self.broadcasts.entries.clear();
-            self.broadcasts.cursors.fill(0);
-        }
-        self.broadcasts.entries.push(BroadcastEntry { at: self.now, from, msg });
-        for at in 0..self.broadcasts.eager.len() {
-            self.read_broadcasts(self.broadcasts.eager[at] as usize);
-        }
-    }
-
-    /// Steps a scheduler through the entries that it has not read.
-    pub(super) fn catch_up(&mut self, actor: ActorId) {
-        if let Some(reader) = self.broadcasts.reader(actor) {
-            self.read_broadcasts(reader);
-        }
-    }
-
-    fn read_broadcasts(&mut self, reader: usize) {
-        let log = &mut self.broadcasts;
-        let me = ActorId(log.first + reader as u32);
-        let from = log.cursors[reader] as usize;
-        log.cursors[reader] = log.entries.len() as u32;
-        let Parts { workload, layout, .. } = self.parts;
-        let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[me.index()] else { return };
-        let mut effects = std::mem::take(&mut log.effects);
-        for &BroadcastEntry { at, from, msg } in &log.entries[from..] {
-            if from == me {
-                continue;
-            }
-            let input = Input::Deliver { from, msg };
-            machine.step(input, &mut Effects::new(at, me, rng, &mut effects, workload, layout).passive());
-            self.observer.stepped(at, me, &input, &effects);
-            for effect in effects.drain(..) {
-                if let Effect::Note(note) = effect {
-                    self.observer.note(at, me, note);
-                }
-            }
-        }
-        self.broadcasts.effects = effects;
     }
 }

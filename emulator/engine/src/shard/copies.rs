@@ -1,11 +1,14 @@
 //! Copies on cores: start, halt, progress, completion, and interference injected during a run.
 
-use volary_actors::base::{ActorId, CopyId, Score, Span, Time};
+use volary_actors::base::{ActorId, CopyId, Endpoint, Score, Span, Time};
+use volary_actors::layout::Role;
 use volary_actors::machine::Input;
 
 use super::event_loop::{Event, EventKind};
-use super::{Observer, Shard};
+use super::executor::ExecutorState;
+use super::{CoreExecutor, Observer, Shard};
 use crate::cores::{CoreSet, Injection};
+use crate::results::Worked;
 
 impl<O: Observer> Shard<'_, O> {
     pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
@@ -115,6 +118,51 @@ impl<O: Observer> Shard<'_, O> {
             if let Some(copy) = copies[core as usize] {
                 self.schedule_completion(worker, copy, end);
             }
+        }
+    }
+}
+
+/// Copies on real cores.
+impl<O: Observer> Shard<'_, O> {
+    /// Runs copies on real cores from now on. Must be called before [`start`](Self::start).
+    pub fn set_executor(&mut self, executor: Box<dyn CoreExecutor>) {
+        self.executor = Some(ExecutorState::new(executor, self.parts.layout.workers()));
+        for node in 0..self.parts.layout.nodes() {
+            let node = self.parts.layout.node(node);
+            if self.parts.placement.owns(node.index()) {
+                let pauses = self.parts.fabric.faults().pauses(Endpoint(node.0)).to_vec();
+                for (from, until) in pauses {
+                    self.schedule(from, node, EventKind::Pause);
+                    self.schedule(until, node, EventKind::Resume);
+                }
+            }
+        }
+    }
+
+    /// Handles the copies that the executor has finished and keeps its slowdown plan up to date. Must be called
+    /// repeatedly; does nothing without an executor.
+    pub fn poll_executor(&mut self, now: Time) {
+        let Some(state) = &mut self.executor else { return };
+        state.degrade(&self.parts.cores, now);
+        while let Some((core, copy, at)) = self.executor.as_mut().and_then(ExecutorState::finished) {
+            let me = self.parts.layout.worker_of_core(core);
+            let kind = EventKind::Input(Input::Done { copy });
+            self.push(at, me, Event { to: me, stamp: self.epoch(me), kind });
+        }
+    }
+
+    /// Detaches the executor and returns what its cores did; `None` without one.
+    pub fn take_executor(&mut self) -> Option<Worked> {
+        self.executor.take().map(ExecutorState::end)
+    }
+
+    /// Pauses or resumes the real cores of a node.
+    pub(super) fn set_executor_paused(&mut self, actor: ActorId, paused: bool) {
+        let Some(state) = &mut self.executor else { return };
+        let Role::Node(node) = self.parts.layout.role(actor) else { return };
+        for core in 0..self.parts.layout.cores(node) {
+            let worker = self.parts.layout.worker(node, core);
+            state.set_paused(self.parts.layout.core_index(worker), paused);
         }
     }
 }

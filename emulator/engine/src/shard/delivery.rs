@@ -1,64 +1,15 @@
-//! Message delivery: within a node, over the emulated network, to other shards.
+//! Message delivery: within a node, over the emulated network, to other shards, to all schedulers.
 
 use volary_actors::base::{ActorId, Class, Span, Time};
-use volary_actors::machine::Input;
+use volary_actors::machine::{Effect, Effects, Input};
 use volary_actors::message::{KINDS, Message};
 use volary_netem::Verdict;
 
-use super::event_loop::{Event, EventKind, Stamp};
-use super::{Observer, Shard};
+use super::broadcast::{BroadcastEntry, BroadcastLog};
+use super::event_loop::{ActorSlot, Event, EventKind, Stamp};
+use super::{Observer, Parts, Shard};
 use crate::parcel::Parcel;
 use crate::queue::Key;
-
-/// Counters of messages.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Traffic {
-    /// Messages sent over the network, indexed as [`KINDS`].
-    pub by_kind: [u64; KINDS.len()],
-    /// Number of these messages that repair losses.
-    pub recovery: u64,
-    /// Datagrams lost and stream messages returned to their sender.
-    pub dropped: u64,
-    /// Retransmissions by streams.
-    pub retransmissions: u64,
-}
-
-/// Parcels for other shards, by shard and class, in the order in which they were sent.
-#[derive(Debug)]
-pub struct Outbox {
-    boxes: Vec<[Vec<Parcel>; 2]>,
-    filled: bool,
-}
-
-impl Outbox {
-    /// An empty outbox for a number of shards.
-    #[must_use]
-    pub fn new(shards: u16) -> Self {
-        Self { boxes: (0..shards).map(|_| [Vec::new(), Vec::new()]).collect(), filled: false }
-    }
-
-    fn put(&mut self, home: u16, parcel: Parcel) {
-        let class = KINDS[parcel.msg.kind() as usize].1;
-        self.boxes[home as usize][usize::from(class == Class::Datagram)].push(parcel);
-        self.filled = true;
-    }
-
-    /// Passes the waiting parcels to `give`: shard, class and parcels, to be drained or taken. Parcels that it leaves
-    /// stay in the outbox.
-    pub fn flush(&mut self, mut give: impl FnMut(u16, Class, &mut Vec<Parcel>)) {
-        if !std::mem::take(&mut self.filled) {
-            return;
-        }
-        for (shard, [streams, datagrams]) in self.boxes.iter_mut().enumerate() {
-            for (class, parcels) in [(Class::Stream, streams), (Class::Datagram, datagrams)] {
-                if !parcels.is_empty() {
-                    give(shard as u16, class, parcels);
-                    self.filled |= !parcels.is_empty();
-                }
-            }
-        }
-    }
-}
 
 impl<O: Observer> Shard<'_, O> {
     /// Delivers a message to an actor of the same node within this step. A message to an actor that is down is
@@ -152,5 +103,73 @@ impl<O: Observer> Shard<'_, O> {
     fn crashed_since(&self, to: ActorId, due: Time, now: Time) -> bool {
         let endpoint = self.parts.layout.endpoint(to);
         due < now && self.parts.fabric.faults().crash_between(endpoint, due, now).is_some()
+    }
+}
+
+/// Broadcasts; see [`BroadcastLog`].
+impl<O: Observer> Shard<'_, O> {
+    /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
+    pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
+        let layout = self.parts.layout;
+        let common = if self.parts.shared { self.parts.fabric.common_delay() } else { None };
+        let Some(after) = common else {
+            for to in (0..layout.schedulers()).map(|i| layout.scheduler(i)).filter(|&to| to != me) {
+                self.send(me, to, msg, false);
+            }
+            return;
+        };
+        let is_scheduler = self.broadcasts.reader(me).is_some();
+        let receivers = u64::from(layout.schedulers() - u32::from(is_scheduler));
+        let kind = msg.kind();
+        self.traffic.by_kind[kind as usize] += if msg.is_fragment() { 0 } else { receivers };
+        self.parts.fabric.count_delivered(KINDS[kind as usize].1, receivers, after);
+        if receivers > 0 {
+            let kind = EventKind::Broadcast(msg);
+            self.push(self.now + after, me, Event { to: me, stamp: Stamp::NONE, kind });
+        }
+    }
+
+    /// Handles the arrival of a broadcast.
+    pub(super) fn append_broadcast(&mut self, from: ActorId, msg: Message) {
+        if self.broadcasts.entries.len() == BroadcastLog::FULL {
+            (0..self.broadcasts.cursors.len()).for_each(|reader| self.read_broadcasts(reader));
+            self.broadcasts.entries.clear();
+            self.broadcasts.cursors.fill(0);
+        }
+        self.broadcasts.entries.push(BroadcastEntry { at: self.now, from, msg });
+        for at in 0..self.broadcasts.eager.len() {
+            self.read_broadcasts(self.broadcasts.eager[at] as usize);
+        }
+    }
+
+    /// Steps a scheduler through the entries that it has not read.
+    pub(super) fn catch_up(&mut self, actor: ActorId) {
+        if let Some(reader) = self.broadcasts.reader(actor) {
+            self.read_broadcasts(reader);
+        }
+    }
+
+    fn read_broadcasts(&mut self, reader: usize) {
+        let log = &mut self.broadcasts;
+        let me = ActorId(log.first + reader as u32);
+        let from = log.cursors[reader] as usize;
+        log.cursors[reader] = log.entries.len() as u32;
+        let Parts { workload, layout, .. } = self.parts;
+        let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[me.index()] else { return };
+        let mut effects = std::mem::take(&mut log.effects);
+        for &BroadcastEntry { at, from, msg } in &log.entries[from..] {
+            if from == me {
+                continue;
+            }
+            let input = Input::Deliver { from, msg };
+            machine.step(input, &mut Effects::new(at, me, rng, &mut effects, workload, layout).passive());
+            self.observer.stepped(at, me, &input, &effects);
+            for effect in effects.drain(..) {
+                if let Effect::Note(note) = effect {
+                    self.observer.note(at, me, note);
+                }
+            }
+        }
+        self.broadcasts.effects = effects;
     }
 }

@@ -21,7 +21,6 @@ use volary_netem::Fabric;
 
 use super::broadcast::BroadcastLog;
 use super::executor::ExecutorState;
-use super::prefetch::LARGE;
 use super::{Due, Observer, Outbox, Parts, Traffic};
 use crate::cores::Cores;
 use crate::queue::{Key, Queue};
@@ -85,6 +84,9 @@ pub(super) struct ActorSlot {
 }
 
 const _: () = assert!(size_of::<ActorSlot>() == 32, "two slots share a cache line");
+
+/// Number of actors above which they do not fit into the cache and prefetching pays.
+pub(super) const LARGE: u32 = 20_000;
 
 /// Number of steps within one instant and one node above which a conversation counts as endless.
 const ENDLESS: u32 = 1 << 24;

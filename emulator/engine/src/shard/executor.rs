@@ -2,14 +2,10 @@
 //!
 //! [`Cores`] computes when a copy should end, to the nanosecond. Where copies burn real cores that time is only the
 //! target; the copy ends when the [`CoreExecutor`] reports it. The runtime polls the executor through
-//! [`Shard::poll_executor`].
+//! [`Shard::poll_executor`](super::Shard::poll_executor).
 
-use volary_actors::base::{ActorId, CopyId, Endpoint, Span, Time};
-use volary_actors::layout::Role;
-use volary_actors::machine::Input;
+use volary_actors::base::{CopyId, Span, Time};
 
-use super::event_loop::{Event, EventKind};
-use super::{Observer, Shard};
 use crate::cores::Cores;
 use crate::results::{RealWork, Worked};
 
@@ -65,7 +61,7 @@ enum RunState {
 const LEAST_MEASURED: Span = Span::from_millis(1);
 
 impl ExecutorState {
-    fn new(executor: Box<dyn CoreExecutor>, cores: u32) -> Self {
+    pub(super) fn new(executor: Box<dyn CoreExecutor>, cores: u32) -> Self {
         let runs = (0..cores).map(|_| None).collect();
         Self { executor, runs, tickets: 0, changed: false, measured: RealWork::default() }
     }
@@ -139,7 +135,7 @@ impl ExecutorState {
         }
     }
 
-    fn set_paused(&mut self, core: u32, paused: bool) {
+    pub(super) fn set_paused(&mut self, core: u32, paused: bool) {
         let Some(running) = &mut self.runs[core as usize] else { return };
         match running.state {
             RunState::Running if paused => {
@@ -156,59 +152,29 @@ impl ExecutorState {
             RunState::Running | RunState::Paused(_) | RunState::Finished(_) => {}
         }
     }
-}
 
-impl<O: Observer> Shard<'_, O> {
-    /// Runs copies on real cores from now on. Must be called before [`start`](Self::start).
-    pub fn set_executor(&mut self, executor: Box<dyn CoreExecutor>) {
-        self.executor = Some(ExecutorState::new(executor, self.parts.layout.workers()));
-        for node in 0..self.parts.layout.nodes() {
-            let node = self.parts.layout.node(node);
-            if self.parts.placement.owns(node.index()) {
-                let pauses = self.parts.fabric.faults().pauses(Endpoint(node.0)).to_vec();
-                for (from, until) in pauses {
-                    self.schedule(from, node, EventKind::Pause);
-                    self.schedule(until, node, EventKind::Resume);
-                }
+    /// Passes the slowdown plan to the executor.
+    pub(super) fn degrade(&mut self, cores: &Cores, now: Time) {
+        self.executor.degrade(cores, now, std::mem::take(&mut self.changed));
+    }
+
+    /// The core and copy of the next work that the executor has finished, and the time at which it finished.
+    pub(super) fn finished(&mut self) -> Option<(u32, CopyId, Time)> {
+        while let Some((core, ticket, at)) = self.executor.finished() {
+            // A copy halted in the meantime has another ticket or none.
+            if let Some(running) = self.runs[core as usize].as_mut().filter(|run| run.ticket == ticket) {
+                running.state = RunState::Finished(at);
+                return Some((core, running.copy, at));
             }
         }
+        None
     }
 
-    /// Handles the copies that the executor has finished and keeps its slowdown plan up to date. Must be called
-    /// repeatedly; does nothing without an executor.
-    pub fn poll_executor(&mut self, now: Time) {
-        let Some(state) = &mut self.executor else { return };
-        state.executor.degrade(&self.parts.cores, now, std::mem::take(&mut state.changed));
-        while let Some(state) = &mut self.executor
-            && let Some((core, ticket, at)) = state.executor.finished()
-        {
-            // A copy halted in the meantime has another ticket or none.
-            let Some(running) = state.runs[core as usize].as_mut().filter(|r| r.ticket == ticket) else {
-                continue;
-            };
-            running.state = RunState::Finished(at);
-            let (me, copy) = (self.parts.layout.worker_of_core(core), running.copy);
-            let kind = EventKind::Input(Input::Done { copy });
-            self.push(at, me, Event { to: me, stamp: self.epoch(me), kind });
-        }
-    }
-
-    /// Detaches the executor and returns what its cores did; `None` without one.
-    pub fn take_executor(&mut self) -> Option<Worked> {
-        let mut state = self.executor.take()?;
-        let mut worked = state.executor.end();
-        let RealWork { copies, asked_s, achieved_s, .. } = state.measured;
+    /// Ends all work and returns what the cores did.
+    pub(super) fn end(mut self) -> Worked {
+        let mut worked = self.executor.end();
+        let RealWork { copies, asked_s, achieved_s, .. } = self.measured;
         worked.work = RealWork { copies, asked_s, achieved_s, ..worked.work };
-        Some(worked)
-    }
-
-    /// Pauses or resumes the real cores of a node.
-    pub(super) fn set_executor_paused(&mut self, actor: ActorId, paused: bool) {
-        let Some(state) = &mut self.executor else { return };
-        let Role::Node(node) = self.parts.layout.role(actor) else { return };
-        for core in 0..self.parts.layout.cores(node) {
-            let worker = self.parts.layout.worker(node, core);
-            state.set_paused(self.parts.layout.core_index(worker), paused);
-        }
+        worked
     }
 }

@@ -3,10 +3,11 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `event_loop` | [`Shard`]: events, actor slots, the loop |
-//! | `delivery` | messages: to the same node, over the network, to other shards |
-//! | `broadcast` | messages to all schedulers as one event |
-//! | `copies` | copies on cores; injected interference |
-//! | `executor` | [`CoreExecutor`]: copies on real cores |
+//! | `delivery` | messages: to the same node, over the network, to other shards, to all schedulers |
+//! | `outbox` | [`Outbox`]: messages to other shards; [`Traffic`] |
+//! | `broadcast` | messages to all schedulers as one event: their log |
+//! | `copies` | copies on emulated and real cores; injected interference |
+//! | `executor` | [`CoreExecutor`]: real cores |
 //! | `faults` | crashes, restarts, the failure detector |
 //! | `observer` | [`Observer`]: callbacks of a shard |
 //! | `parts` | what a shard is built from |
@@ -19,11 +20,12 @@ mod event_loop;
 mod executor;
 mod faults;
 mod observer;
+mod outbox;
 mod parts;
 mod prefetch;
 
-pub use delivery::{Outbox, Traffic};
 pub use event_loop::Shard;
 pub use executor::CoreExecutor;
 pub use observer::{Due, Observer};
+pub use outbox::{Outbox, Traffic};
 pub use parts::{Parts, Placement, is_watched};

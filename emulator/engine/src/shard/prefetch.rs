@@ -8,11 +8,9 @@ use volary_actors::base::ActorId;
 use volary_actors::layout::Role;
 use volary_actors::machine::Effect;
 
+use super::event_loop::LARGE;
 use super::{Observer, Parts, Shard};
 use crate::prefetch::prefetch;
-
-/// Number of actors above which they do not fit into the cache and prefetching pays.
-pub(super) const LARGE: u32 = 20_000;
 
 /// Number of effects of one step above which it pays to prefetch their links.
 const MANY: usize = 4;

@@ -6,12 +6,10 @@ use std::sync::{Arc, OnceLock};
 use volary_actors::base::{Address, CopyId, JobId, Law, Purpose, Span, TaskId, Time};
 use volary_actors::catalog::{Catalog, JobSpec};
 
-use super::config::{Estimate, Service, WorkloadSpec};
-use super::error::WorkloadError;
+use super::config::Estimate;
 use super::generate::{LikeJob, duration};
 use super::homes::Homes;
-use super::plan::Plan;
-use super::trace::{Trace, TraceSource};
+use super::trace::Trace;
 use super::work::Demand;
 
 /// The jobs of one run.
@@ -64,24 +62,6 @@ impl Addresses {
 }
 
 impl Workload {
-    /// Builds the jobs that `spec` and `service` describe under `seed`, for `schedulers` clients. Traces come from
-    /// `traces` and are shared between runs.
-    ///
-    /// # Errors
-    /// When a trace is missing or malformed, or a key is invalid; the message names the remedy.
-    pub fn build(
-        spec: &WorkloadSpec,
-        service: &Service,
-        seed: u64,
-        schedulers: u32,
-        traces: &dyn TraceSource,
-    ) -> Result<Self, WorkloadError> {
-        if schedulers == 0 {
-            return Err(WorkloadError::config("cluster.schedulers", "must be at least 1"));
-        }
-        Plan::new(spec, service, traces)?.draw(seed, schedulers)
-    }
-
     /// The work of a copy on a healthy core: a pure function of the seed and the copy's ids.
     #[must_use]
     pub fn work(&self, copy: CopyId) -> Span {

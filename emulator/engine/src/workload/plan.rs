@@ -32,6 +32,26 @@ enum Jobs {
     Traced(Arc<Trace>),
 }
 
+impl Workload {
+    /// Builds the jobs that `spec` and `service` describe under `seed`, for `schedulers` clients. Traces come from
+    /// `traces` and are shared between runs.
+    ///
+    /// # Errors
+    /// When a trace is missing or malformed, or a key is invalid; the message names the remedy.
+    pub fn build(
+        spec: &WorkloadSpec,
+        service: &Service,
+        seed: u64,
+        schedulers: u32,
+        traces: &dyn TraceSource,
+    ) -> Result<Self, WorkloadError> {
+        if schedulers == 0 {
+            return Err(WorkloadError::config("cluster.schedulers", "must be at least 1"));
+        }
+        Plan::new(spec, service, traces)?.draw(seed, schedulers)
+    }
+}
+
 /// Address of the draw of this trait of a job, below the job's own address of purpose `Shape`; `work` uses 1 and 2.
 const SLACK: u64 = 3;
 

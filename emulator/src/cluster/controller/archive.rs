@@ -155,7 +155,8 @@ mod tests {
     use volary_actors::base::Time;
 
     use super::*;
-    use crate::storage::input_log::{FILE, LogEvent, Section, Sink};
+    use crate::storage::input_log::{FILE, Section, Sink};
+    use volary_engine::replay::LogEvent;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn what_comes_early_is_kept_and_what_is_too_much_is_not() {

@@ -13,9 +13,10 @@ use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::runtime::live::aggregator::{Aggregator, EndReason};
+use crate::runtime::live::monitor::Monitor;
 use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
+use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::Observation;
 use volary_engine::world::World;
 
@@ -138,6 +139,7 @@ impl<'a> ControllerCell<'a> {
     /// Handles events until the cell is over.
     async fn until_over(&mut self, watch: &Watch) -> EndReason {
         let mut interval = tokio::time::interval(PROGRESS_INTERVAL);
+        let mut monitor = Monitor::default();
         loop {
             let event = tokio::select! {
                 event = self.pool.events.recv() => event,
@@ -147,7 +149,7 @@ impl<'a> ControllerCell<'a> {
                         host.send_if_idle(ControllerMessage::Progress { slowest });
                     }
                     self.injections.expire(self.pool).await;
-                    if let Some(over) = self.aggregator.end_reason(watch) {
+                    if let Some(over) = monitor.end_reason(&self.aggregator, watch) {
                         return over;
                     }
                     continue;

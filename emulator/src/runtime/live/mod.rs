@@ -1,4 +1,4 @@
-//! The event loop, clocks and aggregator of real time, for the runtime `local` and for agents.
+//! The event loop, clocks and monitor of real time, for the runtime `local` and for agents.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -8,16 +8,16 @@
 //! | [`eventfd`] | a wake-up without a lock |
 //! | [`mailbox`] | parcels between shards of one process |
 //! | [`observer`] | observations and lateness of a shard |
-//! | [`aggregator`] | the observations of all shards, merged and folded, and the end of a run |
+//! | [`monitor`] | the progress bar of a run, and a warning when nothing happens |
 //! | [`placement`] | the assignment of actors to shards |
 //! | [`host_stats`] | processor time, memory and timer lateness of a process |
 
-pub mod aggregator;
 pub mod clock;
 pub mod event_loop;
 pub mod eventfd;
 pub mod host_stats;
 pub mod mailbox;
+pub mod monitor;
 pub mod observer;
 pub mod placement;
 pub mod timerfd;

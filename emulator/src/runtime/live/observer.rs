@@ -4,8 +4,9 @@ use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
 
 use crate::fidelity::gauge::LatenessHistograms;
-use crate::storage::input_log::{LogEvent, Section};
+use crate::storage::input_log::Section;
 use volary_engine::parcel::{Observation, Seen};
+use volary_engine::replay::LogEvent;
 use volary_engine::shard::{Due, Observer};
 
 /// Collects what a shard observes until the next report.

@@ -3,8 +3,8 @@
 use flate2::Crc;
 use volary_actors::machine::Effect;
 use volary_actors::message::KINDS;
+use volary_engine::replay::Digest;
 
-use super::format::Digest;
 use crate::codec;
 
 /// CRC-32 of a frame.

@@ -3,8 +3,6 @@
 use std::io;
 
 use serde::{Deserialize, Serialize};
-use volary_actors::base::{ActorId, Time};
-use volary_actors::machine::Input;
 
 use super::check::vocabulary;
 
@@ -31,45 +29,6 @@ pub struct Header {
     pub shard: u16,
     /// Number of shards.
     pub shards: u16,
-}
-
-/// An event on a shard.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct LogEntry {
-    /// The time. In a file: since the previous entry, or since zero for the first entry of a frame.
-    pub at: Time,
-    pub what: LogEvent,
-}
-
-/// The kinds of events.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum LogEvent {
-    /// An actor processed an input.
-    Step {
-        who: ActorId,
-        input: Input,
-        /// The digest of the effects.
-        effects: Digest,
-    },
-    /// The node of a core crashed.
-    Crashed(u32),
-    /// An endpoint restarted without state, and a node's workers with it.
-    Restarted {
-        who: ActorId,
-        /// Number of its crashes so far.
-        epoch: u32,
-    },
-    /// The shard ended normally; nothing follows.
-    End,
-}
-
-/// The digest of the effects of a step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Digest {
-    /// Number of effects.
-    pub count: u32,
-    /// CRC-32 of their encoding.
-    pub crc: [u8; 4],
 }
 
 /// Why a log cannot be written or read.

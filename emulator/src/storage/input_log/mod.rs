@@ -9,14 +9,14 @@
 //!
 //! Integers are little endian. Frames of section 0 hold the experiment with its files, as it was planned; later
 //! sections belong to the latest experiment before them. Every other section is one shard of one cell: its first frame
-//! is its [`Header`], the others hold their own number, from zero, as a u32, and [`LogEntry`]s. Sections are
-//! interleaved as shards fill their frames, and a frame can be read without any other, so the log of a killed run is
-//! readable up to its last whole frame. Shards on other machines send their frames during the run, so the same holds
-//! after the loss of a host.
+//! is its [`Header`], the others hold their own number, from zero, as a u32, and entries
+//! ([`LogEntry`](volary_engine::replay::LogEntry)). Sections are interleaved as shards fill their frames, and a frame
+//! can be read without any other, so the log of a killed run is readable up to its last whole frame. Shards on other
+//! machines send their frames during the run, so the same holds after the loss of a host.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `format` | [`Header`], [`LogEntry`] and what they hold; [`Error`] |
+//! | `format` | [`Header`], constants of the format; [`Error`] |
 //! | `check` | digests of effects, checksums of frames |
 //! | `write` | [`Sink`], the thread that writes, and [`Section`], where a shard puts its steps |
 //! | `read` | [`InputLog`], which finds the sections and reads their entries |
@@ -27,7 +27,7 @@ mod read;
 mod write;
 
 pub use check::Digester;
-pub use format::{Digest, Error, FILE, FORMAT, Header, LogEntry, LogEvent};
+pub use format::{Error, FILE, FORMAT, Header};
 pub use read::{InputLog, LogCursor, LogSection};
 pub use write::{Carried, CellLog, Relay, Section, Sink, frame, prefix};
 

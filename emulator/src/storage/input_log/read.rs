@@ -5,9 +5,10 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use serde::de::DeserializeOwned;
 use volary_actors::base::{Span, Time};
+use volary_engine::replay::LogEntry;
 
 use super::check::{checksum, vocabulary};
-use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, MAGIC, NUMBER, failed, version_text};
+use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed, version_text};
 use crate::codec;
 
 /// The position of a payload.

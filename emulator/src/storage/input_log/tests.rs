@@ -6,6 +6,7 @@ use std::{fs, io};
 use volary_actors::base::{ActorId, JobId, Span, Time};
 use volary_actors::machine::{Effect, Input, Timer};
 use volary_actors::message::Probe;
+use volary_engine::replay::{LogEntry, LogEvent};
 
 use super::format::*;
 use super::*;

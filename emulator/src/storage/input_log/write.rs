@@ -11,10 +11,11 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use serde::Serialize;
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
+use volary_engine::replay::{LogEntry, LogEvent};
 use volary_engine::shard::Observer;
 
 use super::check::{Digester, checksum, vocabulary};
-use super::format::{EXPERIMENT, Error, FORMAT, Header, LogEntry, LogEvent, MAGIC, NUMBER, failed};
+use super::format::{EXPERIMENT, Error, FORMAT, Header, MAGIC, NUMBER, failed};
 use super::read::InputLog;
 use crate::codec;
 

@@ -4,26 +4,23 @@ use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
 use volary_actors::machine::{Effect, Effects, Input, Machine};
 
-use super::{Divergence, divergence};
-use crate::runtime::error::UnitError;
-use crate::storage::input_log::{Digest, Digester, LogEntry, LogEvent};
-use volary_engine::shard::{Parts, Placement};
-use volary_engine::world::World;
+use super::{LogEntry, LogEvent};
+use crate::shard::{Parts, Placement};
+use crate::world::{EngineError, World};
 
 /// The state machine of every actor that has had a step, with its random stream.
-pub(super) struct Cast<'a> {
+pub(super) struct ReplayedActors<'a> {
     parts: Parts<'a>,
     actors: Vec<Option<(Box<dyn Machine>, Rng)>>,
     effects: Vec<Effect>,
-    digester: Digester,
     steps: u64,
 }
 
-impl<'a> Cast<'a> {
-    pub(super) fn new(world: &'a World) -> Result<Self, UnitError> {
+impl<'a> ReplayedActors<'a> {
+    pub(super) fn new(world: &'a World) -> Result<Self, EngineError> {
         let actors = (0..world.layout().actors()).map(|_| None).collect();
         let parts = world.parts(Placement::ALONE)?;
-        Ok(Self { parts, actors, effects: Vec::new(), digester: Digester::default(), steps: 0 })
+        Ok(Self { parts, actors, effects: Vec::new(), steps: 0 })
     }
 
     /// Why an entry cannot belong to this world.
@@ -41,25 +38,15 @@ impl<'a> Cast<'a> {
         Err(format!("the log is damaged: it names {what} {id}, of {most} that there are"))
     }
 
-    /// Steps an actor; returns an error if the effects differ from the logged ones.
-    pub(super) fn step(
-        &mut self,
-        at: Time,
-        who: ActorId,
-        input: Input,
-        logged: Digest,
-    ) -> Option<Divergence> {
+    /// Steps an actor and returns its effects.
+    pub(super) fn step(&mut self, at: Time, who: ActorId, input: Input) -> &[Effect] {
         let Parts { workload, layout, seed, .. } = self.parts;
         let fresh = || (self.parts.machine(who), Rng::new(seed, who.0, 0));
         let (machine, rng) = self.actors[who.index()].get_or_insert_with(fresh);
         self.effects.clear();
         machine.step(input, &mut Effects::new(at, who, rng, &mut self.effects, workload, layout));
         self.steps += 1;
-        let same = self.digester.digest(&self.effects) == logged;
-        (!same).then(|| {
-            let role = format!("{:?}", layout.role(who));
-            divergence(self.steps, at, (who, role), input, logged, &self.effects)
-        })
+        &self.effects
     }
 
     /// Restarts an endpoint without state. As in a shard, the workers of a node are new and continue their random
@@ -74,11 +61,6 @@ impl<'a> Cast<'a> {
                 *machine = fresh;
             }
         }
-    }
-
-    /// The effects of the last step.
-    pub(super) fn effects(&self) -> &[Effect] {
-        &self.effects
     }
 
     /// The number of steps so far.

@@ -1,14 +1,12 @@
-//! The aggregator of a real-time run: merges the observations of all shards in time order, folds them into results,
-//! and decides when the run has ended.
+//! The aggregator of a run of several shards: merges their observations in time order, folds them into results, and
+//! decides when the run has ended.
 
 use std::collections::VecDeque;
-use std::time::{Duration, Instant};
 
 use volary_actors::base::{Span, Time};
 
-use crate::runtime::watch::Watch;
-use volary_engine::metrics::{Books, Recorder};
-use volary_engine::parcel::{Observation, Seen};
+use super::{Books, Recorder};
+use crate::parcel::{Observation, Seen};
 
 /// Why a run has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,9 +23,6 @@ pub enum EndReason {
     Broken,
 }
 
-/// Real time without any observation after which a warning is logged.
-const QUIET_WARNING: Duration = Duration::from_secs(60);
-
 /// The recorder of a run, and observations of its shards that are not folded yet.
 #[derive(Debug)]
 pub struct Aggregator<'a> {
@@ -37,27 +32,15 @@ pub struct Aggregator<'a> {
     heals_at: Time,
     /// The time of the last folded observation.
     now: Time,
-    /// Finished jobs that the progress bar shows.
-    shown_jobs: u64,
-    /// Real time of the last folded observation.
-    last_folded: Instant,
-    warned: bool,
+    folded: u64,
 }
 
 impl<'a> Aggregator<'a> {
     /// An aggregator for `shards` shards. `until` is the emulated time limit, and `heals_at` the end of the last fault.
     #[must_use]
     pub fn new(recorder: Recorder<'a>, shards: usize, until: Option<Span>, heals_at: Time) -> Self {
-        Self {
-            recorder,
-            merge: Merge::new(shards),
-            until: until.map(|span| Time::ZERO + span),
-            heals_at,
-            now: Time::ZERO,
-            shown_jobs: 0,
-            last_folded: Instant::now(),
-            warned: false,
-        }
+        let until = until.map(|span| Time::ZERO + span);
+        Self { recorder, merge: Merge::new(shards), until, heals_at, now: Time::ZERO, folded: 0 }
     }
 
     /// Adds a report: observations in order of time, and the time before which no more will come.
@@ -86,7 +69,7 @@ impl<'a> Aggregator<'a> {
             }
             // Clocks of two hosts can differ by more than a message's delay; the recorder needs one order.
             self.now = self.now.max(at);
-            self.last_folded = Instant::now();
+            self.folded += 1;
             match what {
                 Seen::Note(who, note) => self.recorder.note(self.now, who, note),
                 Seen::Crashed(core) => self.recorder.crashed(self.now, core),
@@ -112,31 +95,39 @@ impl<'a> Aggregator<'a> {
         self.merge.slowest()
     }
 
-    /// Why the run has ended, or `None` while it goes on. Updates the progress bar.
-    pub fn end_reason(&mut self, watch: &Watch) -> Option<EndReason> {
-        let finished = self.recorder.finished_jobs();
-        watch.bar.inc(finished - self.shown_jobs);
-        self.shown_jobs = finished;
-        let complete = self.merge.complete();
+    /// Number of observations folded so far.
+    #[must_use]
+    pub const fn folded(&self) -> u64 {
+        self.folded
+    }
+
+    /// Jobs finished so far.
+    #[must_use]
+    pub const fn finished_jobs(&self) -> u64 {
+        self.recorder.finished_jobs()
+    }
+
+    /// Whether every fault has healed, no job is yet to arrive and no copy is running.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        !self.recorder.is_active() && self.complete() > self.heals_at
+    }
+
+    /// Why the run has ended, or `None` while it goes on. `stopped` says that the caller stops it.
+    #[must_use]
+    pub fn end_reason(&self, stopped: bool) -> Option<EndReason> {
+        let complete = self.complete();
         if self.recorder.all_finished() {
-            return Some(EndReason::Finished);
+            Some(EndReason::Finished)
+        } else if stopped {
+            Some(EndReason::Interrupted)
+        } else if self.until.is_some_and(|until| complete > until) {
+            Some(EndReason::Until)
+        } else {
+            // `Time::MAX`: every shard has ended.
+            let stalled = complete == Time::MAX || self.recorder.is_stalled(complete, self.heals_at);
+            stalled.then_some(EndReason::Stalled)
         }
-        if watch.stopped() {
-            return Some(EndReason::Interrupted);
-        }
-        if self.until.is_some_and(|until| complete > until) {
-            return Some(EndReason::Until);
-        }
-        // `Time::MAX`: every shard has ended.
-        if complete == Time::MAX || self.recorder.is_stalled(complete, self.heals_at) {
-            return Some(EndReason::Stalled);
-        }
-        let quiet = !self.recorder.is_active() && complete > self.heals_at;
-        if quiet && self.last_folded.elapsed() > QUIET_WARNING && !self.warned {
-            self.warned = true;
-            tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", QUIET_WARNING.as_secs());
-        }
-        None
     }
 
     /// Closes the recorder at the time of the last observation or at the time limit; returns that time as well.

@@ -5,33 +5,28 @@ use serde_json::{Value, json};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Effect;
 
-use crate::config::{RunSection, RuntimeKind};
-use crate::runtime::error::UnitError;
-use crate::runtime::live::aggregator::Aggregator;
-use volary_engine::metrics::{Books, Recorder};
-use volary_engine::parcel::{Observation, Seen};
-use volary_engine::results::Summary;
-use volary_engine::world::World;
+use crate::metrics::{Aggregator, Books, Recorder};
+use crate::parcel::{Observation, Seen};
+use crate::results::Summary;
+use crate::virtual_time::RunConfig;
+use crate::world::World;
 
 /// Records results as the run did: in virtual time as events occur, in real time from the reports of shards.
-pub(super) enum Ledger<'a> {
+pub(super) enum ReplayRecorder<'a> {
     Virtual { recorder: Box<Recorder<'a>>, now: Time, until: Option<Time> },
     Real(Box<Aggregator<'a>>),
 }
 
-impl<'a> Ledger<'a> {
-    pub(super) fn new(world: &'a World, run: &RunSection, shards: u16) -> Result<Self, UnitError> {
-        let recorder = world.recorder(run.recording());
-        Ok(match run.runtime {
-            RuntimeKind::Virtual => {
-                let until = run.until.map(|span| Time::ZERO + span);
-                Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
-            }
-            RuntimeKind::Local | RuntimeKind::Hosts => {
-                let heals_at = world.faults().heals_at();
-                Self::Real(Box::new(Aggregator::new(recorder, shards as usize, run.until, heals_at)))
-            }
-        })
+impl<'a> ReplayRecorder<'a> {
+    pub(super) fn new(world: &'a World, config: &RunConfig, shards: u16, real_time: bool) -> Self {
+        let recorder = world.recorder(config.recording);
+        if real_time {
+            let heals_at = world.faults().heals_at();
+            Self::Real(Box::new(Aggregator::new(recorder, shards as usize, config.until, heals_at)))
+        } else {
+            let until = config.until.map(|span| Time::ZERO + span);
+            Self::Virtual { recorder: Box::new(recorder), now: Time::ZERO, until }
+        }
     }
 
     pub(super) fn notes(&mut self, shard: u16, at: Time, who: ActorId, effects: &[Effect]) {

@@ -1,0 +1,129 @@
+//! The tables `[[network.fault]]`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use volary_actors::base::Span;
+
+use crate::error::Error;
+use crate::target::Target;
+use crate::units::Probability;
+
+/// One `[[network.fault]]`: a one-key table that names the kind.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FaultSpec {
+    /// Two groups cannot reach each other.
+    Partition(PartitionSpec),
+    /// Endpoints stop and lose their state.
+    Crash(CrashSpec),
+    /// Hosts stall: messages, timers and cores wait.
+    Pause(PauseSpec),
+    /// Links become slow or lossy.
+    Degrade(DegradeSpec),
+}
+
+/// A partition between `a` and `b`. What is under way when it begins is lost as well.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionSpec {
+    /// One side.
+    pub a: Vec<Target>,
+    /// The other side. Default: everyone else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b: Option<Vec<Target>>,
+    /// When it begins, since the run's start.
+    pub at: Span,
+    /// How long it lasts.
+    #[serde(rename = "for")]
+    pub lasting: Span,
+    /// Only messages from `a` to `b` are lost; those from `b` to `a` pass.
+    #[serde(default)]
+    pub one_way: bool,
+}
+
+/// A crash. What is under way to a crashing endpoint never reaches its next incarnation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CrashSpec {
+    /// Who crashes.
+    pub who: Vec<Target>,
+    /// When, since the run's start.
+    pub at: Span,
+    /// How long it stays down. Default: it never comes back.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<Span>,
+}
+
+/// A pause. Nothing is lost; it happens later.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseSpec {
+    /// Who stalls.
+    pub who: Vec<Target>,
+    /// When, since the run's start.
+    pub at: Span,
+    /// How long.
+    #[serde(rename = "for")]
+    pub lasting: Span,
+}
+
+/// Links between `a` and `b`, both ways, slow down or lose more. Messages sent meanwhile are affected.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DegradeSpec {
+    /// One side.
+    pub a: Vec<Target>,
+    /// The other side. Default: everyone else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b: Option<Vec<Target>>,
+    /// When it begins, since the run's start.
+    pub at: Span,
+    /// How long it lasts.
+    #[serde(rename = "for")]
+    pub lasting: Span,
+    /// Propagation delays are multiplied by it. Default: 1.
+    #[serde(default = "one")]
+    pub delay_factor: f64,
+    /// Loss in addition to the link's own. Default: 0.
+    #[serde(default)]
+    pub loss: Probability,
+}
+
+/// Limit on the factor on delays; larger ones would stall a message for the whole run.
+const MOST_FACTOR: f64 = 1e9;
+
+const fn one() -> f64 {
+    1.0
+}
+
+impl FaultSpec {
+    /// Checks that need no resolved targets. Keys are relative to the fault.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let lasts = |kind: &str, span: Span| {
+            if span == Span::ZERO {
+                return Err(Error::at(format!("{kind}.for"), "it lasts no time", "write for example \"5s\""));
+            }
+            Ok(())
+        };
+        match self {
+            Self::Partition(p) => lasts("partition", p.lasting),
+            Self::Crash(c) => c.lasting.map_or(Ok(()), |span| lasts("crash", span)),
+            Self::Pause(p) => lasts("pause", p.lasting),
+            Self::Degrade(d) => {
+                lasts("degrade", d.lasting)?;
+                if !(0.0..=MOST_FACTOR).contains(&d.delay_factor) {
+                    return Err(Error::at(
+                        "degrade.delay_factor",
+                        format!("{} is not a factor between 0 and {MOST_FACTOR:e}", d.delay_factor),
+                        "write for example 10",
+                    ));
+                }
+                if d.delay_factor == 1.0 && d.loss.is_zero() {
+                    return Err(Error::at("degrade", "it changes nothing", "set `delay_factor` or `loss`"));
+                }
+                Ok(())
+            }
+        }
+    }
+}
