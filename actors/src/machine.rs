@@ -245,8 +245,9 @@ impl<'a> Effects<'a> {
         self
     }
 
+    /// Requests an effect.
     #[inline]
-    fn push(&mut self, effect: Effect) {
+    pub fn push(&mut self, effect: Effect) {
         debug_assert!(!self.passive, "{} answers a broadcast: {effect:?}", self.me);
         self.out.push(effect);
     }
@@ -310,24 +311,6 @@ impl<'a> Effects<'a> {
     #[inline]
     pub fn arm(&mut self, timer: Timer, after: Span) {
         self.push(Effect::Arm { timer, after });
-    }
-
-    /// Runs `copy` on this worker's core, from the beginning or with `left` work missing.
-    #[inline]
-    pub fn run(&mut self, copy: CopyId, left: Option<Span>) {
-        self.push(Effect::Run { copy, left });
-    }
-
-    /// Stops `copy` on this worker's core.
-    #[inline]
-    pub fn halt(&mut self, copy: CopyId) {
-        self.push(Effect::Halt { copy });
-    }
-
-    /// Queries the progress of `copy` on this worker's core.
-    #[inline]
-    pub fn query_progress(&mut self, copy: CopyId) {
-        self.push(Effect::QueryProgress { copy });
     }
 
     /// Records an observation.

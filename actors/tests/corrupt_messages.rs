@@ -10,11 +10,10 @@ use volary_actors::base::{ActorId, Class, CopyId, JobId, Rng, Score, Span, Time}
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
 use volary_actors::message::{
-    Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, PlacementForm, PlacementUpdate, Probe,
-    Progress, Ring, RingProbe, Row, Share, Slice, Steal, TaskRange,
+    BacklogReport, Blocks, EndUpdate, Gossip, Heartbeat, Job, KINDS, Launch, Message, PlacementForm,
+    PlacementUpdate, Probe, Progress, Ring, RingProbe, Row, Share, Slice, Steal, TaskRange,
 };
-use volary_actors::policies::{BuildContext, PolicySpec};
-use volary_actors::roles::Worker;
+use volary_actors::policies::PolicySpec;
 
 /// Steps of one life of the system.
 const STEPS: u32 = 1500;
@@ -60,14 +59,7 @@ impl<'a> Chaos<'a> {
     }
 
     fn build(&self, me: ActorId) -> Box<dyn Machine> {
-        let context = |index| BuildContext { me, index, layout: self.layout, lossy: true, watched: false };
-        match self.layout.role(me) {
-            Role::Client(i) => self.policy.client(context(i)),
-            Role::Scheduler(i) => self.policy.scheduler(context(i)),
-            Role::Node(i) => self.policy.node(context(i)),
-            Role::Worker { node, .. } => Box::new(Worker::new(self.layout.node(node))),
-            Role::Extra(_) => unreachable!("this layout has none"),
-        }
+        self.policy.machine(me, self.layout, true, false)
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -296,7 +288,7 @@ impl<'a> Chaos<'a> {
             3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
             4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
             5 => Gossip::Heard { round: any, maker: node, number },
-            6 => Gossip::Backlog { work: span, at: at + span, number, came: number },
+            6 => Gossip::Backlog(BacklogReport { work: span, at: at + span, number, came: number }),
             _ => {
                 let form = [
                     PlacementForm::Single,

@@ -10,11 +10,10 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use common::{Load, policies};
 use volary_actors::base::{ActorId, JobId, Rng, Score, Span, TaskId, Time};
-use volary_actors::layout::{Layout, Role};
+use volary_actors::layout::Layout;
 use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
 use volary_actors::message::{Gossip, Message};
-use volary_actors::policies::{BuildContext, PolicySpec};
-use volary_actors::roles::Worker;
+use volary_actors::policies::PolicySpec;
 
 type Queue = BinaryHeap<Reverse<(Time, u64, u32, u32)>>;
 
@@ -37,21 +36,13 @@ struct World<'a> {
 
 impl<'a> World<'a> {
     fn new(policy: &PolicySpec, layout: &'a Layout, load: &'a Load, delay: Span) -> Self {
-        let context = |me, index| BuildContext { me, index, layout, lossy: false, watched: false };
-        let machine = |me: ActorId| -> Box<dyn Machine> {
-            match layout.role(me) {
-                Role::Client(i) => policy.client(context(me, i)),
-                Role::Scheduler(i) => policy.scheduler(context(me, i)),
-                Role::Node(i) => policy.node(context(me, i)),
-                Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-                Role::Extra(_) => unreachable!(),
-            }
-        };
         Self {
             layout,
             load,
             delay,
-            machines: (0..layout.actors()).map(|id| machine(ActorId(id))).collect(),
+            machines: (0..layout.actors())
+                .map(|id| policy.machine(ActorId(id), layout, false, false))
+                .collect(),
             rngs: (0..layout.actors()).map(|id| Rng::new(9, id, 0)).collect(),
             queue: Queue::new(),
             inputs: Vec::new(),
@@ -92,7 +83,7 @@ impl<'a> World<'a> {
     fn carry_out(&mut self, me: ActorId, effect: Effect, local: &mut VecDeque<(ActorId, Input)>) {
         match effect {
             Effect::Send { to, msg, recovery } => {
-                let periodic = matches!(msg, Message::Gossip(Gossip::Backlog { .. }));
+                let periodic = matches!(msg, Message::Gossip(Gossip::Backlog(_)));
                 assert!(
                     !recovery || periodic,
                     "nothing is lost in this world, yet {msg:?} repairs something"

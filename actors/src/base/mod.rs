@@ -3,6 +3,7 @@
 pub mod class;
 pub mod id;
 pub mod law;
+mod parameters;
 pub mod rng;
 pub mod score;
 pub mod time;
@@ -10,6 +11,7 @@ pub mod time;
 pub use class::Class;
 pub use id::{ActorId, CopyId, Endpoint, JobId, TaskId};
 pub use law::Law;
+pub(crate) use parameters::{parameters, within};
 pub use rng::{Address, Draw, Purpose, Rng};
 pub use score::Score;
 pub use time::{Span, Time};

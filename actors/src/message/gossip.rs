@@ -72,6 +72,19 @@ pub struct EndUpdate {
     pub since: Time,
 }
 
+/// The work of all tasks at a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BacklogReport {
+    /// Sum of their estimates.
+    pub work: Span,
+    /// When it was so.
+    pub at: Time,
+    /// The number of the node's first update that is not contained.
+    pub number: u32,
+    /// The number of tasks received from the receiver of this report.
+    pub came: u32,
+}
+
 /// Updates, and the copying of caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Gossip {
@@ -113,18 +126,9 @@ pub enum Gossip {
         /// The number of the first update that is not contained.
         number: u32,
     },
-    /// Node → scheduler: the work of all tasks at the node. It replaces the receiver's entry, unless a newer update was
+    /// Node → scheduler. It replaces the receiver's entry, unless a newer update was
     /// applied.
-    Backlog {
-        /// Sum of their estimates.
-        work: Span,
-        /// When it was so.
-        at: Time,
-        /// The number of the node's first update that is not contained.
-        number: u32,
-        /// The number of tasks received from the receiver of this report.
-        came: u32,
-    },
+    Backlog(BacklogReport),
 }
 
 impl Gossip {
@@ -149,7 +153,7 @@ impl Gossip {
             | Self::Answer { .. }
             | Self::Entry { .. }
             | Self::Heard { .. }
-            | Self::Backlog { .. } => None,
+            | Self::Backlog(_) => None,
         }
     }
 }
@@ -184,5 +188,5 @@ protocol! {
     Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
     Heard = "cache.heard", Stream, Scheduler -> Scheduler: Self::Heard { maker, .. }
         if maker < run.layout.schedulers() + run.layout.nodes(),
-    Backlog = "gossip.backlog", Datagram, Node -> Scheduler: Self::Backlog { .. },
+    Backlog = "gossip.backlog", Datagram, Node -> Scheduler: Self::Backlog(_),
 }

@@ -19,7 +19,7 @@ mod steal;
 
 pub use self::core::Core;
 pub use gang::Slice;
-pub use gossip::{EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+pub use gossip::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 pub use heartbeat::Heartbeat;
 pub use job::Job;
 pub use launch::{Launch, Row, TaskRange};

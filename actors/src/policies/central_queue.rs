@@ -1,6 +1,7 @@
 //! A central FIFO queue: the M/M/c of the textbooks.
 
-use super::policy::{BuildContext, Policy, parameters};
+use super::policy::{BuildContext, Policy};
+use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::central_queue::{CentralScheduler, NoBackups};
 

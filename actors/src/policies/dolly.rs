@@ -1,8 +1,7 @@
 //! Dolly: clones of small jobs from the start.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::within;
-use crate::layout::Layout;
+use super::policy::{BuildContext, Policy};
+use crate::base::parameters;
 use crate::machine::Machine;
 use crate::roles::central_queue::{Action, CentralScheduler, Cluster, JobView, Rule};
 
@@ -10,17 +9,13 @@ parameters! {
     /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
     struct Dolly {
         /// ε: how probable it may be that a job has a straggler all the same.
-        #[schemars(range(min = 1e-9, max = 0.999_999_999))]
-        epsilon: f64 = 0.05,
+        epsilon: f64 = 0.05 => 1e-9..=0.999_999_999,
         /// p: how probable it is that a copy is a straggler. The paper measures it; our default.
-        #[schemars(range(min = 1e-9, max = 0.999))]
-        straggler: f64 = 0.1,
+        straggler: f64 = 0.1 => 1e-9..=0.999,
         /// β: share of the cluster's cores that may run clones.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        budget: f64 = 0.05,
+        budget: f64 = 0.05 => 0.0..=1.0,
         /// Share of the cores that run something, clones included, above which no job is cloned. Our default.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        load: f64 = 0.8,
+        load: f64 = 0.8 => 0.0..=1.0,
         /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,
     }
@@ -36,13 +31,6 @@ impl Policy for Dolly {
     const VARIANTS: &'static [&'static str] = &["{ budget = 1.0, load = 1.0, straggler = 0.3 }"];
 
     const ONE_SCHEDULER: bool = true;
-
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        within("epsilon", self.epsilon, 1e-9..=1.0 - 1e-9)?;
-        within("straggler", self.straggler, 1e-9..=0.999)?;
-        within("budget", self.budget, 0.0..=1.0)?;
-        within("load", self.load, 0.0..=1.0)
-    }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(CentralScheduler::new(self.clone(), context.layout))

@@ -1,8 +1,8 @@
 //! Full repetition: the latin square without the stagger.
 
 use super::latin_square;
-use super::policy::{BuildContext, Policy, parameters};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::replication::{Design, Drops, Replication};
@@ -11,8 +11,7 @@ parameters! {
     /// Parameters of full repetition.
     struct FullRepetition {
         /// Tasks of a branch, and servers it runs on, as in the latin square.
-        #[schemars(range(min = 1, max = 65_535))]
-        order: u32 = 2,
+        order: u32 = 2 => 1..=65_535,
         /// When copies are dropped.
         preempt: Preempt = Preempt::Branch,
     }

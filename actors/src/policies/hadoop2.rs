@@ -1,8 +1,8 @@
 //! Speculative execution as Hadoop 2 has it.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{check_scaled, reporting_node, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::check_scaled;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::rule::mean_and_deviation;
@@ -15,20 +15,16 @@ parameters! {
         /// Tasks of a job that must have finished before any is backed up (`MINIMUM_COMPLETE_NUMBER`).
         finished: u32 = 1,
         /// And their share of the job (`MINIMUM_COMPLETE_PROPORTION`).
-        #[schemars(range(min = 0.0, max = 1.0))]
-        finished_share: f64 = 0.05,
+        finished_share: f64 = 0.05 => 0.0..=1.0,
         /// Standard deviations above the mean time of finished tasks from which on a task is slow
         /// (`slowtaskthreshold`).
-        #[schemars(range(min = 0.0, max = 1000.0))]
-        slow: f64 = 1.0,
+        slow: f64 = 1.0 => 0.0..=1000.0,
         /// Backups a job may have at once, at least (`minimum-allowed-tasks`).
         allowed: u32 = 10,
         /// Backups a job may have at once, as a share of its tasks (`speculative-cap-total-tasks`).
-        #[schemars(range(min = 0.0, max = 1.0))]
-        allowed_of_tasks: f64 = 0.01,
+        allowed_of_tasks: f64 = 0.01 => 0.0..=1.0,
         /// Backups a job may have at once, as a share of its running tasks (`speculative-cap-running-tasks`).
-        #[schemars(range(min = 0.0, max = 1.0))]
-        allowed_of_running: f64 = 0.1,
+        allowed_of_running: f64 = 0.1 => 0.0..=1.0,
         /// Time between looks at a job while there is nothing to back up (`retry-after-no-speculate`).
         scan: Span = Span::from_secs(1),
         /// Time to the next look once something was backed up (`retry-after-speculate`).
@@ -39,8 +35,7 @@ parameters! {
         /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-        #[schemars(range(min = 1e-6, max = 1e6))]
-        scale: f64 = 1.0,
+        scale: f64 = 1.0 => 1e-6..=1e6,
     }
 }
 
@@ -56,43 +51,32 @@ impl Policy for Hadoop2 {
     const ONE_SCHEDULER: bool = true;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        within("finished_share", self.finished_share, 0.0..=1.0)?;
-        within("slow", self.slow, 0.0..=1000.0)?;
-        within("allowed_of_tasks", self.allowed_of_tasks, 0.0..=1.0)?;
-        within("allowed_of_running", self.allowed_of_running, 0.0..=1.0)?;
         check_scaled(self.scale, &[("report", self.report), ("rest", self.rest), ("scan", self.scan)])
     }
 
-    fn patience(&self) -> Option<Span> {
+    fn report(&self) -> Option<Span> {
         Some(self.report.scale(self.scale))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(Latest(self.clone()), context.layout))
-    }
-
-    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        reporting_node(self.report.scale(self.scale), context)
+        Box::new(CentralScheduler::new(self.clone(), context.layout))
     }
 }
-
-/// Backs up what ends longest after a new copy would.
-struct Latest(Hadoop2);
 
 /// Progress below this counts as this (`LegacyTaskRuntimeEstimator`).
 const LEAST_PROGRESS: f64 = 0.0001;
 
-impl Latest {
+impl Hadoop2 {
     /// Mean and standard deviation of what finished, s, if it is enough to judge by.
     fn usual(&self, view: &JobView<'_>) -> Option<(f64, f64)> {
         let share = f64::from(view.finished) / f64::from(view.tasks);
-        let enough = view.finished >= self.0.finished && share >= self.0.finished_share;
+        let enough = view.finished >= self.finished && share >= self.finished_share;
         if enough { mean_and_deviation(view.took) } else { None }
     }
 
     /// How long an attempt is expected to take in all, s.
     fn estimate(&self, attempt: &Attempt, view: &JobView<'_>) -> f64 {
-        let silent = view.now.since(attempt.reported_at) > self.0.silence.scale(self.0.scale);
+        let silent = view.now.since(attempt.reported_at) > self.silence.scale(self.scale);
         let until = if silent { view.now } else { attempt.reported_at };
         attempt.ran(until) / attempt.score.share().max(LEAST_PROGRESS)
     }
@@ -102,22 +86,23 @@ impl Latest {
         let (mean, deviation) = self.usual(view)?;
         let takes = self.estimate(attempt, view);
         let value = takes - attempt.ran(view.now) - mean;
-        (takes > mean + self.0.slow * deviation && value > 0.0).then_some(value)
+        (takes > mean + self.slow * deviation && value > 0.0).then_some(value)
     }
 
     /// Backups the job may have at once.
-    fn allowed(&self, running: u32, view: &JobView<'_>) -> f64 {
-        let of_tasks = self.0.allowed_of_tasks * f64::from(view.tasks);
-        let of_running = self.0.allowed_of_running * f64::from(running);
-        f64::from(self.0.allowed).max(of_tasks.floor()).max(of_running)
+    fn most(&self, running: u32, view: &JobView<'_>) -> f64 {
+        let of_tasks = self.allowed_of_tasks * f64::from(view.tasks);
+        let of_running = self.allowed_of_running * f64::from(running);
+        f64::from(self.allowed).max(of_tasks.floor()).max(of_running)
     }
 }
 
-impl Rule for Latest {
+/// Backs up what ends longest after a new copy would.
+impl Rule for Hadoop2 {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let alone = view.attempts.alone().count() as u32;
         let copied = (view.attempts.all().len() as u32 - alone) / 2;
-        if view.cluster.free == 0 || f64::from(copied) >= self.allowed(alone + copied, view) {
+        if view.cluster.free == 0 || f64::from(copied) >= self.most(alone + copied, view) {
             return;
         }
         let values = view.attempts.alone().filter_map(|a| Some((self.value(a, view)?, a.task)));
@@ -127,7 +112,7 @@ impl Rule for Latest {
     }
 
     fn pause(&self, sent: bool) -> Option<Span> {
-        Some(if sent { self.0.rest } else { self.0.scan }.scale(self.0.scale))
+        Some(if sent { self.rest } else { self.scan }.scale(self.scale))
     }
 }
 
@@ -139,7 +124,7 @@ mod tests {
     const NOBODY: [u32; 0] = [];
 
     fn look(table: &Table) -> Vec<u32> {
-        table.look(&mut Latest(Hadoop2::default()))
+        table.look(&mut Hadoop2::default())
     }
 
     /// Finished in 10, 10, 20 and 20 s: mean 15, deviation 5. A new copy at 100 s would end at 115.
@@ -150,7 +135,7 @@ mod tests {
     #[test]
     fn the_best_is_what_ends_longest_after_a_new_copy() {
         // Expected to end at 90 + 10 / 0.25 = 130, at 80 + 20 / 0.5 = 120, at 84 + 16 / 0.5 = 116.
-        let rule = Latest(Hadoop2::default());
+        let rule = Hadoop2::default();
         let three = table(7).running(4, 90, 0.25).running(5, 80, 0.5).running(6, 84, 0.5);
         let view = three.view();
         let values: Vec<_> = view.attempts.all().iter().map(|a| rule.value(a, &view)).collect();
@@ -191,8 +176,8 @@ mod tests {
     /// Ten at once, or 1 % of 2000 tasks, or a tenth of 150 that run.
     #[test]
     fn backups_have_a_cap() {
-        let rule = Latest(Hadoop2::default());
-        let allowed = |tasks, running| rule.allowed(running, &Table::new(tasks).view());
+        let rule = Hadoop2::default();
+        let allowed = |tasks, running| rule.most(running, &Table::new(tasks).view());
         assert_eq!([allowed(50, 40), allowed(2000, 40), allowed(500, 150)], [10.0, 20.0, 15.0]);
         let copied = (0..10).fold(table(30), |table, task| table.running(task, 0, 0.1).backup(task, 90, 0.1));
         assert_eq!(look(&copied.running(20, 0, 0.1)), NOBODY);
@@ -200,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_look_that_sent_something_is_followed_by_a_rest() {
-        let rule = Latest(Hadoop2 { scale: 0.01, ..Hadoop2::default() });
+        let rule = Hadoop2 { scale: 0.01, ..Hadoop2::default() };
         assert_eq!(
             [false, true].map(|sent| rule.pause(sent)),
             [10, 150].map(|ms| Some(Span::from_millis(ms)))

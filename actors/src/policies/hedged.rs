@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{positive, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::positive;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::rule::quantile;
@@ -14,8 +14,7 @@ parameters! {
     /// Parameters of hedging.
     struct Hedged {
         /// The quantile of the times that tasks take after which a second copy is sent (the paper: 0.95).
-        #[schemars(range(min = 0.0, max = 1.0))]
-        quantile: f64 = 0.95,
+        quantile: f64 = 0.95 => 0.0..=1.0,
         /// Of how many of the tasks that finished last the quantile is taken. Our default.
         #[schemars(range(min = 20))]
         window: u32 = 1000,
@@ -35,7 +34,6 @@ impl Policy for Hedged {
     const ONE_SCHEDULER: bool = true;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        within("quantile", self.quantile, 0.0..=1.0)?;
         if self.window < LEAST {
             return Err(format!("window: must be {LEAST} or more, not {}", self.window));
         }

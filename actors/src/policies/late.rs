@@ -1,8 +1,8 @@
 //! LATE: back up what will end last.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{check_scaled, reporting_node, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::check_scaled;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::rule::quantile;
@@ -14,22 +14,18 @@ parameters! {
         /// How long a copy runs before it can be a straggler.
         running: Span = Span::from_secs(60),
         /// SpeculativeCap: share of the cluster's cores that may run backups.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        cap: f64 = 0.1,
+        cap: f64 = 0.1 => 0.0..=1.0,
         /// SlowNodeThreshold: the quantile of nodes, by the work they have done and do, below which they get no
         /// backups.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        slow_node: f64 = 0.25,
+        slow_node: f64 = 0.25 => 0.0..=1.0,
         /// SlowTaskThreshold: the quantile of a job's tasks, by progress per second, below which they are backed up.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        slow_task: f64 = 0.25,
+        slow_task: f64 = 0.25 => 0.0..=1.0,
         /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
         /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
         scan: Span = Span::from_secs(3),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-        #[schemars(range(min = 1e-6, max = 1e6))]
-        scale: f64 = 1.0,
+        scale: f64 = 1.0 => 1e-6..=1e6,
     }
 }
 
@@ -48,10 +44,11 @@ impl Policy for LatePolicy {
     const ONE_SCHEDULER: bool = true;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        within("cap", self.cap, 0.0..=1.0)?;
-        within("slow_node", self.slow_node, 0.0..=1.0)?;
-        within("slow_task", self.slow_task, 0.0..=1.0)?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
+    }
+
+    fn report(&self) -> Option<Span> {
+        Some(self.report.scale(self.scale))
     }
 
     fn patience(&self) -> Option<Span> {
@@ -60,10 +57,6 @@ impl Policy for LatePolicy {
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(CentralScheduler::new(Longest::new(self, context.layout.nodes()), context.layout))
-    }
-
-    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        reporting_node(self.report.scale(self.scale), context)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The latin-square scheduling policy.
 
-use super::policy::{BuildContext, Policy, parameters};
+use super::policy::{BuildContext, Policy};
 use super::shared::positive;
-use crate::base::Span;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::replication::{Design, Drops, Replication};
@@ -12,8 +12,7 @@ parameters! {
     struct LatinSquare {
         /// Order v of the square: tasks of a branch, and servers it runs on (section VI-B uses 2). A job whose
         /// task count v does not divide ends with a smaller square.
-        #[schemars(range(min = 1, max = 65_535))]
-        order: u32 = 2,
+        order: u32 = 2 => 1..=65_535,
         /// Tasks that each server of a branch holds, the first ones of its row: copies of each task. Below the order
         /// it is a Youden rectangle (section VIII-A); absent: the order.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,8 +22,7 @@ parameters! {
         preemption: bool = true,
         /// Power of k choices (section VIII-A): k nodes are drawn for each server of a branch, and those with the
         /// shortest queues get it. 1: servers are drawn at random, as in the paper.
-        #[schemars(range(min = 1, max = 64))]
-        choices: u32 = 1,
+        choices: u32 = 1 => 1..=64,
         /// How the servers are chosen among more nodes.
         binding: Binding = Binding::Early,
         /// How long the scheduler waits for answers about queues. In late binding, where datagrams can be lost: how
@@ -60,9 +58,6 @@ impl Policy for LatinSquare {
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         check_order(self.order, layout)?;
-        if !(1..=64).contains(&self.choices) {
-            return Err(format!("choices: must be between 1 and 64, not {}", self.choices));
-        }
         if self.binding == Binding::Late && self.choices == 1 {
             return Err("choices: late binding needs at least 2 nodes for a server, not 1".into());
         }
@@ -85,11 +80,8 @@ impl Policy for LatinSquare {
     }
 }
 
-/// An order must be positive, fit a row, and not exceed the number of servers.
+/// An order must not exceed the number of servers.
 pub(super) fn check_order(order: u32, layout: &Layout) -> Result<(), String> {
-    if order == 0 || order > u32::from(u16::MAX) {
-        return Err(format!("order: must be between 1 and {}, not {order}", u16::MAX));
-    }
     if order > layout.nodes() {
         return Err(format!(
             "order: {order} exceeds the number of servers, {}; lower it or raise cluster.nodes",

@@ -1,8 +1,8 @@
 //! Mantri: a copy must be worth its cores.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{check_scaled, reporting_node, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::check_scaled;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::rule::mean;
@@ -12,16 +12,14 @@ parameters! {
     /// Parameters of Mantri; letters and defaults are the paper's.
     struct Mantri {
         /// δ: the probability required that one more copy lowers the total time of all copies.
-        #[schemars(range(min = 0.0, max = 1.0))]
-        delta: f64 = 0.25,
+        delta: f64 = 0.25 => 0.0..=1.0,
         /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy that has run for less
         /// counts as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
         report: Span = Span::from_secs(10),
         /// γ: how often a task is restarted at most.
         restarts: u32 = 3,
         /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
-        #[schemars(range(min = 1e-6, max = 1e6))]
-        scale: f64 = 1.0,
+        scale: f64 = 1.0 => 1e-6..=1e6,
     }
 }
 
@@ -39,37 +37,26 @@ impl Policy for Mantri {
     const ONE_SCHEDULER: bool = true;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        within("delta", self.delta, 0.0..=1.0)?;
         check_scaled(self.scale, &[("report", self.report)])
     }
 
-    fn patience(&self) -> Option<Span> {
-        Some(self.report.scale(self.scale))
+    fn report(&self) -> Option<Span> {
+        Some(self.every())
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let every = self.report.scale(self.scale);
-        Box::new(CentralScheduler::new(
-            Frugal { delta: self.delta, every, restarts: self.restarts },
-            context.layout,
-        ))
-    }
-
-    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        reporting_node(self.report.scale(self.scale), context)
+        Box::new(CentralScheduler::new(self.clone(), context.layout))
     }
 }
 
-struct Frugal {
-    delta: f64,
-    every: Span,
-    restarts: u32,
-}
+impl Mantri {
+    fn every(&self) -> Span {
+        self.report.scale(self.scale)
+    }
 
-impl Frugal {
     /// The time an attempt still needs, s: that of a fresh copy, until it can have reported.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
-        if view.now.since(attempt.since) > self.every {
+        if view.now.since(attempt.since) > self.every() {
             attempt.left(view.now)
         } else {
             (fresh - attempt.ran(view.now)).max(0.0)
@@ -92,13 +79,13 @@ impl Frugal {
             return pays.then_some(Action::Backup(attempt.task));
         }
         let before = view.restarted.iter().filter(|&&task| task == attempt.task).count();
-        let clearly = left > fresh + self.every.as_secs_f64() && before < self.restarts as usize;
+        let clearly = left > fresh + self.every().as_secs_f64() && before < self.restarts as usize;
         let anew = view.cluster.waiting > 0 && copies == 1 && clearly;
         anew.then_some(Action::Restart(attempt.task, attempt.number))
     }
 }
 
-impl Rule for Frugal {
+impl Rule for Mantri {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let Some(fresh) = mean(view.took) else { return };
         let mut slow: Vec<(f64, &Attempt)> = Vec::new();
@@ -114,7 +101,7 @@ impl Rule for Frugal {
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
-        Some(self.every)
+        Some(self.every())
     }
 }
 
@@ -125,10 +112,6 @@ mod tests {
 
     const NOBODY: [u32; 0] = [];
 
-    fn rule() -> Frugal {
-        Frugal { delta: 0.25, every: Span::from_secs(10), restarts: 3 }
-    }
-
     /// Finished in 10, 20, 30 and 40 s: mean 25.
     fn table() -> Table {
         Table::new(8).finished(1, 10).finished(1, 20).finished(1, 30).finished(1, 40).at(100)
@@ -137,7 +120,7 @@ mod tests {
     #[test]
     fn the_probability_that_a_copy_saves_core_time() {
         let took = [10, 20, 30, 40].map(Span::from_secs);
-        let gain = |copies, left| Frugal::gain(copies, left, &took);
+        let gain = |copies, left| Mantri::gain(copies, left, &took);
         // One copy: twice a new run. Two copies: one and a half times.
         assert_eq!([gain(1, 20.0), gain(1, 20.1), gain(1, 40.1), gain(1, 81.0)], [0.0, 0.25, 0.5, 1.0]);
         assert_eq!([gain(2, 15.0), gain(2, 15.1), gain(2, 30.1), gain(2, 61.0)], [0.0, 0.25, 0.5, 1.0]);
@@ -146,21 +129,21 @@ mod tests {
     #[test]
     fn a_copy_is_sent_if_the_probability_exceeds_delta() {
         // 50 s for half of it: 50 s are left, more than twice 10 or 20 s.
-        assert_eq!(table().running(4, 50, 0.5).look(&mut rule()), [4]);
+        assert_eq!(table().running(4, 50, 0.5).look(&mut Mantri::default()), [4]);
         // 40 s are left: more than twice 10 s only.
-        assert_eq!(table().running(4, 60, 0.5).look(&mut rule()), NOBODY);
+        assert_eq!(table().running(4, 60, 0.5).look(&mut Mantri::default()), NOBODY);
         // A fresh copy beside it would take the mean, 25 s: with two copies less than 30 s is not enough.
-        assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut rule()), NOBODY);
+        assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut Mantri::default()), NOBODY);
         // But both slow, 50 s and 40 s left.
-        assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut rule()), [4]);
+        assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut Mantri::default()), [4]);
     }
 
     #[test]
     fn what_takes_longest_comes_first_and_what_is_silent_takes_for_ever() {
         let table = table().running(4, 50, 0.5).running(5, 40, 0.5).silent(6, 80, 0.0, 80);
-        assert_eq!(table.look(&mut rule()), [6, 5, 4]);
+        assert_eq!(table.look(&mut Mantri::default()), [6, 5, 4]);
         assert_eq!(
-            Table::new(4).at(100).running(0, 0, 0.01).look(&mut rule()),
+            Table::new(4).at(100).running(0, 0, 0.01).look(&mut Mantri::default()),
             NOBODY,
             "nothing to judge by"
         );
@@ -169,12 +152,19 @@ mod tests {
     /// Without free cores: more than the mean and Δ, 35 s, must be left, and three times are enough.
     #[test]
     fn while_tasks_wait_a_straggler_is_begun_anew() {
-        let left = |since| table().crowded().running(4, since, 0.5).actions(&mut rule());
+        let left = |since| table().crowded().running(4, since, 0.5).actions(&mut Mantri::default());
         assert_eq!((left(65), left(64)), (vec![], vec![Action::Restart(4, 0)]));
         let twice = table().crowded().running(4, 50, 0.5).restarted(4).restarted(4).restarted(5);
-        assert_eq!(twice.actions(&mut rule()), [Action::Restart(4, 0)]);
-        assert_eq!(twice.restarted(4).actions(&mut rule()), []);
-        assert_eq!(table().free(0).running(4, 0, 0.1).actions(&mut rule()), [], "nobody would take its core");
-        assert_eq!(table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).actions(&mut rule()), []);
+        assert_eq!(twice.actions(&mut Mantri::default()), [Action::Restart(4, 0)]);
+        assert_eq!(twice.restarted(4).actions(&mut Mantri::default()), []);
+        assert_eq!(
+            table().free(0).running(4, 0, 0.1).actions(&mut Mantri::default()),
+            [],
+            "nobody would take its core"
+        );
+        assert_eq!(
+            table().crowded().running(4, 0, 0.1).backup(4, 99, 0.0).actions(&mut Mantri::default()),
+            []
+        );
     }
 }

@@ -1,8 +1,8 @@
 //! Speculative execution as the first Hadoop had it.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{check_scaled, reporting_node, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::check_scaled;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
@@ -13,15 +13,13 @@ parameters! {
         /// How long a copy runs before it can be a straggler (as the LATE paper says).
         running: Span = Span::from_secs(60),
         /// How far below the mean score of its job's tasks a straggler is (as the LATE paper says).
-        #[schemars(range(min = 0.0, max = 1.0))]
-        behind: f64 = 0.2,
+        behind: f64 = 0.2 => 0.0..=1.0,
         /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
         /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
         scan: Span = Span::from_secs(3),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
-        #[schemars(range(min = 1e-6, max = 1e6))]
-        scale: f64 = 1.0,
+        scale: f64 = 1.0 => 1e-6..=1e6,
     }
 }
 
@@ -36,8 +34,11 @@ impl Policy for Naive {
     const ONE_SCHEDULER: bool = true;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        within("behind", self.behind, 0.0..=1.0)?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
+    }
+
+    fn report(&self) -> Option<Span> {
+        Some(self.report.scale(self.scale))
     }
 
     fn patience(&self) -> Option<Span> {
@@ -45,38 +46,23 @@ impl Policy for Naive {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let rule = Behind {
-            running: self.running.scale(self.scale),
-            by: self.behind,
-            scan: self.scan.scale(self.scale),
-        };
-        Box::new(CentralScheduler::new(rule, context.layout))
-    }
-
-    fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        reporting_node(self.report.scale(self.scale), context)
+        Box::new(CentralScheduler::new(self.clone(), context.layout))
     }
 }
 
-struct Behind {
-    running: Span,
-    by: f64,
-    scan: Span,
-}
-
-impl Rule for Behind {
+impl Rule for Naive {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         if view.cluster.free > 0 {
-            let mean = view.score() / f64::from(view.tasks);
+            let (running, mean) = (self.running.scale(self.scale), view.score() / f64::from(view.tasks));
             let slow = view.attempts.alone().filter(|attempt| {
-                view.now.since(attempt.since) >= self.running && attempt.score.share() < mean - self.by
+                view.now.since(attempt.since) >= running && attempt.score.share() < mean - self.behind
             });
             actions.extend(slow.map(|attempt| Action::Backup(attempt.task)));
         }
     }
 
     fn pause(&self, _: bool) -> Option<Span> {
-        Some(self.scan)
+        Some(self.scan.scale(self.scale))
     }
 }
 
@@ -93,8 +79,7 @@ mod tests {
         for task in 5..9 {
             table = table.running(task, 70, 0.5);
         }
-        let mut rule = Behind { running: Span::from_secs(60), by: 0.2, scan: Span::from_secs(3) };
-        table.running(9, 100 - ran, score).look(&mut rule)
+        table.running(9, 100 - ran, score).look(&mut Naive::default())
     }
 
     #[test]
@@ -107,7 +92,7 @@ mod tests {
 
     #[test]
     fn one_backup_a_task_and_none_without_a_core() {
-        let mut rule = Behind { running: Span::from_secs(60), by: 0.2, scan: Span::from_secs(3) };
+        let mut rule = Naive::default();
         let table = Table::new(2).finished(1, 30).at(100).running(1, 0, 0.1);
         assert_eq!(table.look(&mut rule), [1]);
         assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);

@@ -1,15 +1,15 @@
-//! The trait `Policy`, a factory of machines, the context they are built in, and the macro that defines parameters.
+//! The trait `Policy`, a factory of machines, and the context they are built in.
 
 use crate::base::{ActorId, Span};
-use crate::layout::Layout;
+use crate::layout::{Layout, Role};
 use crate::machine::Machine;
-use crate::roles::{Client, NodeManager};
+use crate::roles::client::CentralJobs;
+use crate::roles::node::NodeOptions;
+use crate::roles::{Client, NodeManager, Worker};
 
 /// The context in which a machine is built.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildContext<'a> {
-    /// Its address.
-    pub me: ActorId,
     /// Its number within its role.
     pub index: u32,
     /// All actors of the run.
@@ -37,14 +37,17 @@ pub trait Policy {
         Ok(())
     }
 
-    /// How long a copy runs before this policy queries its progress; `None` if it never does.
-    fn patience(&self) -> Option<Span> {
+    /// The jobs that clients submit to the first scheduler that is up instead of to their own.
+    const CENTRAL_JOBS: CentralJobs = CentralJobs::None;
+
+    /// Period at which nodes report the progress of running copies; `None` if they do not.
+    fn report(&self) -> Option<Span> {
         None
     }
 
-    /// A job source.
-    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(Client::new(context.index))
+    /// How long a copy runs before this policy queries its progress; `None` if it never does.
+    fn patience(&self) -> Option<Span> {
+        self.report()
     }
 
     /// A scheduler.
@@ -52,43 +55,27 @@ pub trait Policy {
 
     /// A node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(NodeManager::new(context.layout.cores(context.index)))
+        let options = NodeOptions { report: self.report(), ..NodeOptions::default() };
+        Box::new(NodeManager::with(options, context.layout.cores(context.index)))
+    }
+
+    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `watched` whether the staleness of
+    /// the actor's cache is recorded.
+    fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
+        let context = |index| BuildContext { index, layout, lossy, watched };
+        match layout.role(me) {
+            Role::Client(i) => Box::new(Client::new(i, Self::CENTRAL_JOBS)),
+            Role::Scheduler(i) => self.scheduler(context(i)),
+            Role::Node(i) => self.node(context(i)),
+            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
+            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
+        }
+    }
+
+    /// A machine of this policy under test, without losses.
+    #[cfg(test)]
+    #[allow(private_interfaces, reason = "the harness is of this crate's tests")]
+    fn bench(&self, layout: &Layout, me: ActorId, tasks: u32) -> crate::harness::Harness {
+        crate::harness::Harness::new(layout.clone(), me, tasks, self.machine(me, layout, false, false))
     }
 }
-
-/// Defines the parameters of a policy, each with its default, or a choice that is one of them. Experiment files write
-/// the parameters as a table in which every key may be absent, and a choice as a string in kebab case.
-macro_rules! parameters {
-    (
-        $(#[$about:meta])* struct $name:ident {
-            $($(#[$attribute:meta])* $field:ident: $type:ty = $default:expr,)*
-        }
-        $($rest:tt)*
-    ) => {
-        $(#[$about])*
-        #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name {
-            $($(#[$attribute])* pub $field: $type,)*
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $default),* }
-            }
-        }
-
-        parameters! { $($rest)* }
-    };
-    ($(#[$about:meta])* enum $name:ident { $($variants:tt)* } $($rest:tt)*) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum $name { $($variants)* }
-
-        parameters! { $($rest)* }
-    };
-    () => {};
-}
-pub(super) use parameters;

@@ -1,7 +1,7 @@
 //! Random: each task to a node drawn uniformly.
 
-use super::policy::{BuildContext, Policy, parameters};
-use crate::base::{ActorId, TaskId};
+use super::policy::{BuildContext, Policy};
+use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;

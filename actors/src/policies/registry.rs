@@ -3,8 +3,8 @@
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
-use super::policy::{BuildContext, Policy};
-use crate::base::Span;
+use super::policy::Policy;
+use crate::base::{ActorId, Span};
 use crate::layout::Layout;
 use crate::machine::Machine;
 
@@ -66,6 +66,7 @@ macro_rules! registry {
                         if <$config as Policy>::ONE_SCHEDULER {
                             check_one_scheduler(layout, $name)?;
                         }
+                        config.check_ranges()?;
                         config.check(layout)
                     })*
                 }
@@ -76,19 +77,9 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.patience(),)* }
             }
 
-            /// A job source for this policy.
-            pub fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-                match self { $(Self::$variant(config) => config.client(context),)* }
-            }
-
-            /// A scheduler of this policy.
-            pub fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-                match self { $(Self::$variant(config) => config.scheduler(context),)* }
-            }
-
-            /// A node manager of this policy.
-            pub fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-                match self { $(Self::$variant(config) => config.node(context),)* }
+            /// The machine of an actor; see [`Policy::machine`].
+            pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.machine(me, layout, lossy, watched),)* }
             }
         }
     };

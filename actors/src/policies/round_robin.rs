@@ -1,7 +1,7 @@
 //! Round-robin: each task to the next node of a fixed cycle.
 
-use super::policy::{BuildContext, Policy, parameters};
-use crate::base::{ActorId, TaskId};
+use super::policy::{BuildContext, Policy};
+use crate::base::{ActorId, TaskId, parameters};
 use crate::machine::{Effects, Machine};
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::membership::Membership;

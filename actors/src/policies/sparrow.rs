@@ -1,35 +1,11 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
-use super::policy::{BuildContext, Policy, parameters};
-use super::shared::{positive, within};
-use crate::base::Span;
+use super::policy::{BuildContext, Policy};
+use super::shared::positive;
 use crate::layout::Layout;
 use crate::machine::Machine;
-pub use crate::roles::late_binding::SamplingForm;
-use crate::roles::late_binding::{LateBinding, ProbeOptions};
-
-parameters! {
-    /// Parameters of Sparrow.
-    struct Sparrow {
-        /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
-        #[schemars(range(min = 1.0, max = 1000.0))]
-        probe_ratio: f64 = 2.0,
-        /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
-        min_probes: u32 = 0,
-        /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
-        replacement: bool = false,
-        /// How nodes are sampled.
-        form: SamplingForm = SamplingForm::Batch,
-        /// Tasks and servers of a group in the `pairs` form.
-        #[schemars(range(min = 1))]
-        group: u32 = 2,
-        /// Cancel reservations at the nodes once the last task is launched.
-        cancellation: bool = true,
-        /// First wait before a reservation or sample that may have been lost is sent again; doubles each time.
-        /// Armed only where the network can lose datagrams.
-        probe_timeout: Span = Span::from_secs(1),
-    }
-}
+use crate::roles::late_binding::LateBinding;
+pub use crate::roles::late_binding::{ProbeOptions as Sparrow, SamplingForm};
 
 impl Policy for Sparrow {
     const ABOUT: &'static str = "Sparrow (Ousterhout et al., SOSP 2013)\n\
@@ -46,7 +22,6 @@ impl Policy for Sparrow {
     ];
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        within("probe_ratio", self.probe_ratio, 1.0..=1000.0)?;
         if self.form == SamplingForm::Pairs && (self.group == 0 || self.group > layout.nodes()) {
             return Err(format!(
                 "group: must be between 1 and the {} servers, not {}",
@@ -58,16 +33,7 @@ impl Policy for Sparrow {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = ProbeOptions {
-            form: self.form,
-            ratio: self.probe_ratio,
-            at_least: self.min_probes,
-            replacement: self.replacement,
-            group: self.group,
-            cancellation: self.cancellation,
-            timeout: self.probe_timeout,
-        };
-        Box::new(LateBinding::new(options, None, context.layout, context.lossy))
+        Box::new(LateBinding::new(self.clone(), None, context.layout, context.lossy))
     }
 }
 
@@ -83,10 +49,7 @@ mod tests {
 
     fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
-        let me = layout.scheduler(0);
-        let machine =
-            config.scheduler(BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false });
-        Harness::new(layout, me, tasks, machine)
+        config.bench(&layout, layout.scheduler(0), tasks)
     }
 
     fn submit(bench: &mut Harness) -> Vec<(ActorId, Message)> {

@@ -1,11 +1,11 @@
 //! Yaq-c: one scheduler that knows what it sent to every node.
 
 use super::eagle::LeastWait;
-use super::policy::{BuildContext, Policy, parameters};
+use super::policy::{BuildContext, Policy};
 use super::shared::{check_bypass, plain};
+use crate::base::parameters;
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::Client;
 use crate::roles::client::CentralJobs;
 use crate::roles::early_binding::EarlyBinding;
 
@@ -27,12 +27,10 @@ impl Policy for YaqC {
 
     const VARIANTS: &'static [&'static str] = &["{}", "{ srpt = false }"];
 
+    const CENTRAL_JOBS: CentralJobs = CentralJobs::All;
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         check_bypass(self.bypass)
-    }
-
-    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(Client::with(context.index, CentralJobs::All))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -49,7 +47,6 @@ impl Policy for YaqC {
 mod tests {
     use super::*;
     use crate::base::{JobId, Span, Time};
-    use crate::harness::Harness;
     use crate::message::{Core, Job, Launch, Message, Row};
 
     /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to the
@@ -57,9 +54,7 @@ mod tests {
     #[test]
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);
-        let me = layout.scheduler(0);
-        let context = BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false };
-        let mut central = Harness::new(layout.clone(), me, 3, YaqC::default().scheduler(context));
+        let mut central = YaqC::default().bench(&layout, layout.scheduler(0), 3);
         let rows = central.receive(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
         assert_ne!(rows[0].0, rows[1].0);
         let (long, other) = (rows[2].0, if rows[2].0 == rows[0].0 { rows[1].0 } else { rows[0].0 });
@@ -76,9 +71,7 @@ mod tests {
     #[test]
     fn nodes_serve_the_smaller_job_first() {
         let layout = Layout::new(1, 0, [1]);
-        let me = layout.node(0);
-        let context = BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false };
-        let mut node = Harness::new(layout.clone(), me, 1, YaqC::default().node(context));
+        let mut node = YaqC::default().bench(&layout, layout.node(0), 1);
         let (scheduler, worker) = (layout.scheduler(0), layout.worker(0, 0));
         let copy = |job| JobId(job).task(0).copy(0);
         for job in [9, 8, 2] {

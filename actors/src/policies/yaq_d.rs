@@ -1,8 +1,8 @@
 //! Yaq-d: schedulers that see nodes as of their last heartbeats.
 
-use super::policy::{BuildContext, Policy, parameters};
+use super::policy::{BuildContext, Policy};
 use super::shared::{check_bypass, partition, plain, positive};
-use crate::base::{ActorId, JobId, Span, TaskId, Time};
+use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Heartbeat, Message};
@@ -272,15 +272,9 @@ mod tests {
 
     const JOB: JobId = JobId(0);
 
-    fn context(layout: &Layout, me: ActorId, index: u32) -> BuildContext<'_> {
-        BuildContext { me, index, layout, lossy: false, watched: false }
-    }
-
     fn scheduler(tasks: u32) -> Harness {
         let layout = Layout::new(2, 0, [1, 1, 1]);
-        let me = layout.scheduler(0);
-        let machine = YaqD::default().scheduler(context(&layout, me, 0));
-        Harness::new(layout, me, tasks, machine)
+        YaqD::default().bench(&layout, layout.scheduler(0), tasks)
     }
 
     fn placed(bench: &mut Harness, job: JobId) -> Vec<u32> {
@@ -316,9 +310,8 @@ mod tests {
     fn a_scheduler_that_forgets_starts_each_job_from_the_heartbeats() {
         for (remembers, second) in [(true, 1), (false, 0)] {
             let layout = Layout::new(1, 0, [1, 1]);
-            let (me, config) = (layout.scheduler(0), YaqD { remembers, ..YaqD::default() });
-            let machine = config.scheduler(context(&layout, me, 0));
-            let mut scheduler = Harness::new(layout, me, 1, machine);
+            let config = YaqD { remembers, ..YaqD::default() };
+            let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
             let wait = Span::from_millis(500);
             let late = Heartbeat::Wait { wait, passing: Span::ZERO, at: Time(1) };
             scheduler.receive(scheduler.layout.node(1), late);
@@ -364,9 +357,8 @@ mod tests {
     #[test]
     fn a_node_tells_all_schedulers_while_it_has_something_to_tell() {
         let layout = Layout::new(2, 0, [1, 1]);
-        let me = layout.node(0);
         let config = YaqD { heartbeat: Span::from_millis(500), ..YaqD::default() };
-        let mut node = Harness::new(layout.clone(), me, 2, config.node(context(&layout, me, 0)));
+        let mut node = config.bench(&layout, layout.node(0), 2);
         assert_eq!(node.step(Input::Start { epoch: 0 }), [], "all is as schedulers believe");
         let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
         let armed = node.step(Input::Deliver { from: layout.scheduler(0), msg: rows[0].into() });
@@ -390,12 +382,10 @@ mod tests {
     fn time_can_pass_silently() {
         let config = YaqD { silent: true, heartbeat: Span::from_millis(500), ..YaqD::default() };
         let layout = Layout::new(2, 0, [1, 1]);
-        let me = layout.node(0);
-        let mut node = Harness::new(layout.clone(), me, 2, config.node(context(&layout, me, 0)));
+        let mut node = config.bench(&layout, layout.node(0), 2);
         node.receive(layout.scheduler(0), Launch::Row(Row::single(JOB.task(0).copy(0))));
         assert_eq!(node.step(Input::Fire(Timer::Tick(0))).len(), 2, "two schedulers, and no further beat");
-        let me = layout.scheduler(0);
-        let mut scheduler = Harness::new(layout.clone(), me, 1, config.scheduler(context(&layout, me, 0)));
+        let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
         let beat = |wait, passing| Heartbeat::Wait {
             wait: Span::from_secs(wait),
             passing: Span::from_secs(passing),

@@ -44,12 +44,7 @@ pub struct Client {
 
 impl Client {
     /// The client of scheduler number `index`.
-    pub fn new(index: u32) -> Self {
-        Self::with(index, CentralJobs::None)
-    }
-
-    /// The client of scheduler number `index`, for a policy with a central scheduler.
-    pub fn with(index: u32, central: CentralJobs) -> Self {
+    pub fn new(index: u32, central: CentralJobs) -> Self {
         Self { index, central, open: JobTable::default(), down: Vec::new() }
     }
 
@@ -174,7 +169,7 @@ mod tests {
     fn bench(schedulers: u32) -> Harness {
         let layout = Layout::new(schedulers, 0, [1]);
         let me = layout.client(0);
-        Harness::new(layout, me, 1, Box::new(Client::new(0)))
+        Harness::new(layout, me, 1, Box::new(Client::new(0, CentralJobs::None)))
     }
 
     fn submit(round: u32) -> Message {

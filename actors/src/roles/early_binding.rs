@@ -1,6 +1,6 @@
 //! Early binding: each task goes to a node as soon as its job arrives.
 
-use super::job_table::{Completion, JobTable, OpenJob};
+use super::job_table::{JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, resend};
 use crate::base::{ActorId, JobId, TaskId};
@@ -95,13 +95,8 @@ impl<P: PlacementRule> EarlyBinding<P> {
         match *msg {
             Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
             Message::Launch(Launch::Completed { copy }) => {
-                let job = copy.task.job;
                 self.place.left(copy.task, from, fx);
-                let Some(placed) = self.jobs.get_mut(job) else { return };
-                if placed.open.complete(copy.task.index) == Completion::Job {
-                    placed.open.report(job, fx);
-                    self.jobs.close(job);
-                }
+                self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
             }
             _ => {
                 if !self.place.receive(from, msg, fx) {

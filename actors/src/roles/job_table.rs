@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::JobId;
+use crate::base::{JobId, TaskId};
 use crate::catalog::{Catalog, JobSpec};
 use crate::machine::Effects;
 use crate::message::Job;
@@ -17,16 +17,11 @@ pub struct JobTable<T> {
 
 impl<T> Default for JobTable<T> {
     fn default() -> Self {
-        Self::new()
+        Self { first: 0, window: VecDeque::new() }
     }
 }
 
 impl<T> JobTable<T> {
-    /// No open job.
-    pub const fn new() -> Self {
-        Self { first: 0, window: VecDeque::new() }
-    }
-
     /// Opens a job; replaces it if it was open.
     pub fn open(&mut self, job: JobId, value: T) {
         if self.window.is_empty() {
@@ -63,6 +58,22 @@ impl<T> JobTable<T> {
             self.first += 1;
         }
         value.map(|value| *value)
+    }
+
+    /// Records a finished copy of a task; the last task of a job reports and closes it. `open` projects its entry.
+    pub fn complete(
+        &mut self,
+        task: TaskId,
+        open: impl FnOnce(&mut T) -> &mut OpenJob,
+        fx: &mut Effects<'_>,
+    ) -> Completion {
+        let Some(open) = self.get_mut(task.job).map(open) else { return Completion::Duplicate };
+        let completion = open.complete(task.index);
+        if completion == Completion::Job {
+            open.report(task.job, fx);
+            self.close(task.job);
+        }
+        completion
     }
 
     /// Open jobs in order of id.

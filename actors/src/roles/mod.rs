@@ -5,7 +5,6 @@
 //! | [`client`] | job source: submits jobs, and again when a scheduler dies |
 //! | [`worker`] | one core |
 //! | [`node`] | the standard node manager: cores, and a queue of rows and reservations |
-//! | [`reporting_node`] | the same, with periodic progress reports |
 //! | [`node_queue`] | the queue of a node and its order |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
 //! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
@@ -35,12 +34,10 @@ pub mod node;
 pub mod node_bitmap;
 pub mod node_queue;
 pub mod replication;
-pub mod reporting_node;
 mod resend;
 pub mod worker;
 
 pub use client::Client;
 pub use node::NodeManager;
-pub use reporting_node::ReportingNode;
 pub use resend::{RETRY_AFTER, resend};
 pub use worker::Worker;

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use crate::base::Span;
 
 /// The order of a queue.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum QueueOrder {
     /// First in, first out.
+    #[default]
     Fifo,
     /// The least rank first, but no entry is overtaken by more than `bypass` times its own estimate (Eagle and Yaq-d:
     /// shortest remaining time, 5). An entry without a rank overtakes nothing, and is next once it is the head.

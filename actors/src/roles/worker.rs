@@ -1,7 +1,7 @@
 //! A worker: one core, which runs at most one copy and reports its end to the node manager.
 
-use crate::base::{ActorId, CopyId};
-use crate::machine::{Effects, Input, Machine, Note};
+use crate::base::{ActorId, CopyId, Span};
+use crate::machine::{Effect, Effects, Input, Machine, Note};
 use crate::message::{Core, Message};
 
 /// The fate of a copy that is being halted.
@@ -27,34 +27,31 @@ impl Worker {
 
     fn order(&mut self, order: Core, fx: &mut Effects<'_>) {
         match order {
-            Core::Run { copy } => {
-                assert!(self.running.is_none(), "a core runs one copy at a time");
-                self.running = Some(copy);
-                fx.run(copy, None);
-                fx.note(Note::Started { copy, resumed: false });
-            }
-            Core::Resume { copy, left } => {
-                assert!(self.running.is_none(), "a core runs one copy at a time");
-                self.running = Some(copy);
-                fx.run(copy, Some(left));
-                fx.note(Note::Started { copy, resumed: true });
-            }
+            Core::Run { copy } => self.run(copy, None, fx),
+            Core::Resume { copy, left } => self.run(copy, Some(left), fx),
             Core::Stop { copy } => self.halt(copy, Halting::Stop, fx),
             Core::Suspend { copy } => self.halt(copy, Halting::Suspend, fx),
             Core::Ask { copy } => {
                 if self.running == Some(copy) {
-                    fx.query_progress(copy);
+                    fx.push(Effect::QueryProgress { copy });
                 }
             }
             Core::Ended { .. } | Core::Suspended { .. } | Core::Score { .. } => fx.unexpected(&order.into()),
         }
     }
 
+    fn run(&mut self, copy: CopyId, left: Option<Span>, fx: &mut Effects<'_>) {
+        assert!(self.running.is_none(), "a core runs one copy at a time");
+        self.running = Some(copy);
+        fx.push(Effect::Run { copy, left });
+        fx.note(Note::Started { copy, resumed: left.is_some() });
+    }
+
     fn halt(&mut self, copy: CopyId, how: Halting, fx: &mut Effects<'_>) {
         if self.running == Some(copy) {
             self.running = None;
             self.halting = how;
-            fx.halt(copy);
+            fx.push(Effect::Halt { copy });
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::node::SharingNode;
 use super::scheduler::Hybrid;
-use crate::base::Span;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy, parameters};
-use crate::policies::shared::{check_bypass, check_probes, client, partition, probing};
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::{check_bypass, check_probes, partition};
 use crate::roles::NodeManager;
+use crate::roles::client::CentralJobs;
 use crate::roles::late_binding::{ProbeOptions, StateSharing};
 use crate::roles::node::NodeOptions;
 use crate::roles::node_queue::QueueOrder;
@@ -20,8 +21,7 @@ parameters! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
-        #[schemars(range(min = 1.0, max = 1000.0))]
-        probe_ratio: f64 = 2.0,
+        probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Probes of a short job, at least (the authors' simulator).
         min_probes: u32 = 20,
         /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
@@ -59,28 +59,30 @@ impl Policy for Eagle {
         "{ retry_rounds = 3, sticky = false, min_probes = 4, cancellation = true }",
     ];
 
+    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
+
     fn check(&self, _: &Layout) -> Result<(), String> {
-        check_probes(self.big_partition, self.probe_ratio, self.probe_timeout)?;
+        check_probes(self.big_partition, self.probe_timeout)?;
         check_bypass(self.bypass)
     }
 
-    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        client(context)
-    }
-
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = ProbeOptions {
-            replacement: self.replacement,
-            cancellation: self.cancellation,
-            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
+        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
+        let probes = ProbeOptions {
+            probe_ratio,
+            min_probes,
+            replacement,
+            cancellation,
+            probe_timeout,
+            ..ProbeOptions::default()
         };
         let big = partition(self.big_partition, context.layout);
-        Box::new(Hybrid::new(options, big, Some(StateSharing::new(self.retry_rounds, big)), context))
+        Box::new(Hybrid::new(probes, big, Some(StateSharing::new(self.retry_rounds, big)), context))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         let order = if self.srpt { QueueOrder::Least { bypass: self.bypass } } else { QueueOrder::Fifo };
-        let options = NodeOptions { order, long_in_turn: true, sticky: self.sticky };
+        let options = NodeOptions { order, long_in_turn: true, sticky: self.sticky, report: None };
         Box::new(SharingNode::new(NodeManager::with(options, context.layout.cores(context.index))))
     }
 }
@@ -101,23 +103,12 @@ mod tests {
 
     fn scheduler(config: &Eagle, tasks: u32, nodes: usize) -> Harness {
         let layout = layout(nodes);
-        let me = layout.scheduler(0);
-        let machine =
-            config.scheduler(BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false });
-        Harness::new(layout, me, tasks, machine).with_long(&[LONG])
+        config.bench(&layout, layout.scheduler(0), tasks).with_long(&[LONG])
     }
 
     fn node(tasks: u32) -> Harness {
         let layout = layout(4);
-        let me = layout.node(0);
-        let machine = Eagle::default().node(BuildContext {
-            me,
-            index: 0,
-            layout: &layout,
-            lossy: false,
-            watched: false,
-        });
-        Harness::new(layout, me, tasks, machine).with_long(&[LONG])
+        Eagle::default().bench(&layout, layout.node(0), tasks).with_long(&[LONG])
     }
 
     fn submit(bench: &mut Harness, job: JobId) -> Vec<(ActorId, Message)> {

@@ -2,10 +2,10 @@
 
 use super::node::GangNode;
 use super::scheduler::GangScheduler;
-use crate::base::Span;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy, parameters};
+use crate::policies::policy::{BuildContext, Policy};
 use crate::policies::shared::positive;
 
 parameters! {
@@ -52,15 +52,9 @@ mod tests {
     use crate::machine::{Effect, Input, Timer};
     use crate::message::{Core, Job, Launch, Message, Slice};
 
-    fn context(layout: &Layout, me: ActorId) -> BuildContext<'_> {
-        BuildContext { me, index: 0, layout, lossy: false, watched: false }
-    }
-
     fn scheduler(nodes: usize, tasks: u32) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
-        let me = layout.scheduler(0);
-        let machine = Gang::default().scheduler(context(&layout, me));
-        Harness::new(layout, me, tasks, machine)
+        Gang::default().bench(&layout, layout.scheduler(0), tasks)
     }
 
     fn running(sent: &[(ActorId, Message)]) -> Vec<Option<u32>> {
@@ -115,8 +109,7 @@ mod tests {
     fn a_core_keeps_progress_and_runs_nothing_twice() {
         let layout = Layout::new(1, 0, [1]);
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
-        let machine = Gang::default().node(context(&layout, me));
-        let mut node = Harness::new(layout, me, 2, machine);
+        let mut node = Gang::default().bench(&layout, me, 2);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
         let switch = |copy, order| Slice::Switch { core: 0, copy, epoch: 0, order };
         let order = |order: Core| (worker, Message::from(order));
@@ -137,8 +130,7 @@ mod tests {
         let layout = Layout::new(1, 0, [2]);
         let (me, scheduler) = (layout.node(0), layout.scheduler(0));
         let workers = [0, 1].map(|core| layout.worker(0, core));
-        let machine = Gang::default().node(context(&layout, me));
-        let mut node = Harness::new(layout, me, 2, machine);
+        let mut node = Gang::default().bench(&layout, me, 2);
         let [a, b] = [0, 1].map(|job| JobId(job).task(0).copy(0));
         for core in [0, 1] {
             node.receive(scheduler, Slice::Switch { core, copy: Some(a), epoch: 0, order: 1 });

@@ -5,7 +5,7 @@ use crate::base::{ActorId, CopyId, JobId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Slice};
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::resend;
 
 struct GangJob {
@@ -121,13 +121,9 @@ impl GangScheduler {
     }
 
     fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        let job = copy.task.job;
-        let Some(placed) = self.jobs.get_mut(job) else { return };
+        let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let cell = placed.cores[copy.task.index as usize].take();
-        if placed.open.complete(copy.task.index) == Completion::Job {
-            placed.open.report(job, fx);
-            self.jobs.close(job);
-        }
+        self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
         let removed = cell.and_then(|core| Some((core, self.matrix.remove(core, copy.task)?)));
         self.tidy(fx);
         // Another copy of the task may still run: its core goes on with what the slice has for it now.

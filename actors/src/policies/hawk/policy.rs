@@ -1,12 +1,13 @@
 //! Parameters of Hawk.
 
 use super::node::StealingNode;
-use crate::base::Span;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::eagle::Hybrid;
-use crate::policies::policy::{BuildContext, Policy, parameters};
-use crate::policies::shared::{check_probes, client, partition, probing};
+use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::{check_probes, partition};
+use crate::roles::client::CentralJobs;
 use crate::roles::late_binding::ProbeOptions;
 
 parameters! {
@@ -16,8 +17,7 @@ parameters! {
         #[schemars(extend("exclusiveMinimum" = 0.0, "maximum" = 1.0))]
         big_partition: f64 = 0.98,
         /// Probes per task of a short job.
-        #[schemars(range(min = 1.0, max = 1000.0))]
-        probe_ratio: f64 = 2.0,
+        probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Probes of a short job, at least (Eagle's simulator).
         min_probes: u32 = 20,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
@@ -43,21 +43,23 @@ impl Policy for Hawk {
     const VARIANTS: &'static [&'static str] =
         &["{ big_partition = 0.6, replacement = true }", "{ min_probes = 0, cancellation = true }"];
 
-    fn check(&self, _: &Layout) -> Result<(), String> {
-        check_probes(self.big_partition, self.probe_ratio, self.probe_timeout)
-    }
+    const CENTRAL_JOBS: CentralJobs = CentralJobs::Long;
 
-    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        client(context)
+    fn check(&self, _: &Layout) -> Result<(), String> {
+        check_probes(self.big_partition, self.probe_timeout)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = ProbeOptions {
-            replacement: self.replacement,
-            cancellation: self.cancellation,
-            ..probing(self.probe_ratio, self.min_probes, self.probe_timeout)
+        let Self { probe_ratio, min_probes, replacement, cancellation, probe_timeout, .. } = *self;
+        let probes = ProbeOptions {
+            probe_ratio,
+            min_probes,
+            replacement,
+            cancellation,
+            probe_timeout,
+            ..ProbeOptions::default()
         };
-        Box::new(Hybrid::new(options, partition(self.big_partition, context.layout), None, context))
+        Box::new(Hybrid::new(probes, partition(self.big_partition, context.layout), None, context))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -77,10 +79,7 @@ mod tests {
 
     fn node(index: u32) -> Harness {
         let layout = Layout::new(1, 0, vec![1; 4]);
-        let me = layout.node(index);
-        let context = BuildContext { me, index, layout: &layout, lossy: false, watched: false };
-        let machine = Hawk::default().node(context);
-        Harness::new(layout, me, 3, machine).with_long(&[LONG])
+        Hawk::default().bench(&layout, layout.node(index), 3).with_long(&[LONG])
     }
 
     fn reserve(job: u32) -> Message {

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::base::{CopyId, Span, Time};
-use crate::policies::policy::parameters;
+use crate::base::{CopyId, Span, Time, parameters};
 
 parameters! {
     /// What becomes of a task for which there is no room.

@@ -2,11 +2,10 @@
 
 use super::pending::{Pending, Retry};
 use super::scheduler::KubernetesScheduler;
-use crate::base::Span;
+use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::policies::policy::{BuildContext, Policy, parameters};
-use crate::roles::Client;
+use crate::policies::policy::{BuildContext, Policy};
 use crate::roles::client::CentralJobs;
 
 parameters! {
@@ -38,6 +37,8 @@ impl Policy for Kubernetes {
         r#"{ retry = "events", attempt = "0s" }"#,
     ];
 
+    const CENTRAL_JOBS: CentralJobs = CentralJobs::All;
+
     fn check(&self, _: &Layout) -> Result<(), String> {
         if self.retry_after == Span::ZERO {
             return Err("retry_after: must be longer than zero; retry = \"tail\" does not wait".into());
@@ -46,10 +47,6 @@ impl Policy for Kubernetes {
             return Err("attempt: must be longer than zero for retry = \"tail\", which tries for ever".into());
         }
         Ok(())
-    }
-
-    fn client(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(Client::with(context.index, CentralJobs::All))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

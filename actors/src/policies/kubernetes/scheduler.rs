@@ -9,7 +9,7 @@ use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Row};
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::{RETRY_AFTER, resend};
 
 /// The end of an attempt, and the time to look at those that wait.
@@ -104,14 +104,8 @@ impl KubernetesScheduler {
     }
 
     fn completed(&mut self, from: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
-        let job = copy.task.job;
         self.release(from, copy, fx);
-        if let Some(open) = self.jobs.get_mut(job)
-            && open.complete(copy.task.index) == Completion::Job
-        {
-            open.report(job, fx);
-            self.jobs.close(job);
-        }
+        self.jobs.complete(copy.task, |open| open, fx);
         self.work(fx);
     }
 
@@ -208,14 +202,11 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;
-    use crate::policies::policy::{BuildContext, Policy as _};
+    use crate::policies::policy::Policy as _;
 
     fn bench(config: &Kubernetes, cores: &[u32], tasks: u32) -> Harness {
         let layout = Layout::new(1, 0, cores.iter().copied());
-        let me = layout.scheduler(0);
-        let machine =
-            config.scheduler(BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false });
-        Harness::new(layout, me, tasks, machine)
+        config.bench(&layout, layout.scheduler(0), tasks)
     }
 
     fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {

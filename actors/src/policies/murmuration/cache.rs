@@ -5,7 +5,7 @@ use super::seen_window::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Note};
-use crate::message::{EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+use crate::message::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
 
@@ -29,15 +29,6 @@ pub(super) struct Cache {
     awaited: bool,
     /// The number of this scheduler.
     me: u32,
-}
-
-/// A node's report: the parts of [`Gossip::Backlog`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BacklogReport {
-    pub(super) work: Span,
-    pub(super) at: Time,
-    pub(super) number: u32,
-    pub(super) came: u32,
 }
 
 impl Cache {
@@ -156,8 +147,8 @@ impl Cache {
 
     /// Replaces the entry of a node by its report. A report is ignored if it would undo newer updates: a task of this
     /// scheduler that is still on its way, or an end that was already applied.
-    pub(super) fn backlog(&mut self, node: u32, report: &BacklogReport, fx: &mut Effects<'_>) {
-        let BacklogReport { work, at, number, came } = *report;
+    pub(super) fn backlog(&mut self, node: u32, report: BacklogReport, fx: &mut Effects<'_>) {
+        let BacklogReport { work, at, number, came } = report;
         let Some(reported) = self.reported.get_mut(node as usize) else { return };
         let since = self.since.get(node as usize).copied().unwrap_or(Time::ZERO);
         if at < *reported || at < since || came < self.sent[node as usize] {
@@ -294,7 +285,7 @@ fn changes(update: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i6
         | Gossip::Answer { .. }
         | Gossip::Entry { .. }
         | Gossip::Heard { .. }
-        | Gossip::Backlog { .. } => {}
+        | Gossip::Backlog(_) => {}
     }
 }
 

@@ -8,7 +8,7 @@ use super::disseminator::{Disseminator, SPREAD};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, EndUpdate, Gossip, Launch, Message};
+use crate::message::{BacklogReport, Core, EndUpdate, Gossip, Launch, Message};
 use crate::policies::policy::BuildContext;
 
 /// The tick at which the node sends its report.
@@ -155,7 +155,7 @@ impl MurmurationNode {
         for (index, &came) in (0..).zip(&self.from) {
             let scheduler = fx.layout().scheduler(index);
             if self.disseminator.is_up(scheduler) {
-                fx.recover(scheduler, Gossip::Backlog { work, at, number, came });
+                fx.recover(scheduler, Gossip::Backlog(BacklogReport { work, at, number, came }));
             }
         }
         fx.arm(Timer::Tick(REPORT), self.repair);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
-use super::cache::{BacklogReport, Cache};
+use super::cache::Cache;
 use super::config::{Murmuration, MurmurationOrder};
 use super::disseminator::{Disseminator, SPREAD, others};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
@@ -12,7 +12,7 @@ use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::{RETRY_AFTER, resend};
 
 /// The tick at which a decision is made.
@@ -176,15 +176,6 @@ impl MurmurationScheduler {
         }
     }
 
-    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        let job = copy.task.job;
-        let Some(tasks) = self.jobs.get_mut(job) else { return };
-        if tasks.open.complete(copy.task.index) == Completion::Job {
-            tasks.open.report(job, fx);
-            self.jobs.close(job);
-        }
-    }
-
     /// Handles updates and questions; both wait while a job is being placed.
     #[inline]
     fn gossip(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
@@ -199,11 +190,11 @@ impl MurmurationScheduler {
                     self.placer.spread(from, update, fx);
                 }
             }
-            Gossip::Backlog { work, at, number, came } => {
+            Gossip::Backlog(report) => {
                 if let Role::Node(node) = fx.layout().role(from)
                     && self.boot.is_none()
                 {
-                    self.placer.cache.backlog(node, &BacklogReport { work, at, number, came }, fx);
+                    self.placer.cache.backlog(node, report, fx);
                 }
             }
             // Without a cache there is no answer.
@@ -351,7 +342,9 @@ impl Machine for MurmurationScheduler {
             Input::Deliver { from, msg } => match msg {
                 Message::Gossip(update) => self.gossip(from, update, fx),
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                Message::Launch(Launch::Completed { copy }) => {
+                    self.jobs.complete(copy.task, |tasks| &mut tasks.open, fx);
+                }
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Tick(DECIDE)) => {

@@ -3,25 +3,24 @@
 mod faults;
 
 use super::config::{Copying, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
-use crate::base::Span;
-use crate::base::{ActorId, JobId, Time};
+use crate::base::{ActorId, JobId, Span, Time};
 use crate::harness::{Harness, broadcasts, sends};
 use crate::layout::Layout;
 use crate::machine::{Effect, Input, Note, Timer};
-use crate::message::{Core, EndUpdate, Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
-use crate::policies::policy::{BuildContext, Policy as _};
+use crate::message::{
+    BacklogReport, Core, EndUpdate, Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate,
+};
+use crate::policies::policy::Policy as _;
 
 /// A scheduler of some, watched; job j of the bench is estimated at j seconds.
 fn scheduler(config: &Murmuration, index: u32, layout: &Layout, tasks: u32) -> Harness {
     let me = layout.scheduler(index);
-    let machine = config.scheduler(BuildContext { me, index, layout, lossy: true, watched: true });
-    Harness::new(layout.clone(), me, tasks, machine)
+    Harness::new(layout.clone(), me, tasks, config.machine(me, layout, true, true))
 }
 
 fn node(config: &Murmuration, layout: &Layout) -> Harness {
     let me = layout.node(0);
-    let machine = config.node(BuildContext { me, index: 0, layout, lossy: true, watched: false });
-    Harness::new(layout.clone(), me, 1, machine)
+    Harness::new(layout.clone(), me, 1, config.machine(me, layout, true, false))
 }
 
 fn unbatched() -> Murmuration {
@@ -332,8 +331,9 @@ fn a_backlog_does_not_undo_newer_news() {
     let config = Murmuration { repair: Span::from_secs(5), ..unbatched() };
     let layout = Layout::new(1, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
-    let says =
-        |work, number, came| Gossip::Backlog { work: Span::from_secs(work), at: Time(9), number, came };
+    let says = |work, number, came| {
+        Gossip::Backlog(BacklogReport { work: Span::from_secs(work), at: Time(9), number, came })
+    };
     let node = layout.node(0);
     submit(&mut s1, 5);
     receive(&mut s1, node, says(0, 0, 0));

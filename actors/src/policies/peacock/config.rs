@@ -1,7 +1,6 @@
 //! Parameters of Peacock.
 
-use crate::base::Span;
-use crate::policies::policy::parameters;
+use crate::base::{Span, parameters};
 
 parameters! {
     /// Parameters of Peacock.

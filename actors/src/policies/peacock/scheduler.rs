@@ -133,15 +133,8 @@ impl PeacockScheduler {
     }
 
     fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        let job = copy.task.job;
-        let Some(placed) = self.jobs.get_mut(job) else { return };
-        let completion = placed.open.complete(copy.task.index);
-        if completion == Completion::Duplicate {
+        if self.jobs.complete(copy.task, |placed| &mut placed.open, fx) == Completion::Duplicate {
             return;
-        }
-        if completion == Completion::Job {
-            placed.open.report(job, fx);
-            self.jobs.close(job);
         }
         let work = u128::from(fx.catalog().estimate(copy.task).0);
         let remove = |own: &mut Load| {
@@ -248,7 +241,7 @@ mod tests {
     fn reports_do_not_run_out() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.scheduler(0);
-        let context = BuildContext { me, index: 0, layout: &layout, lossy: false, watched: false };
+        let context = BuildContext { index: 0, layout: &layout, lossy: false, watched: false };
         let mut scheduler = PeacockScheduler::new(&Peacock::default(), context);
         scheduler.loads[0].report = (1 << 26) - 1;
         let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));

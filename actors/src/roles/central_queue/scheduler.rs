@@ -61,7 +61,7 @@ impl<R: Rule> CentralScheduler<R> {
             slots: layout.workers(),
             free: (0..layout.nodes()).flat_map(cores).collect(),
             queue: VecDeque::new(),
-            jobs: JobTable::new(),
+            jobs: JobTable::default(),
             backups: 0,
             actions: Vec::new(),
             looks: 0,

@@ -1,7 +1,6 @@
 //! Late binding: reservations on sampled nodes, and tasks for the nodes that claim first.
 
 mod group;
-mod offer;
 mod options;
 mod samples;
 mod scheduler;

@@ -2,15 +2,14 @@
 //! Sparrow, and for the short jobs of Hawk and Eagle.
 
 use super::group::Group;
-use super::offer::Offer;
 use super::options::{ProbeOptions, SamplingForm};
 use super::samples::Samples;
 use super::state_sharing::StateSharing;
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, JobId, Span, TaskId};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Row, Share};
-use crate::roles::job_table::{Completion, JobTable, OpenJob};
+use crate::roles::job_table::{JobTable, OpenJob};
 use crate::roles::membership::Membership;
 use crate::roles::resend::resend;
 
@@ -23,6 +22,32 @@ struct LateJob {
     samples: Option<Samples>,
     /// Whether a look at the probes is armed.
     checking: bool,
+}
+
+/// Places requested from a node.
+#[derive(Clone, Copy, Debug)]
+struct Offer {
+    job: JobId,
+    group: u32,
+    count: u32,
+    /// How often they were rejected.
+    round: u16,
+    /// Whether the node must accept.
+    last: bool,
+    repair: bool,
+}
+
+impl Offer {
+    fn send(self, node: ActorId, sharing: Option<&StateSharing>, fx: &mut Effects<'_>) {
+        let Self { job, group, count, round, last, repair } = self;
+        match sharing {
+            None => fx.send_as(repair, node, Probe::Reserve { job, group, count, repair }),
+            Some(sharing) => {
+                let known = sharing.bits.newest().into();
+                fx.send_as(repair, node, Share::Probe { job, count, round, last, repair, known });
+            }
+        }
+    }
 }
 
 /// A scheduler that binds late.
@@ -39,7 +64,7 @@ pub struct LateBinding {
 impl LateBinding {
     /// A scheduler on these options; probes are repeated only where datagrams can be lost.
     pub fn new(options: ProbeOptions, sharing: Option<StateSharing>, layout: &Layout, lossy: bool) -> Self {
-        let (members, jobs) = (Membership::new(layout), JobTable::new());
+        let (members, jobs) = (Membership::new(layout), JobTable::default());
         Self { options, sharing, lossy, members, jobs, sample: Vec::new() }
     }
 
@@ -70,12 +95,12 @@ impl LateBinding {
     }
 
     fn samples_each(&self) -> usize {
-        self.options.ratio.ceil() as usize
+        self.options.probe_ratio.ceil() as usize
     }
 
     fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
         if self.lossy {
-            let wait = Span(self.options.timeout.0.saturating_mul(1 << attempt.min(16)));
+            let wait = Span(self.options.probe_timeout.0.saturating_mul(1 << attempt.min(16)));
             fx.arm(Timer::Recheck { job, attempt }, wait);
         }
     }
@@ -105,8 +130,8 @@ impl LateBinding {
         repair: bool,
         fx: &mut Effects<'_>,
     ) {
-        let least = if repair { 0 } else { self.options.at_least };
-        let places = ((f64::from(tasks) * self.options.ratio).ceil() as u32).max(least).max(1) as usize;
+        let least = if repair { 0 } else { self.options.min_probes };
+        let places = ((f64::from(tasks) * self.options.probe_ratio).ceil() as u32).max(least).max(1) as usize;
         let servers =
             if self.options.form == SamplingForm::Pairs { places.min(group.len as usize) } else { places };
         self.draw(servers, fx);
@@ -210,15 +235,6 @@ impl LateBinding {
         }
     }
 
-    fn completed(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
-        let job = copy.task.job;
-        let Some(placed) = self.jobs.get_mut(job) else { return };
-        if placed.open.complete(copy.task.index) == Completion::Job {
-            placed.open.report(job, fx);
-            self.jobs.close(job);
-        }
-    }
-
     /// Handles the timeout of a job's probes: open reservations are repeated (a node that has one ignores it); samples
     /// that lack answers are decided on what is known, or drawn again.
     fn repeat(&mut self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
@@ -272,7 +288,7 @@ impl LateBinding {
     fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
         let places = if gone { group.forget(node) } else { 0 };
-        let worth = (f64::from(places) / self.options.ratio).ceil() as u32;
+        let worth = (f64::from(places) / self.options.probe_ratio).ceil() as u32;
         let mut missing = if group.is_open() { worth } else { 0 };
         for task in group.base..group.base + group.launched {
             let at = &mut placed.nodes[task as usize];
@@ -316,7 +332,9 @@ impl Machine for LateBinding {
         match input {
             Input::Deliver { from, msg } => match msg {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
-                Message::Launch(Launch::Completed { copy }) => self.completed(copy, fx),
+                Message::Launch(Launch::Completed { copy }) => {
+                    self.jobs.complete(copy.task, |placed| &mut placed.open, fx);
+                }
                 Message::Probe(Probe::Claim { job, group, repair }) => {
                     self.claim(from, job, group, repair, fx);
                 }

@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 
 use super::row_state::RowState;
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine};
-use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
+use crate::machine::{Effects, Input, Machine, Timer};
+use crate::message::{Core, Launch, Message, Probe, Progress, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// Places reserved by a scheduler that binds late.
@@ -42,7 +42,7 @@ impl Entry {
 }
 
 /// Options of a node manager.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NodeOptions {
     /// The order of the queue. Ranks are the estimated work of the job's tasks that have not begun.
     pub order: QueueOrder,
@@ -50,16 +50,12 @@ pub struct NodeOptions {
     pub long_in_turn: bool,
     /// Whether a reservation that led to a task stays, so that the same scheduler is asked again after it.
     pub sticky: bool,
-}
-
-impl Default for NodeOptions {
-    fn default() -> Self {
-        Self { order: QueueOrder::Fifo, long_in_turn: false, sticky: false }
-    }
+    /// Period at which the progress of running copies is reported, beginning that long after the node was idle.
+    pub report: Option<Span>,
 }
 
 /// What a core does.
-pub(super) enum CoreState {
+enum CoreState {
     Idle,
     /// Held for a scheduler that was asked for a task.
     Claiming {
@@ -75,10 +71,12 @@ const EARLY_DROPS: usize = 16;
 
 /// The node manager most policies use.
 pub struct NodeManager {
-    pub(super) slots: Box<[CoreState]>,
+    slots: Box<[CoreState]>,
     options: NodeOptions,
     queue: NodeQueue<Entry>,
     early: VecDeque<TaskRange>,
+    /// Whether a report is armed.
+    reporting: bool,
 }
 
 impl NodeManager {
@@ -90,10 +88,11 @@ impl NodeManager {
     /// A node with `cores` cores and these options.
     pub fn with(options: NodeOptions, cores: u32) -> Self {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
-        Self { slots, options, queue: NodeQueue::new(options.order), early: VecDeque::new() }
+        let queue = NodeQueue::new(options.order);
+        Self { slots, options, queue, early: VecDeque::new(), reporting: false }
     }
 
-    pub(super) fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
+    fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
         match fx.layout().role(fx.me()) {
             Role::Node(node) => fx.layout().worker(node, core as u32),
             role => unreachable!("a node manager runs as {role:?}"),
@@ -338,6 +337,25 @@ impl NodeManager {
         }
     }
 
+    /// Queries the progress of every busy core; the answers are reported to the schedulers of the copies.
+    fn query_progress(&mut self, fx: &mut Effects<'_>) {
+        self.reporting = false;
+        for (core, slot) in self.slots.iter().enumerate() {
+            if let CoreState::Running(row) = slot {
+                fx.send(Self::worker(core, fx), Core::Ask { copy: row.row.copy(row.at) });
+            }
+        }
+    }
+
+    /// Forwards the answer of a core.
+    fn score(&self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
+        if let Role::Worker { core, .. } = fx.layout().role(worker)
+            && let CoreState::Running(row) = &self.slots[core as usize]
+        {
+            fx.send(row.from, Progress::Report { copy, score, at: fx.now() });
+        }
+    }
+
     /// Drops everything of a crashed coordinator: it will be requested again elsewhere.
     fn forget(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
         for core in 0..self.slots.len() {
@@ -384,8 +402,16 @@ impl Machine for NodeManager {
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            // A restarted scheduler knows nothing of this node yet; timers and halts do not concern it.
+            Input::Fire(Timer::Tick(_)) => self.query_progress(fx),
+            // A restarted scheduler knows nothing of this node yet; halts do not concern it.
             _ => {}
+        }
+        if let Some(period) = self.options.report
+            && !self.reporting
+            && self.slots.iter().any(|slot| matches!(slot, CoreState::Running(_)))
+        {
+            self.reporting = true;
+            fx.arm(Timer::Tick(0), period);
         }
     }
 }
@@ -393,8 +419,10 @@ impl Machine for NodeManager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::base::Time;
+    use crate::harness::{Harness, sends};
     use crate::layout::Layout;
+    use crate::machine::Effect;
 
     const JOB: JobId = JobId(3);
 
@@ -479,6 +507,27 @@ mod tests {
         node.receive(scheduler, Probe::Reserve { job: JobId(9), group: 0, count: 2, repair: false });
         let stop = Core::Stop { copy: row(0).copy(0) }.into();
         let worker = node.layout.worker(0, 0);
-        assert_eq!(crate::harness::sends(&node.step(Input::Down { actor: scheduler })), [(worker, stop)]);
+        assert_eq!(sends(&node.step(Input::Down { actor: scheduler })), [(worker, stop)]);
+    }
+
+    #[test]
+    fn busy_cores_are_reported_until_they_are_idle() {
+        let layout = Layout::new(1, 0, [2]);
+        let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
+        let every = Span::from_secs(3);
+        let options = NodeOptions { report: Some(every), ..NodeOptions::default() };
+        let mut node = Harness::new(layout, me, 3, Box::new(NodeManager::with(options, 2)));
+        let tick = Effect::Arm { timer: Timer::Tick(0), after: every };
+        let copy = JobId(3).task(1).copy(2);
+        let row = Input::Deliver { from: scheduler, msg: Launch::Row(Row::single(copy)).into() };
+        assert_eq!(node.step(row).last(), Some(&tick));
+        let fired = node.step(Input::Fire(Timer::Tick(0)));
+        assert_eq!(sends(&fired), [(worker, Core::Ask { copy }.into())], "the idle core is not asked");
+        assert_eq!(fired.last(), Some(&tick));
+        node.now = Time::ZERO + every;
+        let report = Progress::Report { copy, score: Score(7), at: node.now };
+        assert_eq!(node.receive(worker, Core::Score { copy, score: Score(7) }), [(scheduler, report.into())]);
+        node.ended(copy);
+        assert_eq!(node.step(Input::Fire(Timer::Tick(0))), [], "nothing runs, nothing is armed");
     }
 }

@@ -3,8 +3,7 @@
 use volary_actors::base::{ActorId, Span};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Machine;
-use volary_actors::policies::{BuildContext, PolicySpec};
-use volary_actors::roles::Worker;
+use volary_actors::policies::PolicySpec;
 use volary_netem::Fabric;
 
 use crate::cores::Cores;
@@ -41,15 +40,8 @@ impl Parts<'_> {
     #[must_use]
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
-        let watched = |index| is_watched(layout, index);
-        let context = |index| BuildContext { me: actor, index, layout, lossy, watched: watched(index) };
-        match layout.role(actor) {
-            Role::Client(i) => policy.client(context(i)),
-            Role::Scheduler(i) => policy.scheduler(context(i)),
-            Role::Node(i) => policy.node(context(i)),
-            Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
-        }
+        let watched = matches!(layout.role(actor), Role::Scheduler(i) if is_watched(layout, i));
+        policy.machine(actor, layout, lossy, watched)
     }
 }
 

@@ -29,7 +29,7 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
         s1.step(Input::Up { actor: layout.node(0) });
         s1.now = Time(9);
         let (work, at, number) = (Span::from_secs(2), s1.now, 1 << 24);
-        receive(&mut s1, layout.node(0), Gossip::Backlog { work, at, number, came: 1 });
+        receive(&mut s1, layout.node(0), Gossip::Backlog(BacklogReport { work, at, number, came: 1 }));
         assert_eq!(placements(&submit(&mut s1, 1)), [(0, 2)], "{forget_dead}");
     }
 }
