@@ -31,15 +31,8 @@ struct Store {
     disk: bool,
     /// Where traces are searched, besides the experiment's folder.
     folders: Vec<PathBuf>,
-    held: Mutex<BTreeMap<PathBuf, Held>>,
-}
-
-/// The content of a file, as far as it was read.
-#[derive(Clone, Debug)]
-enum Held {
-    Whole(Arc<[u8]>),
-    /// It was streamed from the disk and is not kept.
-    Streamed,
+    /// The contents read so far; `None` if a file was streamed from the disk, which keeps no content.
+    held: Mutex<BTreeMap<PathBuf, Option<Arc<[u8]>>>>,
 }
 
 /// Files to send, made by [`Files::pack`].
@@ -63,11 +56,11 @@ impl Files {
     /// The files of a pack only.
     #[must_use]
     pub fn of_pack(pack: Pack) -> Self {
-        let held = pack.files.into_iter().map(|(name, bytes)| (name, Held::Whole(bytes.into())));
+        let held = pack.files.into_iter().map(|(name, bytes)| (name, Some(bytes.into())));
         Self::new(false, pack.folders, held.collect())
     }
 
-    fn new(disk: bool, folders: Vec<PathBuf>, held: BTreeMap<PathBuf, Held>) -> Self {
+    fn new(disk: bool, folders: Vec<PathBuf>, held: BTreeMap<PathBuf, Option<Arc<[u8]>>>) -> Self {
         Self(Arc::new(Store { disk, folders, held: Mutex::new(held) }))
     }
 
@@ -79,7 +72,7 @@ impl Files {
 
     /// Sets the content of `name` for later reads.
     pub fn hold(&self, name: &Path, bytes: &[u8]) {
-        self.remember(name, Held::Whole(bytes.into()));
+        self.remember(name, Some(bytes.into()));
     }
 
     /// The content of a file, read now or before: all readers see the same bytes, even if the file changes on disk.
@@ -88,8 +81,8 @@ impl Files {
     /// When the file does not exist, cannot be read, or is longer than [`LONGEST_TEXT`].
     pub fn whole(&self, name: &Path) -> io::Result<Arc<[u8]>> {
         let bytes = match self.known(name) {
-            Some(Held::Whole(bytes)) => bytes,
-            Some(Held::Streamed) | None => {
+            Some(Some(bytes)) => bytes,
+            Some(None) | None => {
                 let mut bytes = Vec::new();
                 self.file(name)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;
                 bytes.into()
@@ -98,7 +91,7 @@ impl Files {
         if bytes.len() as u64 > LONGEST_TEXT {
             return Err(too_large(format!("it is longer than {} MiB", LONGEST_TEXT >> 20)));
         }
-        self.remember(name, Held::Whole(Arc::clone(&bytes)));
+        self.remember(name, Some(Arc::clone(&bytes)));
         Ok(bytes)
     }
 
@@ -107,11 +100,11 @@ impl Files {
     /// # Errors
     /// When the file does not exist or cannot be opened.
     pub fn stream(&self, name: &Path) -> io::Result<Box<dyn Read>> {
-        if let Some(Held::Whole(bytes)) = self.known(name) {
+        if let Some(Some(bytes)) = self.known(name) {
             return Ok(Box::new(Cursor::new(bytes)));
         }
         let file = self.file(name)?;
-        self.remember(name, Held::Streamed);
+        self.remember(name, None);
         Ok(Box::new(file))
     }
 
@@ -129,11 +122,9 @@ impl Files {
             return None;
         }
         let entries = fs::read_dir(folder).into_iter().flatten();
-        Some(
-            entries
-                .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
-                .collect(),
-        )
+        let name =
+            |entry: io::Result<fs::DirEntry>| Some(entry.ok()?.file_name().to_string_lossy().into_owned());
+        Some(entries.filter_map(name).collect())
     }
 
     /// Packs every file that was requested and exists; streamed files are read again.
@@ -150,16 +141,14 @@ impl Files {
                 let why = io::Error::new(io::ErrorKind::InvalidFilename, "its name is not UTF-8");
                 return Err((name, why));
             }
-            let bytes = match held {
-                Held::Whole(bytes) => bytes.to_vec(),
-                Held::Streamed => {
-                    let mut bytes = Vec::new();
-                    match self.file(&name).and_then(|file| file.take(room + 1).read_to_end(&mut bytes)) {
-                        Ok(_) => bytes,
-                        Err(why) => return Err((name, why)),
-                    }
+            let mut bytes = Vec::new();
+            match held {
+                Some(held) => bytes.extend_from_slice(&held),
+                None => {
+                    let read = self.file(&name).and_then(|file| file.take(room + 1).read_to_end(&mut bytes));
+                    read.map_err(|why| (name.clone(), why))?;
                 }
-            };
+            }
             match room.checked_sub(bytes.len() as u64) {
                 Some(left) => room = left,
                 None => {
@@ -176,11 +165,11 @@ impl Files {
         if self.0.disk { File::open(name) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    fn known(&self, name: &Path) -> Option<Held> {
+    fn known(&self, name: &Path) -> Option<Option<Arc<[u8]>>> {
         guard(&self.0.held).get(name).cloned()
     }
 
-    fn remember(&self, name: &Path, held: Held) {
+    fn remember(&self, name: &Path, held: Option<Arc<[u8]>>) {
         guard(&self.0.held).insert(name.to_owned(), held);
     }
 }

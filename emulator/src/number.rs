@@ -53,18 +53,27 @@ fn count_signed(text: &str) -> String {
 /// Seconds in a suitable unit: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
 #[must_use]
 pub fn seconds(value: f64) -> String {
-    let size = value.abs();
-    let (factor, unit) = match size {
-        _ if !value.is_finite() => return "–".to_owned(),
-        _ if size == 0.0 => return "0 s".to_owned(),
-        _ if size < 0.999_5e-6 => (1e9, "ns"),
-        _ if size < 0.999_5e-3 => (1e6, "µs"),
-        _ if size < 0.999_5 => (1e3, "ms"),
-        _ if size < 600.0 => (1.0, "s"),
-        _ if size < 7_200.0 => (1.0 / 60.0, "min"),
-        _ => (1.0 / 3_600.0, "h"),
-    };
-    format!("{}\u{202f}{unit}", short(value * factor))
+    match value.abs() {
+        _ if !value.is_finite() => "–".to_owned(),
+        0.0 => "0 s".to_owned(),
+        size => {
+            const UNITS: [(f64, f64, &str); 5] = [
+                (0.999_5e-6, 1e9, "ns"),
+                (0.999_5e-3, 1e6, "µs"),
+                (0.999_5, 1e3, "ms"),
+                (600.0, 1.0, "s"),
+                (7_200.0, 1.0 / 60.0, "min"),
+            ];
+            in_unit(value, size, &UNITS, (1.0 / 3_600.0, "h"))
+        }
+    }
+}
+
+/// A value in the first unit whose limit exceeds its size. Units are given as limit, factor and name.
+fn in_unit(value: f64, size: f64, units: &[(f64, f64, &str)], last: (f64, &str)) -> String {
+    let unit = units.iter().find(|(limit, ..)| size < *limit);
+    let (factor, name) = unit.map_or(last, |&(_, factor, name)| (factor, name));
+    format!("{}\u{202f}{name}", short(value * factor))
 }
 
 /// A share as a percentage.
@@ -76,15 +85,11 @@ pub fn percent(share: f64) -> String {
 /// A relative change with its sign: `+12.0 %`, `−3.4 %`.
 #[must_use]
 pub fn change(share: f64) -> String {
-    if !share.is_finite() {
-        return "–".to_owned();
-    }
-    let sign = if share > 0.0 {
-        "+"
-    } else if share < 0.0 {
-        "−"
-    } else {
-        "±"
+    let sign = match share {
+        _ if !share.is_finite() => "",
+        _ if share > 0.0 => "+",
+        _ if share < 0.0 => "−",
+        _ => "±",
     };
     format!("{sign}{}", percent(share.abs()))
 }
@@ -93,13 +98,7 @@ pub fn change(share: f64) -> String {
 #[must_use]
 pub fn bytes(value: u64) -> String {
     let size = value as f64;
-    let (factor, unit) = match size {
-        _ if size < 1e3 => (1.0, "B"),
-        _ if size < 1e6 => (1e-3, "kB"),
-        _ if size < 1e9 => (1e-6, "MB"),
-        _ => (1e-9, "GB"),
-    };
-    format!("{}\u{202f}{unit}", short(size * factor))
+    in_unit(size, size, &[(1e3, 1.0, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB")], (1e-9, "GB"))
 }
 
 #[cfg(test)]

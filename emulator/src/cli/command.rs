@@ -97,29 +97,25 @@ fn said_once(error: &anyhow::Error) -> String {
 
 /// The exit status: 3 if a run was broken off, 2 for invalid usage or input.
 fn exit_status(error: &anyhow::Error) -> u8 {
-    let run = match error.downcast_ref::<validate::Error>() {
-        Some(validate::Error::Broken { .. }) => return 3,
-        Some(validate::Error::Run(error)) => Some(error),
-        Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => None,
-        None if error.is::<Unwritten>() => return 3,
-        None if error.downcast_ref::<InjectError>().is_some_and(|error| !error.is_input()) => return 3,
-        None => error.downcast_ref::<RunError>(),
+    let broken = match error.downcast_ref() {
+        Some(validate::Error::Broken { .. }) => true,
+        Some(validate::Error::Run(error)) => is_broken(error),
+        Some(validate::Error::Spec(_) | validate::Error::Alone(_)) => false,
+        None if error.is::<Unwritten>() => true,
+        None => {
+            error.downcast_ref::<InjectError>().is_some_and(|error| !error.is_input())
+                || error.downcast_ref().is_some_and(is_broken)
+        }
     };
-    match run {
-        Some(
-            RunError::RunDir(storage::Error::Io { .. } | storage::Error::Rows { .. })
-            | RunError::Inputs(input_log::Error::Io { .. }),
-        ) => 3,
-        Some(RunError::Hosts(error)) if !error.is_input() => 3,
-        Some(
-            RunError::Hosts(_)
-            | RunError::RunDir(_)
-            | RunError::Folder(_)
-            | RunError::Unsupported(_)
-            | RunError::Bundle(_)
-            | RunError::Inputs(_),
-        )
-        | None => 2,
+    if broken { 3 } else { 2 }
+}
+
+fn is_broken(error: &RunError) -> bool {
+    match error {
+        RunError::RunDir(error) => matches!(error, storage::Error::Io { .. } | storage::Error::Rows { .. }),
+        RunError::Inputs(error) => matches!(error, input_log::Error::Io { .. }),
+        RunError::Hosts(error) => !error.is_input(),
+        RunError::Folder(_) | RunError::Unsupported(_) | RunError::Bundle(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{print, print_json};
+use super::output::show;
 use crate::comparison::compare;
 use crate::storage;
 
@@ -23,10 +23,5 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let comparison = compare(&storage::load(&options.first)?, &storage::load(&options.second)?);
-    if options.json {
-        print_json(&comparison)?;
-    } else {
-        print(&comparison.text())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    show(options.json, || &comparison, || comparison.text())
 }

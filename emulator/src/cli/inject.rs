@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
 
-use super::output::{print, print_json};
+use super::output::{print, show};
 use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
 use crate::cluster::protocol::{InjectionPlan, InjectionShare};
@@ -83,24 +83,21 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         };
     }
     let done = inject(&request, |plan, begun| options.begun(plan, begun))?;
+    let (json, text) = (|| done.iter().map(json).collect::<Value>(), || done.iter().map(text).collect());
+    let status = show(options.json, json, text)?;
     let lost = done.iter().any(|done| done.share.until.is_none());
-    if options.json {
-        print_json(&done.iter().map(json).collect::<Value>())?;
-    } else {
-        print(&done.iter().map(text).collect::<Vec<_>>().join("\n"))?;
-    }
-    Ok(if lost { ExitCode::from(3) } else { ExitCode::SUCCESS })
+    Ok(if lost { ExitCode::from(3) } else { status })
 }
 
 /// A dry run without a running cell, whose cluster is unknown: core i is assumed to be node i.
 fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
-    let Options { node, rack, host, core, seed, lasting, .. } = options;
+    let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
         return Err(anyhow!(
             "--node, --rack and --host: nothing runs that has any\n  = help: name cores, or give the --hosts FILE of a run"
         ));
     }
-    let named = core.iter().fold(CoreSet::default(), |all, some| all.union(some));
+    let named = options.cores();
     let cores = if named.is_empty() { CoreSet::below(8) } else { named };
     // Core i is node i and in rack i, as in `volary profile show`.
     let count = cores.last().map_or(0, |last| last.saturating_add(1));
@@ -126,10 +123,14 @@ impl Options {
             profile,
             seed: self.seed,
             targets: nodes.chain(racks).collect(),
-            cores: self.core.iter().fold(CoreSet::default(), |all, some| all.union(some)),
+            cores: self.cores(),
             on: self.host.clone(),
             lasting: self.lasting,
         }
+    }
+
+    fn cores(&self) -> CoreSet {
+        self.core.iter().fold(CoreSet::default(), |all, some| all.union(some))
     }
 
     /// Prints the slots.
@@ -141,11 +142,8 @@ impl Options {
                 "--for {length}: {slots:.0} slots of each core are more than {MOST:e}\n  = help: show a shorter time"
             ));
         }
-        match self.json {
-            true => print_json(&injection.json(table, CORES, SHOWN))?,
-            false => print(&injection.text(table, CORES, SHOWN))?,
-        }
-        Ok(ExitCode::SUCCESS)
+        let (json, text) = (|| injection.json(table, CORES, SHOWN), || injection.text(table, CORES, SHOWN));
+        show(self.json, json, text)
     }
 
     /// Prints the start of the injection; to stderr with `--json`.
@@ -169,14 +167,14 @@ fn text(done: &Injected) -> String {
     let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     let from = number::seconds(from.as_secs_f64());
     let Some(until) = until else {
-        return format!("{host}: cores {cores} from {from}, nobody knows until when: {why}");
+        return format!("{host}: cores {cores} from {from}, nobody knows until when: {why}\n");
     };
     let until = number::seconds(until.as_secs_f64());
     let effect = effect.map_or_else(String::new, |effect| {
         let (degraded, throughput) = (number::percent(effect.degraded), number::percent(effect.throughput));
         format!("; its slots degraded {degraded} of the time, which left {throughput} of their work")
     });
-    format!("{host}: cores {cores} from {from} to {until}: {why}{effect}")
+    format!("{host}: cores {cores} from {from} to {until}: {why}{effect}\n")
 }
 
 fn json(done: &Injected) -> Value {

@@ -3,10 +3,12 @@
 use std::io;
 use std::sync::Mutex;
 
-use tracing::Level;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::{DefaultFields, Format};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::agent;
@@ -20,36 +22,29 @@ const COMPLAIN: bool = false;
 pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, heard: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run shares the terminal of the process that started it.
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
-    let Some(agent) = agent else {
-        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
-        let terminal = terminal.with_ansi(colours(&io::stderr())).without_time();
-        tracing_subscriber::registry().with(terminal.with_filter(level)).init();
-        return Ok(());
-    };
-    let file = agent.log.as_deref().map(agent::log_file).transpose()?;
-    let file = file.map(|file| {
-        fmt::layer()
-            .with_target(false)
-            .log_internal_errors(COMPLAIN)
-            .with_writer(Mutex::new(file))
-            .with_ansi(false)
-    });
-    let terminal = agent.log.is_none().then(|| {
+    let file = agent.and_then(|agent| agent.log.as_deref()).map(agent::log_file).transpose()?;
+    let terminal = file.is_none().then(|| {
         let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
-    let heard = fmt::layer()
-        .with_target(false)
-        .log_internal_errors(COMPLAIN)
-        .with_writer(heard.clone())
-        .with_ansi(false);
+    let file = file.map(|file| plain(Mutex::new(file)));
+    let heard = agent.map(|_| plain(heard.clone()));
     tracing_subscriber::registry()
-        .with(file.with_filter(level.clone()))
-        .with(terminal.with_filter(level))
+        .with(terminal.with_filter(level.clone()))
+        .with(file.with_filter(level))
         // More detail would include the sending of log lines, which then log again.
-        .with(heard.with_filter(levels(1)))
+        .with(heard.with_filter(levels(u8::from(agent.is_some()))))
         .init();
     Ok(())
+}
+
+/// A layer of lines with timestamps and without colours.
+fn plain<S, W>(writer: W) -> fmt::Layer<S, DefaultFields, Format, W>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'w> fmt::MakeWriter<'w> + 'static,
+{
+    fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(writer).with_ansi(false)
 }
 
 /// Log levels: volary's own modules are more verbose than its dependencies, whose logs reach down to single packets.

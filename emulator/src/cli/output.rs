@@ -1,6 +1,7 @@
 //! Output for people and programs, and the progress bar.
 
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -52,4 +53,18 @@ pub(super) fn aside(text: &str) -> anyhow::Result<()> {
 /// Writes a value as indented JSON to stdout.
 pub(super) fn print_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(print(&serde_json::to_string_pretty(value)?)?)
+}
+
+/// Prints a value as JSON, or the text about it.
+pub(super) fn show<S: serde::Serialize>(
+    json: bool,
+    value: impl FnOnce() -> S,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<ExitCode> {
+    if json {
+        print_json(&value())?
+    } else {
+        print(&text())?
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::args::RunArgs;
-use super::output::{print, print_json};
+use super::output::show;
 use crate::config::{SweepSlice, describe};
 
 /// Check an experiment file and show it resolved, without running it.
@@ -23,10 +23,6 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let experiment = options.experiment.load()?;
-    if options.json {
-        print_json(&describe::json(&experiment, options.shard))?;
-    } else {
-        print(&describe::text(&experiment, options.shard))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let (json, text) = (describe::json, describe::text);
+    show(options.json, || json(&experiment, options.shard), || text(&experiment, options.shard))
 }

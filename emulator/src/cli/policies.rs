@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
 
-use super::output::{print, print_json};
+use super::output::show;
 use crate::config::error::nearest;
 use crate::config::reference;
 
@@ -34,18 +34,12 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         }
         cards.retain(|card| card.name == name);
     }
-    if options.json {
-        let cards: Vec<Value> = cards
-            .iter()
-            .map(|card| json!({ "name": card.name, "about": card.about, "parameters": card.schema }))
-            .collect();
-        print_json(&cards)?;
-    } else if options.name.is_some() {
-        print(&cards.iter().map(explain).collect::<String>())?;
-    } else {
-        print(&list(&cards))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let json = |card: &Card| json!({ "name": card.name, "about": card.about, "parameters": card.schema });
+    show(
+        options.json,
+        || cards.iter().map(json).collect::<Value>(),
+        || if options.name.is_some() { cards.iter().map(explain).collect() } else { list(&cards) },
+    )
 }
 
 /// A line per policy.

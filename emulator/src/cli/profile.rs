@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
-use super::output::{print, print_json};
+use super::output;
 use crate::config;
 use volary_engine::cores::show::Show;
 
@@ -53,10 +53,5 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             show.size(&profile)
         ));
     }
-    if *json {
-        print_json(&show.json(&profile))?;
-    } else {
-        print(&show.text(&profile))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    output::show(*json, || show.json(&profile), || show.text(&profile))
 }

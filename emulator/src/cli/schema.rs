@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{print, print_json};
+use super::output::show;
 use crate::config::reference;
 use crate::config::schema::{What, schema};
 
@@ -20,10 +20,5 @@ pub(super) struct Options {
 }
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
-    if options.text {
-        print(&reference::text(options.what))?;
-    } else {
-        print_json(&schema(options.what))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    show(!options.text, || schema(options.what), || reference::text(options.what))
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::{print, print_json};
+use super::output::show;
 use crate::cluster::status::status;
 
 /// Ask the agents of a hosts file how they are.
@@ -21,12 +21,8 @@ pub(super) struct Options {
 
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let states = status(&options.hosts)?;
-    if options.json {
-        print_json(&states)?;
-    } else {
-        let lines: Vec<_> = states.iter().map(ToString::to_string).collect();
-        print(&lines.join("\n"))?;
-    }
+    let lines = || states.iter().map(|state| format!("{state}\n")).collect();
+    let status = show(options.json, || &states, lines)?;
     let well = states.iter().all(|state| state.error.is_none());
-    Ok(if well { ExitCode::SUCCESS } else { ExitCode::from(3) })
+    Ok(if well { status } else { ExitCode::from(3) })
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use volary_netem::topology::Facts;
 
-use super::output::{print, print_json};
+use super::output::show;
 use crate::config::cluster;
 use crate::number::{self, plural};
 
@@ -36,12 +36,7 @@ enum Command {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let Command::Show { file, seed, json } = &options.command;
     let facts = cluster::topology(file, *seed)?.describe();
-    if *json {
-        print_json(&facts)?;
-    } else {
-        print(&text(&facts))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    show(*json, || &facts, || text(&facts))
 }
 
 fn text(facts: &Facts) -> String {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
 
-use super::output::{print, print_json};
+use super::output::{print, show};
 use crate::files::Files;
 use crate::number::plural;
 use crate::workload::{self, Reference, Traces, describe};
@@ -54,11 +54,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     match &options.command {
         Command::Describe { file, reference, cutoff, jobs, json } => {
             let description = describe(&read(file, *jobs)?, *reference, *cutoff);
-            if *json {
-                print_json(&description)?;
-            } else {
-                print(&description.to_string())?;
-            }
+            show(*json, || &description, || description.to_string())
         }
         Command::Convert { file, to, jobs } => {
             let trace = read(file, *jobs)?;
@@ -68,9 +64,9 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             workload::write(&trace, to)?;
             let (jobs, tasks) = (trace.jobs().len() as u64, trace.tasks());
             print(&format!("{}, {}: {}", plural(jobs, "job"), plural(tasks, "task"), to.display()))?;
+            Ok(ExitCode::SUCCESS)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn read(file: &Path, jobs: Option<u32>) -> anyhow::Result<Trace> {

@@ -1,6 +1,5 @@
 //! The `[cluster]` section and the topology file it names; errors carry their position.
 
-use std::ops::Range;
 use std::path::Path;
 
 use volary_engine::scenario::{Cluster, ClusterError, ClusterSection};
@@ -60,11 +59,10 @@ fn read_topology<'t>(
     let (_, node) = document.find(&["cluster", "topology"]).ok_or_else(|| {
         document.error_at(&["cluster"], "`cluster` lacks `topology`").help("name a topology file")
     })?;
-    let span: Range<usize> = node.span();
+    let span = node.span();
     let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
     let mut file = Document::read(texts, files, &path).map_err(|error| located(document, &span, error))?;
-    let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
-    FileKind::Topology.expect_in(&file.root, file.name()).map_err(mistaken)?;
+    FileKind::Topology.expect_in(&file.root, file.name(), document, &span)?;
     super::include::values(files, &mut file)?;
     let topology = file.to()?;
     Ok((file, topology))

@@ -38,10 +38,7 @@ pub struct Load {
 /// under `seed`.
 #[must_use]
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
-    let throughput = match &world.interference {
-        Some(profile) => profile.throughput()?,
-        None => 1.0,
-    };
+    let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
     let capacity = world.cluster.capacity(seed) * throughput;
     let demand = match (&world.workload, &world.service) {
         (WorkloadSpec::Synthetic(jobs), Service { demand: Some(demand), .. }) => synthetic(jobs, demand),
@@ -71,62 +68,68 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
 /// The resolved experiment as text.
 #[must_use]
 pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
-    let mut out = String::new();
-    let units = plural(experiment.runs(shard).len() as u64, "run");
-    let _ = writeln!(out, "{}: {}", experiment.name, experiment.title);
-    if let Some(source) = &experiment.source {
-        let _ = writeln!(out, "source        {source}");
-    }
-    let cells = experiment.cells();
-    let repeat = match experiment.repeat.times() {
-        Some(times) => plural(u64::from(times), "replication"),
-        None => format!("replications until ± {}", number::percent(experiment.precision)),
-    };
+    let mut out = format!("{}: {}\n", experiment.name, experiment.title);
+    let mut rows = Vec::new();
+    rows.extend(experiment.source.iter().map(|source| ("source", source.clone())));
     let policies = experiment.labels();
-    let share = shard.map_or_else(String::new, |s| format!(" in share {} of {}", s.index, s.of));
-    let _ = writeln!(
-        out,
-        "runs          {} × {} × {repeat}: {units}{share}, seed {}, runtime {}",
-        plural(cells.len() as u64, "cell"),
-        if policies.len() == 1 { "1 policy".to_owned() } else { format!("{} policies", policies.len()) },
-        experiment.seed,
-        experiment.run.runtime,
-    );
+    rows.push(("runs", runs(experiment, shard, policies.len())));
     if let Some(real) = experiment.run.real {
-        let how = match experiment.run.burning() {
-            Some(_) => "",
-            None => "; calculated or timed here, not burnt",
-        };
-        let _ = writeln!(out, "real work     {}{how}", line(&real));
+        let burnt = experiment.run.burning().is_some();
+        rows.push((
+            "real work",
+            line(&real) + if burnt { "" } else { "; calculated or timed here, not burnt" },
+        ));
     }
-    for (i, label) in policies.iter().enumerate() {
-        let policy = line(&experiment.points[i].policy);
-        let name =
-            if policy.starts_with(&format!("{label} =")) { String::new() } else { format!("{label}: ") };
-        let _ = writeln!(out, "{:13} {name}{policy}", if i == 0 { "policies" } else { "" });
+    for (label, point) in policies.into_iter().zip(&experiment.points) {
+        let policy = line(&point.policy);
+        let named = policy.starts_with(&format!("{label} ="));
+        rows.push(("policies", if named { policy } else { format!("{label}: {policy}") }));
     }
-    for (i, (key, values)) in experiment.sweep.iter().enumerate() {
+    for (key, values) in &experiment.sweep {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();
-        let _ = writeln!(out, "{:13} {key} = {}", if i == 0 { "sweep" } else { "" }, values.join(", "));
+        rows.push(("sweep", format!("{key} = {}", values.join(", "))));
     }
     if let Some(point) = experiment.points.first() {
-        world(&mut out, &point.resolved, !experiment.sweep.is_empty());
+        world(&mut rows, &point.resolved, !experiment.sweep.is_empty());
     }
-    loads(&mut out, experiment);
-    for (i, claim) in experiment.claims.iter().enumerate() {
-        let _ = writeln!(out, "{:13} {}", if i == 0 { "claims" } else { "" }, claim.says);
-        for check in &claim.checks {
-            let _ = writeln!(out, "{:15} {check}", "");
-        }
+    loads(&mut rows, experiment);
+    for claim in &experiment.claims {
+        rows.push(("claims", claim.says.clone()));
+        rows.extend(claim.checks.iter().map(|check| ("claims", format!("  {}", check.text()))));
+    }
+    let mut last = "";
+    for (name, words) in rows {
+        let _ = writeln!(out, "{:13} {words}", if name == last { "" } else { name });
+        last = name;
     }
     for warning in &experiment.warnings {
-        let _ = writeln!(out, "warning       {warning}");
+        let _ = writeln!(out, "{:13} {warning}", "warning");
     }
     out
 }
 
+/// The number of runs, and what it is the product of.
+fn runs(experiment: &Experiment, shard: Option<SweepSlice>, policies: usize) -> String {
+    let repeat = match experiment.repeat.times() {
+        Some(times) => plural(u64::from(times), "replication"),
+        None => format!("replications until ± {}", number::percent(experiment.precision)),
+    };
+    let share = shard.map_or_else(String::new, |s| format!(" in share {} of {}", s.index, s.of));
+    format!(
+        "{} × {} × {repeat}: {}{share}, seed {}, runtime {}",
+        plural(experiment.cells().len() as u64, "cell"),
+        if policies == 1 { "1 policy".to_owned() } else { format!("{policies} policies") },
+        plural(experiment.runs(shard).len() as u64, "run"),
+        experiment.seed,
+        experiment.run.runtime,
+    )
+}
+
+/// Lines of the description with their names; a name is printed once.
+type Rows = Vec<(&'static str, String)>;
+
 /// The world of the first cell.
-fn world(out: &mut String, world: &Resolved, swept: bool) {
+fn world(rows: &mut Rows, world: &Resolved, swept: bool) {
     let cluster = &world.cluster;
     let nodes: Vec<String> = cluster
         .nodes
@@ -140,58 +143,48 @@ fn world(out: &mut String, world: &Resolved, swept: bool) {
         Some(topology) => format!("topology: {}", topology.title),
         None => format!("speed {}", line(&cluster.speed)),
     };
-    let _ = writeln!(
-        out,
-        "cluster       {} ({} cores), {}, {rest}",
-        nodes.join(" + "),
-        number::count(cluster.core_count()),
-        plural(u64::from(cluster.schedulers), "scheduler"),
-    );
-    let _ = writeln!(out, "workload      {}", line(&world.workload));
+    let (cores, schedulers) =
+        (number::count(cluster.core_count()), plural(u64::from(cluster.schedulers), "scheduler"));
+    rows.push(("cluster", format!("{} ({cores} cores), {schedulers}, {rest}", nodes.join(" + "))));
+    rows.push(("workload", line(&world.workload)));
     if let WorkloadSpec::Trace(spec) = &world.workload {
         let found = world.trace.as_ref().map_or_else(
             || format!("{} not found; a generator stands in", spec.file.display()),
             |path| path.display().to_string(),
         );
-        let _ = writeln!(out, "trace         {found}");
+        rows.push(("trace", found));
     }
-    let _ = writeln!(out, "service       {}", line(&world.service));
-    for (i, words) in network(world).into_iter().enumerate() {
-        let _ = writeln!(out, "{:13} {words}", if i == 0 { "network" } else { "" });
-    }
-    let words = world.interference.as_ref().map_or_else(|| "none".to_owned(), |p| line(&p.table));
-    let _ = writeln!(out, "interference  {words}");
+    rows.push(("service", line(&world.service)));
+    rows.extend(network(world).into_iter().map(|words| ("network", words)));
+    let profile = world.interference.as_ref();
+    rows.push(("interference", profile.map_or_else(|| "none".to_owned(), |profile| line(&profile.table))));
     if swept {
-        let _ = writeln!(out, "{:13} (of the first cell)", "");
+        rows.push(("interference", "(of the first cell)".to_owned()));
     }
 }
 
 /// The offered load of every cell, with a warning where queues grow without bound.
-fn loads(out: &mut String, experiment: &Experiment) {
+fn loads(rows: &mut Rows, experiment: &Experiment) {
     let loads = cell_loads(experiment);
-    for (i, (cell, load)) in loads.iter().take(SHOWN).enumerate() {
-        let head = if i == 0 { "load" } else { "" };
+    let (shown, rest) = loads.split_at(loads.len().min(SHOWN));
+    rows.extend(shown.iter().map(|(cell, load)| {
         let name = if cell.is_empty() { String::new() } else { format!("  {}", cell_name(cell)) };
         let words = match load {
             None => "not known in closed form".to_owned(),
             Some(load) if load.offered >= 1.0 => format!(
-                "ρ = {:.3}{name}  WARNING: more work arrives than the cores can do; queues grow until the \
-                 last arrival",
+                "ρ = {:.3}{name}  WARNING: more work arrives than the cores can do; queues grow until the last arrival",
                 load.offered
             ),
             Some(load) => format!("ρ = {:.3}{name}", load.offered),
         };
-        let _ = writeln!(out, "{head:13} {words}");
-    }
-    if loads.len() > SHOWN {
-        let rest = &loads[SHOWN..];
+        ("load", words)
+    }));
+    if !rest.is_empty() {
         let over = rest.iter().filter(|(_, load)| load.is_some_and(|load| load.offered >= 1.0)).count();
-        let _ = writeln!(
-            out,
-            "{:13} and {}, {over} of them with ρ ≥ 1",
-            "",
-            plural(rest.len() as u64, "more cell")
-        );
+        rows.push((
+            "load",
+            format!("and {}, {over} of them with ρ ≥ 1", plural(rest.len() as u64, "more cell")),
+        ));
     }
 }
 
@@ -228,11 +221,12 @@ fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
 #[must_use]
 pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
     let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {
+        let of = |value: fn(&Load) -> f64| load.as_ref().map(value);
         json!({
             "cell": cell,
-            "offered": load.map(|load| load.offered),
-            "capacity": load.map(|load| load.capacity),
-            "throughput": load.map(|load| load.throughput),
+            "offered": of(|load| load.offered),
+            "capacity": of(|load| load.capacity),
+            "throughput": of(|load| load.throughput),
         })
     });
     let loads: Value = loads.collect();

@@ -1,6 +1,6 @@
 //! Errors in an input, with their position and a remedy.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -29,32 +29,27 @@ pub enum ConfigError {
 impl ConfigError {
     /// Adds a remedy to an error with a position; other kinds already have one.
     #[must_use]
-    pub fn help(mut self, help: impl Into<String>) -> Self {
-        if let Self::At(diagnostic) = &mut self {
-            diagnostic.help.push(help.into());
-        }
-        self
+    pub fn help(self, help: impl Into<String>) -> Self {
+        self.with(|diagnostic| diagnostic.help.push(help.into()))
     }
 
     /// Sets the label beside the caret, which says what was expected.
     #[must_use]
-    pub fn label(mut self, label: impl Into<String>) -> Self {
-        if let Self::At(diagnostic) = &mut self {
-            diagnostic.label = label.into();
-        }
-        self
+    pub fn label(self, label: impl Into<String>) -> Self {
+        self.with(|diagnostic| diagnostic.label = label.into())
     }
 
     /// Adds the cell of the sweep in which the error occurs.
     #[must_use]
     pub fn note(self, note: impl Into<String>) -> Self {
-        match self {
-            Self::At(mut diagnostic) => {
-                diagnostic.notes.push(note.into());
-                Self::At(diagnostic)
-            }
-            other @ (Self::Read { .. } | Self::Option { .. }) => other,
+        self.with(|diagnostic| diagnostic.notes.push(note.into()))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Diagnostic)) -> Self {
+        if let Self::At(diagnostic) = &mut self {
+            change(diagnostic);
         }
+        self
     }
 }
 
@@ -136,21 +131,13 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// "`a`, `b` or `c`", limited to a dozen.
 #[must_use]
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.into_iter().collect();
-    let shown = names.len().min(12);
-    let mut out = String::new();
-    for (i, name) in names[..shown].iter().enumerate() {
-        let join = match i {
-            0 => "",
-            i if i + 1 == names.len() => " or ",
-            _ => ", ",
-        };
-        let _ = write!(out, "{join}`{name}`");
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] if names.len() <= 12 => format!("{} or {last}", most.join(", ")),
+        _ => format!("{} and {} more", names[..12].join(", "), names.len() - 12),
     }
-    if names.len() > shown {
-        let _ = write!(out, " and {} more", names.len() - shown);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -98,11 +98,7 @@ pub enum RuntimeKind {
 
 impl fmt::Display for RuntimeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Virtual => "virtual",
-            Self::Local => "local",
-            Self::Hosts => "hosts",
-        })
+        self.serialize(f)
     }
 }
 

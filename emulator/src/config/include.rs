@@ -32,8 +32,7 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
         read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
     let file = text.name.clone();
     let profile = document.include(text)?;
-    let mistaken = |(message, help): (String, String)| document.error(&span, message).help(help);
-    FileKind::Profile.expect_in(&profile, &file).map_err(mistaken)?;
+    FileKind::Profile.expect_in(&profile, &file, document, &span)?;
     if let Some((again, _)) = profile.get_key_value("profile") {
         return Err(document
             .error(&again.span(), "a profile cannot name another profile")
@@ -161,10 +160,6 @@ fn as_toml(text: &str) -> Option<String> {
 
 /// An error about a file, at the position where the file is named.
 pub(super) fn located(document: &Document, span: &Range<usize>, error: ConfigError) -> ConfigError {
-    match error {
-        ConfigError::Read { path, why, help } => {
-            document.error(span, format!("cannot read {}: {why}", path.display())).help(help)
-        }
-        other @ (ConfigError::At(_) | ConfigError::Option { .. }) => other,
-    }
+    let ConfigError::Read { path, why, help } = error else { return error };
+    document.error(span, format!("cannot read {}: {why}", path.display())).help(help)
 }

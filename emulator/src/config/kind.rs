@@ -1,5 +1,7 @@
 //! The three kinds of TOML files, distinguished by their keys, so that an error can name the wrong kind.
 
+use std::ops::Range;
+
 use toml::de::DeTable;
 
 use super::document::{Document, entries};
@@ -35,32 +37,30 @@ impl FileKind {
 
     /// The commands that accept such a file.
     fn remedy(self, file: &str) -> String {
-        match self {
-            Self::Experiment => format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
-            Self::Topology => format!(
-                "`volary topology show {file}` shows it; an experiment uses it with [cluster] topology = \"{file}\""
-            ),
-            Self::Profile => format!(
-                "`volary profile show {file}` shows it; an experiment uses it with [interference] profile = \"{file}\""
-            ),
-        }
+        let (show, key) = match self {
+            Self::Experiment => return format!("`volary run {file}` runs it, `volary plan {file}` shows it"),
+            Self::Topology => ("topology", "[cluster] topology"),
+            Self::Profile => ("profile", "[interference] profile"),
+        };
+        format!("`volary {show} show {file}` shows it; an experiment uses it with {key} = \"{file}\"")
     }
 
     /// Refuses a document that is clearly of another kind.
     pub(super) fn expect(self, document: &Document<'_>) -> Result<(), ConfigError> {
-        self.expect_in(&document.root, document.name()).map_err(|(message, help)| {
-            let first = entries(&document.root).first().map_or(0..0, |(key, _)| key.span());
-            document.error(&first, message).help(help)
-        })
+        let first = entries(&document.root).first().map_or(0..0, |(key, _)| key.span());
+        self.expect_in(&document.root, document.name(), document, &first)
     }
 
-    /// The same for a table of a file; the error is a message and a remedy.
-    pub(super) fn expect_in(self, table: &DeTable<'_>, file: &str) -> Result<(), (String, String)> {
-        match Self::of(table) {
-            Some(kind) if kind != self => {
-                Err((format!("{file} is {}, not {}", kind.name(), self.name()), kind.remedy(file)))
-            }
-            Some(_) | None => Ok(()),
-        }
+    /// The same for a table of another file, which is named at `span` of the document.
+    pub(super) fn expect_in(
+        self,
+        table: &DeTable<'_>,
+        file: &str,
+        document: &Document<'_>,
+        span: &Range<usize>,
+    ) -> Result<(), ConfigError> {
+        let Some(kind) = Self::of(table).filter(|kind| *kind != self) else { return Ok(()) };
+        let message = format!("{file} is {}, not {}", kind.name(), self.name());
+        Err(document.error(span, message).help(kind.remedy(file)))
     }
 }

@@ -6,19 +6,17 @@
 //! | overrides and sweep | [`sweep`] | keys exist, values fit; the cartesian product |
 //! | document to [`File`] | [`file`](mod@file) | form only: a file that parses on one machine parses on all |
 //! | file to [`Experiment`] | [`experiment`] | paths, traces, profiles, cross-field rules |
-//! | runtime | `supported` | that the runtime can do what is asked |
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
 //! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` depends on the configuration
 //! types of all modules; only the command line and the runtimes depend on `config`.
 
 mod bundle;
+mod checks;
 pub mod claims;
-mod clients;
 pub mod cluster;
 pub mod describe;
 pub mod document;
-mod doubts;
 pub mod error;
 pub mod experiment;
 mod explain;
@@ -26,14 +24,13 @@ pub mod file;
 pub mod identity;
 pub mod include;
 mod kind;
-mod limits;
 pub mod real;
 pub mod reference;
 mod repeat;
 mod resolve;
 pub mod schema;
-mod supported;
 pub mod sweep;
+mod warnings;
 mod written;
 
 pub use bundle::Bundle;

@@ -31,9 +31,7 @@ pub enum Degrade {
 
 impl fmt::Display for Degrade {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Threads => "threads",
-        })
+        self.serialize(f)
     }
 }
 
@@ -59,11 +57,6 @@ impl Kernel {
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Hash => "hash",
-            Self::Memory => "memory",
-            Self::Cache => "cache",
-            Self::None => "none",
-        })
+        self.serialize(f)
     }
 }

@@ -7,12 +7,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// How many replications: a number, or `"auto"`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Repeat {
-    /// So many.
-    Times(u32),
     /// As many as `precision` takes.
     Auto,
+    /// So many.
+    #[serde(untagged)]
+    Times(u32),
 }
 
 impl Default for Repeat {
@@ -40,16 +42,8 @@ impl<'de> Deserialize<'de> for Repeat {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a number of replications, at least 1, or \"auto\"")
             }
-            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Repeat, E> {
-                match u32::try_from(n) {
-                    Ok(n) if n > 0 => Ok(Repeat::Times(n)),
-                    Ok(_) | Err(_) => Err(E::invalid_value(de::Unexpected::Unsigned(n), &self)),
-                }
-            }
             fn visit_i64<E: de::Error>(self, n: i64) -> Result<Repeat, E> {
-                u64::try_from(n)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(n), &self))
-                    .and_then(|n| self.visit_u64(n))
+                n.to_string().parse().map_err(|()| E::invalid_value(de::Unexpected::Signed(n), &self))
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Repeat, E> {
                 text.parse().map_err(|()| E::invalid_value(de::Unexpected::Str(text), &self))
@@ -62,10 +56,10 @@ impl<'de> Deserialize<'de> for Repeat {
 impl std::str::FromStr for Repeat {
     type Err = ();
     fn from_str(text: &str) -> Result<Self, ()> {
-        if text == "auto" {
-            return Ok(Self::Auto);
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => text.parse().ok().filter(|&n| n > 0).map(Self::Times).ok_or(()),
         }
-        text.parse().ok().filter(|&n| n > 0).map(Self::Times).ok_or(())
     }
 }
 
@@ -88,15 +82,6 @@ pub(super) fn of_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Repea
     let text = Option::<String>::deserialize(from)?;
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|()| de::Error::custom("neither a number of replications nor `auto`"))
-}
-
-impl Serialize for Repeat {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Times(n) => serializer.serialize_u32(*n),
-            Self::Auto => serializer.serialize_str("auto"),
-        }
-    }
 }
 
 impl JsonSchema for Repeat {

@@ -11,15 +11,12 @@ use volary_netem::{Fabric, Faults};
 
 use super::claims::{Check, Claim};
 use super::document::{Document, Texts, read_text};
-use super::doubts;
 use super::error::{ConfigError, Text, listed, nearest};
 use super::experiment::{Experiment, Overrides};
 use super::file::File;
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
-use super::limits::{check_lasting, check_numbers, check_runs};
-use super::supported::runtime_supported;
-use super::{clients, cluster, explain, include, sweep};
+use super::{checks, cluster, explain, include, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
 use volary_engine::results::Cell;
@@ -67,7 +64,16 @@ impl Experiment {
                 .error_at(&["sweep"], format!("the sweep has more than {MOST_CELLS} cells"))
                 .help("shorten its lists, or split the experiment")
         })?;
-        let mut planner = Planner::new(files, &folder, overrides);
+        let mut planner = Planner {
+            overrides,
+            traces: Traces::beside(&files, &folder),
+            files,
+            contents: Contents::default(),
+            checked: None,
+            points: Vec::new(),
+            labels: Vec::new(),
+            warnings: Vec::new(),
+        };
         let mut first = None;
         for index in 0..count {
             let texts = Texts::default();
@@ -78,9 +84,7 @@ impl Experiment {
                 _ => error.note(format!("in the cell {}", cell_name(&cell))),
             };
             let file = planner.cell(&mut document, &cell).map_err(noted)?;
-            if first.is_none() {
-                first = Some(file);
-            }
+            first.get_or_insert(file);
         }
         let Some(file) = first else {
             return Err(document.error_at(&["sweep"], "the sweep has no cell").help("give each key a value"));
@@ -111,20 +115,7 @@ struct Planner<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Planner<'a> {
-    fn new(files: Files, folder: &Path, overrides: &'a Overrides) -> Self {
-        Self {
-            overrides,
-            traces: Traces::beside(&files, folder),
-            files,
-            contents: Contents::default(),
-            checked: None,
-            points: Vec::new(),
-            labels: Vec::new(),
-            warnings: Vec::new(),
-        }
-    }
-
+impl Planner<'_> {
     /// Resolves one cell and adds its points.
     fn cell(&mut self, document: &mut Document<'_>, cell: &Cell) -> Result<File, ConfigError> {
         include::profile(&self.files, document)?;
@@ -133,12 +124,11 @@ impl<'a> Planner<'a> {
         file.seed = self.overrides.seed.unwrap_or(file.seed);
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
         file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
-        check_numbers(document, &file)?;
-        runtime_supported(document, &file.run)?;
+        checks::numbers(document, &file)?;
         let resolved = Arc::new(self.resolve(document, &file)?);
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;
-        self.warn(doubts::of_cores(&resolved, &file.run).into_iter());
+        self.warn(warnings::of_cores(&resolved, &file.run));
         for (i, entry) in file.policy.iter().enumerate() {
             check_policy(document, i, entry, &layout)?;
             if !self.overrides.policies.is_empty()
@@ -146,7 +136,7 @@ impl<'a> Planner<'a> {
             {
                 continue;
             }
-            self.warn(doubts::of_policy(entry, &resolved).into_iter());
+            self.warn(warnings::of_policy(entry, &resolved));
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),
@@ -219,7 +209,7 @@ impl<'a> Planner<'a> {
             let faults =
                 Faults::resolve(&world.network.fault, &machines.groups, endpoints).map_err(refused)?;
             let schedulers = world.cluster.schedulers;
-            clients::spare(document, &world.network.fault, &machines.groups, schedulers)?;
+            checks::crashes(document, &world.network.fault, &machines.groups, schedulers)?;
             let hubs = 2 * schedulers;
             Fabric::new(&world.network, machines.links, endpoints, hubs, faults, file.seed)
                 .map_err(refused)?;
@@ -229,16 +219,15 @@ impl<'a> Planner<'a> {
             let schedulers = world.cluster.schedulers;
             let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
-            check_lasting(document, world, built.jobs(), file.seed)?;
-            let said = built.warnings().to_vec();
-            self.warn(said.into_iter());
+            checks::duration(document, world, built.jobs(), file.seed)?;
+            self.warn(built.warnings().to_vec());
         }
-        self.warn(doubts::of_world(world));
+        self.warn(warnings::of_world(world));
         Ok(())
     }
 
     /// Adds warnings that are not in the list yet.
-    fn warn(&mut self, warnings: impl Iterator<Item = String>) {
+    fn warn(&mut self, warnings: impl IntoIterator<Item = String>) {
         for warning in warnings {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
@@ -265,7 +254,7 @@ impl<'a> Planner<'a> {
                 },
             });
         }
-        check_runs(document, self.points.len(), file.repeat)?;
+        checks::runs(document, self.points.len(), file.repeat)?;
         let claims = claims(document, &file, &self.labels, known)?;
         Ok(Experiment {
             name: name(path),

@@ -48,7 +48,7 @@ pub fn cell_id(depends_on: &serde_json::Value) -> String {
 }
 
 /// One cell, one policy, one seed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Experiment file without folder `experiments` and suffix, such as `latin-square/fig6`.
     pub experiment: String,

@@ -1,9 +1,8 @@
 //! Claims and their checks.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use super::form::{Form, Metric};
 use super::metric::unknown_key;
@@ -22,8 +21,9 @@ pub struct Claim {
     pub checks: Vec<Check>,
 }
 
-/// A parsed comparison with its text.
-#[derive(Clone, PartialEq, Debug)]
+/// A parsed comparison with its text, which is its serialized form.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Check {
     pub(super) text: String,
     pub(super) form: Form,
@@ -35,7 +35,7 @@ impl Check {
     /// # Errors
     /// When it does not follow the grammar.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        Ok(Self { text: text.to_owned(), form: parse::check(text)? })
+        text.to_owned().try_into()
     }
 
     /// Checks names against the policies' labels and the swept keys with their values.
@@ -63,14 +63,12 @@ impl Check {
     }
 
     pub(super) fn metrics(&self) -> Vec<&Metric> {
+        let sides = match &self.form {
+            Form::Compare { left, right, .. } => vec![left, right],
+            Form::Trend { side, .. } => vec![side],
+        };
         let mut found = Vec::new();
-        match &self.form {
-            Form::Compare { left, right, .. } | Form::Within { left, right, .. } => {
-                left.collect(&mut found);
-                right.collect(&mut found);
-            }
-            Form::Trend { side, .. } => side.collect(&mut found),
-        }
+        sides.into_iter().for_each(|side| side.collect(&mut found));
         found
     }
 }
@@ -83,22 +81,17 @@ pub fn is_comparable(path: &[&str]) -> bool {
     metric.resolve(&[""], &BTreeMap::new()).is_ok()
 }
 
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+impl From<Check> for String {
+    fn from(check: Check) -> Self {
+        check.text
     }
 }
 
-impl Serialize for Check {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
+impl TryFrom<String> for Check {
+    type Error = ParseError;
 
-impl<'de> Deserialize<'de> for Check {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text).map_err(de::Error::custom)
+    fn try_from(text: String) -> Result<Self, ParseError> {
+        Ok(Self { form: parse::check(&text)?, text })
     }
 }
 

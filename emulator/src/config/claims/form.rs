@@ -5,32 +5,23 @@ use std::ops::Range;
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Form {
     Compare { left: Side, op: Op, right: Side },
-    Within { left: Side, percent: f64, right: Side },
     Trend { side: Side, rises: bool, key: String },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Op {
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-    Equal,
+    /// `<`, `<=`, `>`, `>=` or `==`.
+    Sign(&'static str),
+    /// The largest difference, in percent of the right side.
+    Within(f64),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Side {
     Number(f64),
     Metric(Metric),
-    Binary(Box<Self>, Arithmetic, Box<Self>),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
+    /// Two operands of `+`, `-`, `*` or `/`.
+    Binary(Box<Self>, &'static str, Box<Self>),
 }
 
 /// A number in the results.
@@ -62,11 +53,11 @@ impl Side {
             Self::Metric(metric) => of(metric)?,
             Self::Binary(left, op, right) => {
                 let (left, right) = (left.value(of)?, right.value(of)?);
-                match op {
-                    Arithmetic::Add => left + right,
-                    Arithmetic::Subtract => left - right,
-                    Arithmetic::Multiply => left * right,
-                    Arithmetic::Divide => left / right,
+                match *op {
+                    "+" => left + right,
+                    "-" => left - right,
+                    "*" => left * right,
+                    _ => left / right,
                 }
             }
         };
@@ -77,11 +68,21 @@ impl Side {
 impl Op {
     pub(super) fn holds(self, left: f64, right: f64) -> bool {
         match self {
-            Self::Less => left < right,
-            Self::LessOrEqual => left <= right,
-            Self::Greater => left > right,
-            Self::GreaterOrEqual => left >= right,
-            Self::Equal => left == right,
+            Self::Sign("<") => left < right,
+            Self::Sign("<=") => left <= right,
+            Self::Sign(">") => left > right,
+            Self::Sign(">=") => left >= right,
+            Self::Sign(_) => left == right,
+            Self::Within(_) => self.margin(left, right) >= 0.0,
+        }
+    }
+
+    /// The tested quantity: its distance from zero, relative to its variation over seeds, shows whether other seeds
+    /// could have given the opposite answer.
+    pub(super) fn margin(self, left: f64, right: f64) -> f64 {
+        match self {
+            Self::Sign(_) => left - right,
+            Self::Within(percent) => percent / 100.0 * right.abs() - (left - right).abs(),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use volary_actors::message::KINDS;
 
 use super::check::{Check, Claim};
-use super::form::{Form, Metric, Side};
+use super::form::{Form, Metric, Op, Side};
 use crate::stats::Interval;
 use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 
@@ -21,7 +21,7 @@ pub fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<Cla
 /// Results by label, cell and seed.
 struct Table<'a> {
     cells: &'a [Cell],
-    lines: BTreeMap<&'a str, BTreeMap<usize, BTreeMap<u64, Line>>>,
+    lines: BTreeMap<(&'a str, usize), BTreeMap<u64, Line>>,
 }
 
 /// One cell, policy and seed.
@@ -47,33 +47,20 @@ struct Along {
     each: BTreeMap<u64, Option<f64>>,
 }
 
-impl Along {
-    /// Differences under the seeds measured for both.
-    fn minus(&self, other: &Self) -> Vec<Option<f64>> {
-        let pairs = self.each.iter().filter_map(|(seed, value)| Some((value, other.each.get(seed)?)));
-        pairs.map(|(a, b)| Some((*a)? - (*b)?)).collect()
-    }
+/// Half-width of the 95 % interval of a mean over seeds, from the value under each; `None` with fewer than two seeds,
+/// or if a seed has no value.
+fn half_width(each: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    Interval::new(&each.collect::<Option<Vec<f64>>>()?)?.half_width
 }
 
-/// Half-width of the 95 % interval of a mean over seeds.
-struct Noise(f64);
-
-impl Noise {
-    /// From the value under each seed; `None` with fewer than two seeds, or if a seed has no value.
-    fn of(each: Vec<Option<f64>>) -> Option<Self> {
-        let values: Vec<f64> = each.into_iter().collect::<Option<_>>()?;
-        Interval::new(&values)?.half_width.map(Self)
-    }
-
-    /// Whether a mean of this size may be due to chance. A constant value is not noise.
-    fn covers(&self, mean: f64) -> bool {
-        self.0 > 0.0 && mean.abs() <= self.0
-    }
+/// Whether a mean of this size may be due to chance. A constant value is not noise.
+fn within_noise(mean: f64, half_width: f64) -> bool {
+    half_width > 0.0 && mean.abs() <= half_width
 }
 
 impl<'a> Table<'a> {
     fn new(cells: &'a [Cell], summaries: &'a [Summary]) -> Self {
-        let mut lines: BTreeMap<&str, BTreeMap<usize, BTreeMap<u64, Line>>> = BTreeMap::new();
+        let mut lines: BTreeMap<_, BTreeMap<u64, Line>> = BTreeMap::new();
         for summary in summaries {
             let Some(cell) = cells.iter().position(|cell| *cell == summary.cell) else { continue };
             let mut numbers = serde_json::to_value(summary).unwrap_or_default();
@@ -92,7 +79,7 @@ impl<'a> Table<'a> {
             }
             let degraded = summary.is_degraded() || !summary.injections.is_empty();
             let line = Line { numbers, degraded };
-            lines.entry(&summary.policy).or_default().entry(cell).or_default().insert(summary.seed, line);
+            lines.entry((summary.policy.as_str(), cell)).or_default().insert(summary.seed, line);
         }
         Self { cells, lines }
     }
@@ -121,50 +108,27 @@ impl<'a> Table<'a> {
     fn findings(&self, claim: &Claim, check: &Check) -> Vec<(Cell, Finding)> {
         let mut cells = self.cells.iter().filter(|cell| applies(claim, cell)).cloned().collect::<Vec<_>>();
         match &check.form {
-            Form::Compare { left, right, op } => {
+            Form::Compare { left, op, right } => {
                 distinct(&mut cells, &pinned(check));
-                let margin = |l: f64, r: f64| l - r;
-                let test = |l: f64, r: f64| op.holds(l, r);
-                cells
-                    .into_iter()
-                    .map(|cell| self.compare(check, cell, [left, right], &margin, &test))
-                    .collect()
-            }
-            Form::Within { left, right, percent } => {
-                distinct(&mut cells, &pinned(check));
-                let margin = |l: f64, r: f64| percent / 100.0 * r.abs() - (l - r).abs();
-                let test = |l: f64, r: f64| margin(l, r) >= 0.0;
-                cells
-                    .into_iter()
-                    .map(|cell| self.compare(check, cell, [left, right], &margin, &test))
-                    .collect()
+                cells.into_iter().map(|cell| self.compare(check, cell, left, *op, right)).collect()
             }
             Form::Trend { side, rises, key } => self.trends(check, &cells, side, *rises, key),
         }
     }
 
-    /// `margin` is the tested quantity: its distance from zero, relative to its variation over seeds, shows whether
-    /// other seeds could have given the opposite answer.
-    fn compare(
-        &self,
-        check: &Check,
-        cell: Cell,
-        [left, right]: [&Side; 2],
-        margin: &dyn Fn(f64, f64) -> f64,
-        test: &dyn Fn(f64, f64) -> bool,
-    ) -> (Cell, Finding) {
+    fn compare(&self, check: &Check, cell: Cell, left: &Side, op: Op, right: &Side) -> (Cell, Finding) {
         let seeds = self.seeds(check, &cell);
         let at = |seeds: &BTreeSet<u64>| {
             let of = |metric: &Metric| self.mean(metric, &cell, seeds);
             left.value(&of).zip(right.value(&of))
         };
         let means = at(&seeds);
-        let holds = means.map(|(l, r)| test(l, r));
+        let holds = means.map(|(l, r)| op.holds(l, r));
         let mut numbers = json!({ "left": means.map(|m| m.0), "right": means.map(|m| m.1), "holds": holds });
-        let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| margin(l, r))).collect();
-        if let Some(((l, r), noise)) = means.zip(Noise::of(each)) {
-            numbers["half_width"] = json!(noise.0);
-            numbers["within_noise"] = json!(noise.covers(margin(l, r)));
+        let each = seeds.iter().map(|&seed| at(&[seed].into()).map(|(l, r)| op.margin(l, r)));
+        if let Some(((l, r), half_width)) = means.zip(half_width(each)) {
+            numbers["half_width"] = json!(half_width);
+            numbers["within_noise"] = json!(within_noise(op.margin(l, r), half_width));
         }
         if self.degraded(check, &cell, &seeds) {
             numbers["degraded"] = json!(true);
@@ -201,21 +165,23 @@ impl<'a> Table<'a> {
         if points.iter().all(|point| point.order.is_some()) {
             points.sort_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(std::cmp::Ordering::Equal));
         }
-        let values: Option<Vec<f64>> = points.iter().map(|point| point.value).collect();
-        let step = |pair: [f64; 2]| if rises { pair[1] - pair[0] } else { pair[0] - pair[1] };
-        let steps = values.filter(|values| values.len() > 1);
-        let steps: Option<Vec<f64>> =
-            steps.map(|v| v.windows(2).map(|pair| step([pair[0], pair[1]])).collect());
-        let holds = steps.as_ref().map(|steps| steps.iter().all(|&step| step >= 0.0));
         let shown: Vec<Value> = points.iter().map(|point| json!([point.at, point.value])).collect();
+        let pairs =
+            || points.windows(2).map(|pair| if rises { (&pair[1], &pair[0]) } else { (&pair[0], &pair[1]) });
+        let steps = pairs().map(|(a, b)| Some(a.value? - b.value?)).collect::<Option<Vec<f64>>>();
+        let steps = steps.filter(|_| points.len() > 1);
+        let holds = steps.as_ref().map(|steps| steps.iter().all(|&step| step >= 0.0));
         let mut numbers = json!({ "along": shown, "holds": holds });
-        let noise: Option<Vec<Noise>> =
-            points.windows(2).map(|pair| Noise::of(pair[1].minus(&pair[0]))).collect();
-        if let Some((steps, noise)) = steps.zip(noise) {
+        // Half-widths over the seeds measured for both cells of a step.
+        let noise = pairs().map(|(a, b)| {
+            let common = a.each.iter().filter_map(|(seed, value)| Some((*value, *b.each.get(seed)?)));
+            half_width(common.map(|(a, b)| Some(a? - b?)))
+        });
+        if let Some((steps, noise)) = steps.zip(noise.collect::<Option<Vec<f64>>>()) {
             // If the trend holds, every step decides; if not, only the steps against it do.
-            let decides = |step: f64| holds == Some(true) || step < 0.0;
-            let unsure = |(&step, noise): (&f64, &Noise)| decides(step).then(|| noise.covers(step));
-            let mut unsure = steps.iter().zip(&noise).filter_map(unsure);
+            let deciding =
+                steps.into_iter().zip(noise).filter(|(step, _)| holds == Some(true) || *step < 0.0);
+            let mut unsure = deciding.map(|(step, half_width)| within_noise(step, half_width));
             let within = if holds == Some(true) { unsure.any(|u| u) } else { unsure.all(|u| u) };
             numbers["within_noise"] = json!(within);
         }
@@ -247,18 +213,15 @@ impl<'a> Table<'a> {
         lines.filter(|(seed, _)| seeds.contains(seed)).any(|(_, line)| line.degraded)
     }
 
-    fn lines(&self, metric: &Metric, cell: &Cell) -> Option<&BTreeMap<u64, Line>> {
-        let place = metric.place(cell, self.cells)?;
-        let index = self.cells.iter().position(|other| other == place)?;
-        self.lines.get(metric.label.as_str())?.get(&index)
+    fn lines<'b>(&'b self, metric: &'b Metric, cell: &Cell) -> Option<&'b BTreeMap<u64, Line>> {
+        self.lines.get(&(metric.label.as_str(), metric.place(cell, self.cells)?))
     }
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
         let number = |line: &Line| number(&line.numbers, &metric.path);
-        let values: Option<Vec<f64>> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect();
-        let values = values.filter(|values| !values.is_empty())?;
-        Some(values.iter().sum::<f64>() / values.len() as f64)
+        let values: Vec<f64> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect::<Option<_>>()?;
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 

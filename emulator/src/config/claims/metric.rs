@@ -10,10 +10,8 @@ use super::form::Metric;
 use super::parse::ParseError;
 use crate::config::error::{listed, nearest};
 use volary_engine::results::{
-    Brief, Cell, CopyCounts, Distribution, Engine, JobCounts, Messages, Placements, Staleness, Summary,
-    TaskCounts,
+    Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
 };
-use volary_engine::results::{Certificate, Compared, RealWork};
 
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
@@ -79,9 +77,9 @@ impl Metric {
         Err(unknown(&format!("value of {key}"), text, span, values.iter().map(String::as_str)))
     }
 
-    /// The cell from which the metric is taken when the check is evaluated in `cell`.
-    pub(super) fn place<'a>(&self, cell: &Cell, cells: &'a [Cell]) -> Option<&'a Cell> {
-        cells.iter().find(|other| {
+    /// The index of the cell from which the metric is taken when the check is evaluated in `cell`.
+    pub(super) fn place(&self, cell: &Cell, cells: &[Cell]) -> Option<usize> {
+        cells.iter().position(|other| {
             other.iter().all(|(key, value)| match self.at.iter().find(|(named, _)| named == key) {
                 Some((_, text)) => written(value) == *text,
                 None => cell.get(key) == Some(value),
@@ -126,34 +124,21 @@ fn template() -> Value {
     }
     (network.delay.ks, network.link_wait_s) = (Some(0.0), Some(Compared::default()));
     fidelity.cores = Some(RealWork::default());
+    let messages = Messages {
+        by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
+        ..Messages::default()
+    };
     let summary = Summary {
-        experiment: String::new(),
-        policy: String::new(),
-        cell: Cell::new(),
-        runtime: String::new(),
-        seed: 0,
-        jobs: JobCounts::default(),
-        tasks: TaskCounts::default(),
-        copies: CopyCounts::default(),
-        response_s: Distribution::default(),
-        wait_s: Brief::default(),
-        slowdown: Brief::default(),
-        makespan_s: 0.0,
-        utilization: 0.0,
-        messages: Messages {
-            by_kind: KINDS.iter().map(|(kind, _)| ((*kind).to_owned(), 0)).collect(),
-            ..Messages::default()
-        },
+        messages,
         placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
-        injections: Vec::new(),
-        engine: Engine::default(),
+        ..Summary::default()
     };
     let mut value = serde_json::to_value(summary).unwrap_or_default();
     // These identify the line and cannot be compared.
-    for key in ["experiment", "policy", "cell", "runtime", "seed"] {
-        value.as_object_mut().and_then(|map| map.remove(key));
+    if let Some(map) = value.as_object_mut() {
+        map.retain(|key, _| !["experiment", "policy", "cell", "runtime", "seed"].contains(&key.as_str()));
     }
     value
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use volary_actors::base::Span;
 
-use super::form::{Arithmetic, Form, Metric, Op, Side};
+use super::form::{Form, Metric, Op, Side};
 
 /// A syntax error in a check.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -24,20 +24,20 @@ const DEEPEST: usize = 32;
 pub(super) fn check(text: &str) -> Result<Form, ParseError> {
     let mut parser = Parser { text, at: 0, depth: 0 };
     let left = parser.side()?;
-    let form = if let Some(op) = parser.op() {
-        Form::Compare { left, op, right: parser.side()? }
+    let form = if let Some(sign) = parser.sign(&["<=", ">=", "==", "<", ">"]) {
+        Form::Compare { left, op: Op::Sign(sign), right: parser.side()? }
     } else if parser.word("within") {
         let percent = parser.number()?.ok_or_else(|| parser.error("a percentage is missing"))?;
-        if !parser.sign('%') || !parser.word("of") {
+        if parser.sign(&["%"]).is_none() || !parser.word("of") {
             return Err(parser
                 .error("`within` needs a percentage and `of`")
                 .help("write \"a.x within 5% of b.x\""));
         }
-        Form::Within { left, percent, right: parser.side()? }
-    } else if parser.word("rises") {
-        Form::Trend { side: left, rises: true, key: parser.swept_key()? }
-    } else if parser.word("falls") {
-        Form::Trend { side: left, rises: false, key: parser.swept_key()? }
+        Form::Compare { left, op: Op::Within(percent), right: parser.side()? }
+    } else if let Some(rises) =
+        [true, false].into_iter().find(|&rises| parser.word(if rises { "rises" } else { "falls" }))
+    {
+        Form::Trend { side: left, rises, key: parser.swept_key()? }
     } else {
         return Err(parser.error("a comparison is missing: <, <=, >, >=, ==, `within 5% of`, `rises with`"));
     };
@@ -75,13 +75,12 @@ impl<'a> Parser<'a> {
         ParseError { at: self.at..self.at + width, message: message.into(), help: EXAMPLE.into() }
     }
 
-    fn sign(&mut self, sign: char) -> bool {
+    /// The first of these signs that comes next.
+    fn sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
         self.skip();
-        let found = self.rest().starts_with(sign);
-        if found {
-            self.at += sign.len_utf8();
-        }
-        found
+        let sign = signs.iter().find(|sign| self.rest().starts_with(**sign))?;
+        self.at += sign.len();
+        Some(sign)
     }
 
     fn word(&mut self, word: &str) -> bool {
@@ -94,52 +93,31 @@ impl<'a> Parser<'a> {
         whole
     }
 
-    fn op(&mut self) -> Option<Op> {
-        self.skip();
-        let ops = [
-            ("<=", Op::LessOrEqual),
-            (">=", Op::GreaterOrEqual),
-            ("==", Op::Equal),
-            ("<", Op::Less),
-            (">", Op::Greater),
-        ];
-        let (sign, op) = ops.into_iter().find(|(sign, _)| self.rest().starts_with(sign))?;
-        self.at += sign.len();
-        Some(op)
-    }
-
     fn side(&mut self) -> Result<Side, ParseError> {
-        let mut left = self.term()?;
-        loop {
-            let op = match () {
-                () if self.sign('+') => Arithmetic::Add,
-                () if self.sign('-') => Arithmetic::Subtract,
-                () => return Ok(left),
-            };
-            left = Side::Binary(Box::new(left), op, Box::new(self.term()?));
-        }
+        self.chain(&["+", "-"], |parser| parser.chain(&["*", "/"], Self::factor))
     }
 
-    fn term(&mut self) -> Result<Side, ParseError> {
-        let mut left = self.factor()?;
-        loop {
-            let op = match () {
-                () if self.sign('*') => Arithmetic::Multiply,
-                () if self.sign('/') => Arithmetic::Divide,
-                () => return Ok(left),
-            };
-            left = Side::Binary(Box::new(left), op, Box::new(self.factor()?));
+    /// Operands joined by operators of one precedence, from left to right.
+    fn chain(
+        &mut self,
+        signs: &[&'static str],
+        operand: impl Fn(&mut Self) -> Result<Side, ParseError>,
+    ) -> Result<Side, ParseError> {
+        let mut left = operand(self)?;
+        while let Some(sign) = self.sign(signs) {
+            left = Side::Binary(Box::new(left), sign, Box::new(operand(self)?));
         }
+        Ok(left)
     }
 
     fn factor(&mut self) -> Result<Side, ParseError> {
-        if self.sign('(') {
+        if self.sign(&["("]).is_some() {
             self.depth += 1;
             if self.depth > DEEPEST {
                 return Err(self.error("too many parentheses"));
             }
             let side = self.side()?;
-            if !self.sign(')') {
+            if self.sign(&[")"]).is_none() {
                 return Err(self.error("a closing parenthesis is missing"));
             }
             self.depth -= 1;
@@ -159,15 +137,11 @@ impl<'a> Parser<'a> {
             return Ok(None);
         }
         let bytes = rest.as_bytes();
-        let part = |i: usize| {
-            let exponent_sign = |i: usize| i > 0 && matches!(bytes[i - 1], b'e' | b'E');
-            match bytes[i] {
-                b'.' | b'_' => true,
-                b'+' | b'-' => exponent_sign(i),
-                other => other.is_ascii_alphanumeric() || !other.is_ascii(),
-            }
+        let part = |&i: &usize| match bytes[i] {
+            b'+' | b'-' => i > 0 && matches!(bytes[i - 1], b'e' | b'E'),
+            other => other.is_ascii_alphanumeric() || matches!(other, b'.' | b'_') || !other.is_ascii(),
         };
-        let end = (0..bytes.len()).find(|&i| !part(i)).unwrap_or(bytes.len());
+        let end = (0..bytes.len()).take_while(part).count();
         let word = &rest[..end];
         let value = word.replace('_', "").parse::<f64>().ok().filter(|value| value.is_finite());
         let value = value.or_else(|| word.parse::<Span>().ok().map(Span::as_secs_f64));
@@ -284,21 +258,21 @@ mod tests {
         else {
             panic!()
         };
-        assert_eq!((plain(left), op), (metric("latin-square", &["response_s", "p50"]), Op::LessOrEqual));
-        let bracket = Side::Binary(
-            Box::new(metric("b", &["wait_s", "mean"])),
-            Arithmetic::Subtract,
-            Box::new(Side::Number(0.25)),
-        );
-        let product = Side::Binary(Box::new(Side::Number(0.8)), Arithmetic::Multiply, Box::new(bracket));
-        let half = Side::Binary(Box::new(product), Arithmetic::Divide, Box::new(Side::Number(2.0)));
-        let whole = Side::Binary(Box::new(half), Arithmetic::Add, Box::new(Side::Number(1.0)));
+        assert_eq!((plain(left), op), (metric("latin-square", &["response_s", "p50"]), Op::Sign("<=")));
+        let bracket =
+            Side::Binary(Box::new(metric("b", &["wait_s", "mean"])), "-", Box::new(Side::Number(0.25)));
+        let product = Side::Binary(Box::new(Side::Number(0.8)), "*", Box::new(bracket));
+        let half = Side::Binary(Box::new(product), "/", Box::new(Side::Number(2.0)));
+        let whole = Side::Binary(Box::new(half), "+", Box::new(Side::Number(1.0)));
         assert_eq!(plain(right), whole);
     }
 
     #[test]
     fn other_forms() {
-        assert!(matches!(check("a.x within 5 % of 1e-3").unwrap(), Form::Within { percent: 5.0, .. }));
+        assert!(matches!(
+            check("a.x within 5 % of 1e-3").unwrap(),
+            Form::Compare { op: Op::Within(5.0), .. }
+        ));
         let Form::Trend { rises, key, .. } = check("a.x falls with policy.a.order").unwrap() else {
             panic!()
         };

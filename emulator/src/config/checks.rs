@@ -1,0 +1,97 @@
+//! Limits on values and combinations of them that types cannot express.
+
+use volary_actors::base::Span;
+use volary_engine::scenario::Resolved;
+use volary_engine::workload::WorkloadSpec;
+use volary_netem::{FaultSpec, Groups, Places};
+
+use super::document::Document;
+use super::error::ConfigError;
+use super::file::File;
+use super::repeat::Repeat;
+
+/// The range of emulated time, s.
+const EVER: f64 = u64::MAX as f64 * 1e-9;
+/// More runs than this are treated as a typing error.
+const MOST_RUNS: u64 = 1_000_000;
+/// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
+/// the other, or a timer exceeds the range of the system's timers.
+const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
+/// Checks numbers whose range their type cannot express.
+pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
+    let (precision, speed) = (file.precision, file.run.speed);
+    let wrong: (&[&str], String, &str) = if !(precision > 0.0 && precision < 1.0) {
+        let message = format!("`precision` must lie between 0 and 1, not be {precision}");
+        (&["precision"], message, "write 0.05 for a half-width of 5 %")
+    } else if file.run.until == Some(Span::ZERO) {
+        let message = "`run.until`: the run would end before it begins".to_owned();
+        (&["run", "until"], message, "write for example \"60s\", or leave it out to run to the end")
+    } else if !SPEEDS.contains(&speed) {
+        // NaN is in no range.
+        let (least, most) = (SPEEDS.start(), SPEEDS.end());
+        let message = format!("`run.speed` must lie between {least} and {most}, not be {speed}");
+        (&["run", "speed"], message, "write emulated seconds per real second, such as 1.0")
+    } else {
+        return Ok(());
+    };
+    let (key, message, help) = wrong;
+    Err(document.error_at(key, message).help(help))
+}
+
+/// Checks the total number of runs.
+pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
+    let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));
+    if runs <= MOST_RUNS {
+        return Ok(());
+    }
+    Err(document
+        .error_at(&["repeat"], format!("{runs} runs are more than {MOST_RUNS}"))
+        .help("lower `repeat` (or --repeat), shorten the sweep, or split the experiment"))
+}
+
+/// Checks that work drawn from laws fits into the range of emulated time.
+pub(super) fn duration(
+    document: &Document<'_>,
+    world: &Resolved,
+    jobs: u32,
+    seed: u64,
+) -> Result<(), ConfigError> {
+    let (WorkloadSpec::Synthetic(spec), Some(demand)) = (&world.workload, &world.service.demand) else {
+        return Ok(());
+    };
+    let work = f64::from(jobs) * spec.tasks.mean().max(1.0) * demand.mean();
+    let lasts = work / world.cluster.capacity(seed);
+    // A law without a finite mean cannot be checked by its mean.
+    if !lasts.is_finite() || lasts < EVER / 2.0 {
+        return Ok(());
+    }
+    let message = "the cores would need more than the 292 years that are safe to emulate";
+    Err(document
+        .error_at(&["service", "demand"], message)
+        .help("lower the work, the jobs or the tasks, or add cores"))
+}
+
+/// Refuses crashes that include a client; clients are the first `schedulers` endpoints. They generate the jobs and are
+/// not part of what is measured.
+pub(super) fn crashes(
+    document: &Document<'_>,
+    faults: &[FaultSpec],
+    groups: &Groups,
+    schedulers: u32,
+) -> Result<(), ConfigError> {
+    for (i, fault) in faults.iter().enumerate() {
+        let FaultSpec::Crash(crash) = fault else { continue };
+        // Unknown names were refused when the faults were resolved.
+        let client = |target| groups.resolve(target).is_ok_and(|hit| hit.iter().any(|at| at.0 < schedulers));
+        if let Some(target) = crash.who.iter().find(|target| client(target)) {
+            let at = ["network", "fault", &i.to_string(), "crash", "who"];
+            let message = format!("`network.fault`: \"{target}\" would crash a client");
+            return Err(document.error_at(&at, message).help(
+                "clients are the source of jobs, outside the experiment; aim at \"nodes\", \"schedulers\" or single \
+                 ones such as \"node:3\"",
+            ));
+        }
+    }
+    Ok(())
+}
