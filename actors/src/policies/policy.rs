@@ -16,7 +16,7 @@ pub struct BuildContext<'a> {
     pub layout: &'a Layout,
     /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
     pub lossy: bool,
-    /// Whether the staleness of its cache is recorded, if it has one. It changes nothing but the notes.
+    /// Whether its cache is compared with the truth, if it has one. It changes nothing but the notes.
     pub watched: bool,
 }
 

@@ -94,7 +94,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         timeline_cores: 0,
         timeline: no_time,
         timeline_copies: 0,
-        staleness: no_time,
+        cache_interval: no_time,
     };
     let faults = Faults::default();
     let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits));

@@ -159,8 +159,8 @@ impl FinishedRun<'_> {
             makespan_s: books.makespan,
             utilization: books.utilization,
             messages: self.counters.messages(),
-            placements: books.placements,
-            staleness: books.staleness,
+            placements: books.policy.placements,
+            staleness: books.policy.staleness,
             fidelity,
             injections,
             engine: Engine {
@@ -176,7 +176,7 @@ impl FinishedRun<'_> {
             sampled_one_in: books.sampled_one_in,
             timeline: books.timeline,
             bursts,
-            staleness: books.looks,
+            staleness: books.policy.looks,
             cores,
             notes,
         }

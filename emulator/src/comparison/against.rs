@@ -30,9 +30,9 @@ pub struct Against {
     /// Reasons for degraded results, and injections.
     pub degraded: Vec<String>,
     pub metrics: Vec<MetricDivergence>,
-    /// Staleness of caches, for policies whose schedulers have caches.
-    #[serde(default)]
-    pub staleness: Vec<MetricDivergence>,
+    /// Metrics that only some policies have, by section of the summary.
+    #[serde(flatten)]
+    pub policy: BTreeMap<String, Vec<MetricDivergence>>,
 }
 
 /// Jobs compared one by one, arrival and demand bit by bit, in the repetition with the most differences.
@@ -58,7 +58,7 @@ impl Against {
     #[must_use]
     pub fn holds(&self) -> bool {
         let same = self.books.is_empty() && self.draws.different == 0;
-        let off = self.staleness.iter().any(|divergence| divergence.within == Some(false));
+        let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));
         same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
     }
 
@@ -106,10 +106,10 @@ pub(super) fn against(
         placement: moved.into_iter().max_by_key(|placement| placement.moved),
         degraded: degraded(&records),
         metrics: divergence::all((&base.summary, &again), &summaries),
-        staleness: divergence::staleness(&base.summary, &summaries),
+        policy: divergence::of_policy(&base.summary, &summaries),
     };
     let placement = found.placement;
-    for divergence in found.metrics.iter_mut().chain(&mut found.staleness) {
+    for divergence in found.metrics.iter_mut().chain(found.policy.values_mut().flatten()) {
         if divergence.relative.is_some_and(|share| share.abs() > NOTABLE) {
             divergence.cause = Some(cause(divergence, &base.summary, &summaries, placement));
         }

@@ -5,8 +5,10 @@ use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, p
 use crate::number;
 use crate::report::columns::messages_per_task;
 use crate::stats::Interval;
-use volary_engine::results::{Cell, Staleness, Summary, cell_name};
+use volary_engine::results::{Cell, Summary, cell_name};
 
+/// Limit on the divergence of a quantile of response time, as a share of the reference.
+pub const BAR: f64 = 0.05;
 /// Repetitions from which the spread of a runtime's own runs can be estimated.
 pub const ENOUGH: usize = 3;
 
@@ -20,7 +22,11 @@ pub struct ComparedMetric {
     pub text: fn(f64) -> String,
 }
 
-const fn metric(name: &'static str, value: fn(&Summary) -> f64, text: fn(f64) -> String) -> ComparedMetric {
+pub(super) const fn metric(
+    name: &'static str,
+    value: fn(&Summary) -> f64,
+    text: fn(f64) -> String,
+) -> ComparedMetric {
     ComparedMetric { name, value, text }
 }
 
@@ -41,25 +47,7 @@ pub const METRICS: [ComparedMetric; 13] = [
     metric("messages.total / tasks", messages_per_task, number::short),
 ];
 
-/// The metrics of policies whose schedulers keep caches.
-pub const STALENESS: [ComparedMetric; 4] = [
-    metric("staleness.age_s.mean", |s| staleness(s, |s| s.age_s.mean), number::seconds),
-    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
-    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
-    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
-];
-
-fn staleness(summary: &Summary, value: fn(&Staleness) -> f64) -> f64 {
-    summary.staleness.as_ref().map_or(f64::NAN, value)
-}
-
 impl ComparedMetric {
-    /// The metric of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<&'static Self> {
-        METRICS.iter().chain(&STALENESS).find(|metric| metric.name == name)
-    }
-
     /// The value in each summary.
     pub fn values<'a>(&self, summaries: impl IntoIterator<Item = &'a Summary>) -> Vec<f64> {
         summaries.into_iter().map(self.value).collect()

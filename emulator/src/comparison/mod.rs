@@ -7,6 +7,7 @@
 //! | [`validate`](mod@validate) | the execution of one experiment in several runtimes |
 //! | [`against`] | one policy in one runtime against the reference |
 //! | [`divergence`] | one metric of a runtime against the reference |
+//! | [`policy`] | the metrics that only some policies have |
 //! | [`causes`] | likely causes of a divergence |
 //! | `cores_as_found` | the reference with cores as fast as a run found them |
 //! | `text` | a validation as tables |
@@ -16,6 +17,7 @@ pub mod causes;
 mod cores_as_found;
 pub mod divergence;
 pub mod metrics;
+pub mod policy;
 pub mod studies;
 mod text;
 pub mod validate;

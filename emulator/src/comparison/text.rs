@@ -1,12 +1,13 @@
 //! The tables of a validation.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use comfy_table::Table;
 
 use super::against::Against;
-use super::divergence::{BAR, MetricDivergence};
-use super::metrics::{ComparedMetric, missing, point_name, text_table};
+use super::divergence::MetricDivergence;
+use super::metrics::{BAR, ComparedMetric, missing, point_name, text_table};
 use super::validate::{ValidatedPoint, Validation};
 use crate::number;
 
@@ -75,14 +76,16 @@ impl Validation {
                 self.reference
             );
         }
-        let caches: Vec<bool> =
-            all().flat_map(|against| &against.staleness).filter_map(|figure| figure.within).collect();
-        if !caches.is_empty() {
-            let within = caches.iter().filter(|&&within| within).count();
+        let mut sections: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
+        for (section, rows) in all().flat_map(|against| &against.policy) {
+            sections.entry(section).or_default().extend(rows.iter().filter_map(|row| row.within));
+        }
+        for (section, judged) in sections.iter().filter(|(_, judged)| !judged.is_empty()) {
+            let within = judged.iter().filter(|&&within| within).count();
             let _ = writeln!(
                 out,
-                "{within} of {} figures of staleness are within what lateness and chance explain",
-                caches.len()
+                "{within} of {} figures of {section} are within what lateness and chance explain",
+                judged.len()
             );
         }
         if degraded > 0 {
@@ -98,7 +101,7 @@ impl Validation {
 
 impl Against {
     fn rows(&self) -> impl Iterator<Item = &MetricDivergence> {
-        self.metrics.iter().chain(&self.staleness)
+        self.metrics.iter().chain(self.policy.values().flatten())
     }
 
     /// Whether the reference was run with cores as measured.

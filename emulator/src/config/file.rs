@@ -140,7 +140,13 @@ impl RunSection {
     #[must_use]
     pub fn recording(&self) -> Recording {
         let Record { tasks_one_in, timeline, timeline_cores, staleness, .. } = self.record;
-        Recording { one_in: tasks_one_in, timeline, timeline_cores, staleness, ..Recording::default() }
+        Recording {
+            one_in: tasks_one_in,
+            timeline,
+            timeline_cores,
+            cache_interval: staleness,
+            ..Recording::default()
+        }
     }
 
     /// How copies burn real cores, if they do in this runtime.

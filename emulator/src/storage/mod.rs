@@ -4,9 +4,9 @@
 //! manifest.json               what is run, and how far it came
 //! summary.jsonl               a line per cell and seed as they finish; in the manifest's order at the end
 //! cells/<id>.json             one finished cell; its presence says that the cell is complete
-//! cells/<id>.jobs.parquet     its rows (also .tasks.parquet, .staleness.parquet, .cores.parquet): parts of those below
+//! cells/<id>.jobs.parquet     its rows (and one file for each other table): parts of those below
 //! cells/<id>.failed.json      a cell that could not finish, with its log
-//! jobs.parquet tasks.parquet staleness.parquet timeline.perfetto-trace report.html
+//! *.parquet timeline.perfetto-trace report.html
 //!                             written at the end, from the cells
 //! cores.parquet               the same, if copies burnt real cores
 //! inputs.log                  the inputs of every actor, in all cells, if run.record.inputs is set

@@ -95,13 +95,13 @@ impl Observer for Audit<'_> {
         {
             // Every scheduler is watched here: what it says of itself is what its notes add up to.
             let at = index * self.layout.nodes() + node;
-            if let Some(&(work, ..)) = self.books.caches.pairs().get(at as usize) {
+            if let Some(&(work, ..)) = self.books.metrics.0.pairs().get(at as usize) {
                 assert_eq!(believed, work, "scheduler {index} at {now}");
                 self.beliefs += 1;
             }
         }
         self.books.note(now, who, note);
-        for (work, truth, pending) in self.books.caches.pairs() {
+        for (work, truth, pending) in self.books.metrics.0.pairs() {
             assert_eq!(work + pending, truth, "after {note:?} of {who} at {now}");
             self.checked += 1;
         }
@@ -137,7 +137,7 @@ fn nothing_but_news_separates_caches_from_the_truth() {
             while shard.advance() {}
             let audit = shard.observer;
             assert!(audit.books.all_finished() && audit.checked > 20_000 && audit.beliefs > 250);
-            let quiet = audit.books.caches.pairs();
+            let quiet = audit.books.metrics.0.pairs();
             assert!(quiet.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {quiet:?}");
         }
     }
@@ -180,8 +180,8 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
             let books = shard.observer.close(now);
             let what = format!("{policy}, {schedulers} schedulers");
             assert_eq!(books.rows, together.jobs, "{what}");
-            assert_eq!(books.staleness, together.summary.staleness, "{what}");
-            assert_eq!(books.looks, together.staleness, "{what}");
+            assert_eq!(books.policy.staleness, together.summary.staleness, "{what}");
+            assert_eq!(books.policy.looks, together.staleness, "{what}");
             assert_eq!(books.copies, together.summary.copies, "{what}");
             let total: u64 = sent.by_kind.iter().sum::<u64>() - sent.recovery;
             assert_eq!(total, together.summary.messages.total, "{what}");
@@ -210,7 +210,7 @@ fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     }
     let end = shard.now() + Span::from_secs(seconds);
     while shard.now() < end && shard.advance() {}
-    shard.observer.caches.pairs()
+    shard.observer.metrics.0.pairs()
 }
 
 /// One datagram in ten is lost, and what nodes report undoes no newer news: a few reports after the last end nobody

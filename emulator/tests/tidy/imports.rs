@@ -25,10 +25,10 @@ const ARROWS: &[(&str, &[Arrows])] = &[
     (
         "volary_netem",
         &[
-            ("config", &["error", "units"]),
+            ("config", &["error", "faults", "units"]),
             ("error", &[]),
             ("fabric", &["config", "error", "faults", "links", "model", "state", "verdict"]),
-            ("faults", &["error", "target"]),
+            ("faults", &["error", "target", "units"]),
             ("links", &["config", "units"]),
             ("model", &["config", "error", "links", "quantile", "units"]),
             ("quantile", &[]),

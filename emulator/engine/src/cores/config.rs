@@ -1,7 +1,7 @@
 //! The `[interference]` table and profile files.
 //!
 //! A profile file holds the same keys as the table, so `[interference] profile = "bursts.toml"` and the keys themselves
-//! mean the same. Exactly one process is named; [`Interference::load`](super::load) checks that and reads the files it
+//! mean the same. Exactly one process is named; [`Interference::load`] checks that and reads the files it
 //! refers to.
 
 use std::path::PathBuf;

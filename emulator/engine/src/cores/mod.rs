@@ -8,20 +8,18 @@
 //! |---|---|
 //! | `state` | [`Cores`]: the copy on every core, and when it finishes |
 //! | [`config`] | the `[interference]` table and profile files |
-//! | [`load`] | checks of that table |
 //! | [`table`] | node, rack and speed of every core |
 //! | [`pauses`] | times in which a node is paused |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run |
 //! | [`set`] | sets of cores |
 //! | `process` | x_i(t) of each kind, stretch by stretch |
-//! | `profile` | a profile under a seed |
+//! | `profile` | checks of that table; a profile under a seed |
 //! | `integral` | exact arithmetic of work |
 
 pub mod config;
 pub mod injection;
 mod integral;
-pub mod load;
 pub mod pauses;
 mod process;
 mod profile;
@@ -32,9 +30,8 @@ pub mod table;
 
 pub use config::{Interference, Scope};
 pub use injection::Injection;
-pub use load::{Profile, ProfileError};
 pub use pauses::{Pause, Pauses};
-pub use profile::Burst;
+pub use profile::{Burst, Profile, ProfileError};
 pub use set::CoreSet;
 pub use state::Cores;
 pub use table::CoreTable;

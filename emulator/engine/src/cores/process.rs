@@ -54,6 +54,31 @@ pub(super) trait Process {
     fn stride(&self, _: Unit, _: &mut Cursor, _: CoreRate, _: &mut WorkIntegral, _limit: u64) {}
 }
 
+/// A process of any kind.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum AnyProcess {
+    Bernoulli(Bernoulli),
+    Markov(Runs),
+    Renewal(Renewal),
+    Scripted(Scripted),
+    Trace(Bursts),
+}
+
+/// Evaluates an expression with the process of any kind. Each arm is compiled for its own process, so that a loop over
+/// slots inside it has no branch on the kind.
+macro_rules! with {
+    ($any:expr, $process:ident => $body:expr) => {
+        match $any {
+            AnyProcess::Bernoulli($process) => $body,
+            AnyProcess::Markov($process) => $body,
+            AnyProcess::Renewal($process) => $body,
+            AnyProcess::Scripted($process) => $body,
+            AnyProcess::Trace($process) => $body,
+        }
+    };
+}
+pub(super) use with;
+
 /// σ of slot, run or burst k. Its address differs from those of other draws for k.
 fn sample(law: &Law<f64>, unit: Unit, k: u64) -> f64 {
     // Skips computing the address of a draw that is not needed.
@@ -150,7 +175,7 @@ impl Process for Scripted {
 /// A Markov chain as alternating runs of geometric length, so that the cost is that of runs and not of slots.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Runs {
-    chain: Markov,
+    pub(super) chain: Markov,
     /// 1 / ln(1 − p) for the end of a healthy run and of a burst.
     inverse_log: [f64; 2],
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use volary_actors::base::{Law, Span, Time};
 
-use super::load::ProcessConfig;
+use super::process::{AnyProcess, Runs};
 use super::{Burst, CoreTable, Cores, Injection, Pauses, Profile, Scope};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
@@ -32,17 +32,17 @@ impl Profile {
             return None;
         }
         let (degraded, slowdown) = match &self.process {
-            ProcessConfig::Bernoulli(p) => (p.probability, &p.slowdown),
-            ProcessConfig::Markov(p) if p.p_on == 0.0 => (0.0, &p.slowdown),
-            ProcessConfig::Markov(p) => (p.p_on / (p.p_on + p.p_off), &p.slowdown),
-            ProcessConfig::Renewal(p) => {
+            AnyProcess::Bernoulli(p) => (p.probability, &p.slowdown),
+            AnyProcess::Markov(p) if p.chain.p_on == 0.0 => (0.0, &p.chain.slowdown),
+            AnyProcess::Markov(Runs { chain: p, .. }) => (p.p_on / (p.p_on + p.p_off), &p.slowdown),
+            AnyProcess::Renewal(p) => {
                 let (gap, burst) = (p.gap.mean(), p.burst.mean());
                 if !(gap.is_finite() && burst.is_finite()) {
                     return None;
                 }
                 (burst / (gap + burst), &p.slowdown)
             }
-            ProcessConfig::Scripted(_) | ProcessConfig::Trace(_) => return None,
+            AnyProcess::Scripted(_) | AnyProcess::Trace(_) => return None,
         };
         Some(1.0 - self.affected * degraded * (1.0 - mean_inverse(slowdown)?))
     }
@@ -51,11 +51,11 @@ impl Profile {
     #[must_use]
     pub fn stretches_of_work(&self) -> f64 {
         let slowdown = match &self.process {
-            ProcessConfig::Bernoulli(p) => &p.slowdown,
-            ProcessConfig::Markov(p) => &p.slowdown,
-            ProcessConfig::Renewal(p) => &p.slowdown,
-            ProcessConfig::Scripted(p) => &p.slowdown,
-            ProcessConfig::Trace(_) => return 0.0,
+            AnyProcess::Bernoulli(p) => &p.slowdown,
+            AnyProcess::Markov(p) => &p.chain.slowdown,
+            AnyProcess::Renewal(p) => &p.slowdown,
+            AnyProcess::Scripted(p) => &p.slowdown,
+            AnyProcess::Trace(_) => return 0.0,
         };
         slowdown.mean() / self.stretch_s()
     }
@@ -64,21 +64,21 @@ impl Profile {
     #[must_use]
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
-            ProcessConfig::Renewal(p) => p.gap.mean() + p.burst.mean(),
-            ProcessConfig::Bernoulli(_) | ProcessConfig::Markov(_) | ProcessConfig::Scripted(_) => {
+            AnyProcess::Renewal(p) => p.gap.mean() + p.burst.mean(),
+            AnyProcess::Bernoulli(_) | AnyProcess::Markov(_) | AnyProcess::Scripted(_) => {
                 self.slot().map_or(f64::INFINITY, Span::as_secs_f64)
             }
-            ProcessConfig::Trace(_) => f64::INFINITY,
+            AnyProcess::Trace(_) => f64::INFINITY,
         }
     }
 
     /// Length of a slot, for processes that have slots.
     const fn slot(&self) -> Option<Span> {
         match &self.process {
-            ProcessConfig::Bernoulli(p) => Some(p.slot),
-            ProcessConfig::Markov(p) => Some(p.slot),
-            ProcessConfig::Scripted(p) => Some(p.slot),
-            ProcessConfig::Renewal(_) | ProcessConfig::Trace(_) => None,
+            AnyProcess::Bernoulli(p) => Some(p.slot),
+            AnyProcess::Markov(p) => Some(p.chain.slot),
+            AnyProcess::Scripted(p) => Some(p.slot),
+            AnyProcess::Renewal(_) | AnyProcess::Trace(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`recorder`] | totals of a run: jobs, tasks, copies |
+//! | [`PolicyMetric`] | the trait of metrics that only some policies have, registered in `registry` |
 //! | [`staleness`] | staleness of the caches of schedulers |
 //! | [`aggregator`] | the observations of several shards, merged and folded, and the end of a run |
 //! | [`placements`] | when tasks were bound to nodes |
@@ -10,8 +11,12 @@
 pub mod aggregator;
 mod gauge;
 pub mod placements;
+mod policy_metric;
 pub mod recorder;
+mod registry;
 pub mod staleness;
 
 pub use aggregator::{Aggregator, EndReason};
+pub use policy_metric::PolicyMetric;
 pub use recorder::{Books, Recorder, Recording};
+pub use registry::{PolicyMetrics, policy_metrics};

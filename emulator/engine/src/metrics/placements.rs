@@ -2,11 +2,13 @@
 //!
 //! Only policies whose schedulers bind tasks emit these notes; other policies cost nothing here.
 
-use volary_actors::base::{CopyId, Time};
+use volary_actors::base::{ActorId, CopyId, Time};
 use volary_actors::catalog::Catalog;
+use volary_actors::machine::Note;
 
+use super::PolicyMetric;
 use super::gauge::Gauge;
-use crate::results::{Placements, Stage};
+use crate::results::{Placements, PolicyResults, Stage};
 use crate::workload::Workload;
 
 /// Folds notes about placements.
@@ -98,7 +100,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A scheduler bound a copy to a node.
-    pub fn bound(&mut self, now: Time, copy: CopyId) {
+    fn bound(&mut self, now: Time, copy: CopyId) {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (jobs, tasks) = (self.workload.jobs(), self.workload.tasks(job) as usize);
         let books = self.books.get_or_insert_with(|| Box::new(PlacementState::new(jobs)));
@@ -106,9 +108,17 @@ impl<'a> Binder<'a> {
         let job = books.open[job.index()].get_or_insert_with(|| Box::new(JobPlacement::new(tasks)));
         job.bound[index] = now;
     }
+}
 
-    /// Records that the first finished copy of a task, started at `start`, ended.
-    pub fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
+impl PolicyMetric for Binder<'_> {
+    #[inline]
+    fn note(&mut self, now: Time, _: ActorId, note: Note) {
+        if let Note::Placed { copy, .. } | Note::Bound { copy } = note {
+            self.bound(now, copy);
+        }
+    }
+
+    fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
         let Some(books) = &mut self.books else { return };
         let (id, index) = (copy.task.job, copy.task.index as usize);
         let Some(job) = &mut books.open[id.index()] else { return };
@@ -123,19 +133,18 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Returns what was measured; `None` if no note said when tasks were bound. `first` is the first arrival.
-    #[must_use]
-    pub fn close(self, first: Time) -> Option<Placements> {
-        let books = self.books?;
-        let [scheduled_s, started_s, ended_s] = books.stages.each_ref().map(Gauges::stage);
-        Some(Placements {
-            count: books.count,
-            peak_per_s: books.peak,
-            last_s: books.last.since(first).as_secs_f64(),
-            scheduled_s,
-            started_s,
-            ended_s,
-        })
+    fn close(self, first: Time, _: Time, results: &mut PolicyResults) {
+        results.placements = self.books.map(|books| {
+            let [scheduled_s, started_s, ended_s] = books.stages.each_ref().map(Gauges::stage);
+            Placements {
+                count: books.count,
+                peak_per_s: books.peak,
+                last_s: books.last.since(first).as_secs_f64(),
+                scheduled_s,
+                started_s,
+                ended_s,
+            }
+        });
     }
 }
 
@@ -188,7 +197,12 @@ mod tests {
         binder.finished(copy(0), at(10), at(40));
         binder.finished(copy(1), at(30), at(80));
         assert!(binder.books.as_ref().unwrap().open.iter().all(Option::is_none));
-        let found = binder.close(arrival).unwrap();
+        let close = |binder: Binder<'_>| {
+            let mut results = PolicyResults::default();
+            binder.close(arrival, at(80), &mut results);
+            results.placements
+        };
+        let found = close(binder).unwrap();
         assert_eq!((found.count, found.peak_per_s, found.last_s), (3, 2, 2.5));
         for (stage, average, tail, deviation) in [
             (found.scheduled_s, 1.5, 2.5, 1.0),
@@ -200,6 +214,6 @@ mod tests {
                 (average, tail, deviation)
             );
         }
-        assert_eq!(Binder::new(&workload).close(arrival), None);
+        assert_eq!(close(Binder::new(&workload)), None);
     }
 }

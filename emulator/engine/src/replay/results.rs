@@ -95,12 +95,16 @@ impl Difference {
 
 /// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
-    let replayed = json!({
+    let mut replayed = json!({
         "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,
         "wait_s": books.wait, "slowdown": books.slowdown, "makespan_s": books.makespan,
-        "utilization": books.utilization, "placements": books.placements,
-        "staleness": books.staleness,
+        "utilization": books.utilization,
     });
+    if let (Some(all), Ok(Value::Object(policy))) =
+        (replayed.as_object_mut(), serde_json::to_value(&books.policy))
+    {
+        all.extend(policy);
+    }
     let recorded = serde_json::to_value(recorded).unwrap_or_default();
     let mut all = Vec::new();
     for (key, value) in replayed.as_object().into_iter().flatten() {

@@ -6,9 +6,8 @@ mod cores;
 mod distribution;
 mod findings;
 mod injections;
-mod placements;
+mod policy;
 mod schema;
-mod staleness;
 mod vitals;
 mod work;
 
@@ -21,11 +20,10 @@ pub use cores::CoreRow;
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
-pub use placements::{Placements, Stage};
+pub use policy::{Placements, PolicyResults, Stage, Staleness, StalenessRow};
 pub use schema::{
     Cell, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured, Messages,
     SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
 };
-pub use staleness::{Staleness, StalenessRow};
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

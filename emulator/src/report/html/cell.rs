@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::view::{View, anchor, cell_title};
-use super::{fidelity, placements, staleness, table};
+use super::{fidelity, policy, table};
 use crate::chart::bars::{Bar, stacked};
 use crate::chart::cdf::{Curve, distribution, tail};
 use crate::chart::scale::TickUnit;
@@ -37,8 +37,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
                 summary { "Books" }
                 (table::books(group, view.policies))
             }
-            (placements::section(group))
-            (staleness::section(group, view))
+            (policy::sections(group, view))
             (fidelity::section(group, view.policies))
             (notes(group))
         }

@@ -6,7 +6,7 @@
 //! | `overview` | verdicts, warnings, the sweep at a glance |
 //! | `choice` | which policy when |
 //! | `cell` | one point of the sweep |
-//! | `table`, `placements`, `staleness`, `fidelity` | the tables of a cell |
+//! | `table`, `policy`, `fidelity` | the tables of a cell |
 //! | `view` | anchors, titles and values that the parts share |
 //! | `style` | style sheet and the few lines of script |
 
@@ -15,8 +15,7 @@ mod choice;
 mod fidelity;
 mod overview;
 mod page;
-mod placements;
-mod staleness;
+mod policy;
 mod style;
 mod table;
 mod view;

@@ -4,11 +4,12 @@ use hdrhistogram::Histogram;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
 
+use super::super::PolicyMetric;
 use super::Recorder;
 use super::fold::Job;
 use crate::results::{
-    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, Placements, Staleness,
-    StalenessRow, TaskCounts, percentile,
+    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, PolicyResults, TaskCounts,
+    percentile,
 };
 
 /// Totals of a run that has ended.
@@ -30,12 +31,8 @@ pub struct Books {
     pub makespan: f64,
     /// Busy share of the cores.
     pub utilization: f64,
-    /// Staleness of caches; `None` if the policy has none.
-    pub staleness: Option<Staleness>,
-    /// Placement times; `None` if the policy does not note them.
-    pub placements: Option<Placements>,
-    /// Observations of caches.
-    pub looks: Vec<StalenessRow>,
+    /// What only some policies note.
+    pub policy: PolicyResults,
     /// Remarks for the reader of the results.
     pub notes: Vec<String>,
     /// Every job that arrived.
@@ -97,8 +94,8 @@ impl Recorder<'_> {
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
         let (notes, utilization) = (self.notes(), self.utilization(makespan));
-        let (staleness, looks) = self.caches.close(end);
-        let placements = self.placements.close(self.first_arrival.unwrap_or(Time::ZERO));
+        let mut policy = PolicyResults::default();
+        self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Books {
             jobs: self.counts,
             tasks: self.tasks,
@@ -108,9 +105,7 @@ impl Recorder<'_> {
             slowdown: slowdown(&rows),
             makespan,
             utilization,
-            placements,
-            staleness,
-            looks,
+            policy,
             notes,
             rows,
             sample: self.sample,

@@ -14,8 +14,7 @@ use volary_actors::message::KINDS;
 use volary_actors::roles::job_table::TaskSet;
 use volary_netem::Faults;
 
-use super::super::placements::Binder;
-use super::super::staleness::Tracker;
+use super::super::{PolicyMetric, PolicyMetrics, policy_metrics};
 use crate::results::{CopyCounts, CopyEnd, CopyRow, JobCounts, TaskCounts};
 use crate::shard::Observer;
 use crate::workload::Workload;
@@ -34,7 +33,7 @@ pub struct Recording {
     /// Maximum number of executions kept for the timeline.
     pub timeline_copies: u32,
     /// Interval between observations of caches; zero disables them.
-    pub staleness: Span,
+    pub cache_interval: Span,
 }
 
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
@@ -71,7 +70,7 @@ impl Default for Recording {
             timeline_cores: 64,
             timeline: Span::from_secs(10),
             timeline_copies: 20_000,
-            staleness: Span::from_secs(1),
+            cache_interval: Span::from_secs(1),
         }
     }
 }
@@ -99,10 +98,8 @@ pub struct Recorder<'a> {
     pub(super) sampled_one_in: u32,
     pub(super) sample: Vec<CopyRow>,
     pub(super) timeline: Vec<CopyRow>,
-    /// Staleness of caches.
-    pub caches: Tracker<'a>,
-    /// Placement times.
-    pub(super) placements: Binder<'a>,
+    /// What only some policies note.
+    pub metrics: PolicyMetrics<'a>,
     pub(super) progress: Time,
 }
 
@@ -136,14 +133,14 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
-            caches: Tracker::new(layout, workload, faults, recording.staleness),
-            placements: Binder::new(workload),
+            metrics: policy_metrics(layout, workload, faults, recording.cache_interval),
             progress: Time::ZERO,
         }
     }
 
     /// Records one observation of actor `who`.
     pub fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.metrics.note(now, who, note);
         match note {
             Note::Arrived { job } => self.arrived(now, job),
             Note::Resubmitted { .. } => self.resubmitted += 1,
@@ -158,19 +155,11 @@ impl<'a> Recorder<'a> {
             }
             Note::Completed { copy } => {
                 self.progress = now;
-                let core = self.layout.core_index(who);
-                self.caches.ended(now, core, copy);
-                self.completed(now, core, copy);
+                self.completed(now, self.layout.core_index(who), copy);
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { copy, node, believed } => {
-                self.placements.bound(now, copy);
-                self.caches.placed(now, who, copy, node, believed);
-            }
-            Note::Bound { copy } => self.placements.bound(now, copy),
-            Note::Learnt { node, change } => self.caches.learnt(now, who, node, change),
-            Note::Believes { node, work, at } => self.caches.believes(now, who, node, work, at),
+            Note::Placed { .. } | Note::Bound { .. } | Note::Learnt { .. } | Note::Believes { .. } => {}
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
         }
     }
@@ -224,7 +213,7 @@ impl<'a> Recorder<'a> {
                 self.copies.finished += 1;
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
-                self.placements.finished(copy, start, now);
+                self.metrics.finished(copy, start, now);
                 let wait = start.since(self.workload.job(copy.task.job).arrival);
                 // The histogram resizes itself; u64 microseconds hold any wait.
                 let _ = self.waits.record(wait.0 / 1000);
@@ -280,13 +269,13 @@ impl<'a> Recorder<'a> {
     /// Whether the notes of a scheduler must arrive in order of time.
     #[must_use]
     pub fn watches(&self, scheduler: u32) -> bool {
-        self.caches.watches(scheduler)
+        self.metrics.watches(scheduler)
     }
 
     /// Records the crash of a core's node: the copy on the core is lost.
     pub fn crashed(&mut self, now: Time, core: u32) {
         self.progress = now;
-        self.caches.crashed(now, core);
+        self.metrics.crashed(now, core);
         if self.running[core as usize].is_some() {
             self.ended(now, core, CopyEnd::Lost);
         }

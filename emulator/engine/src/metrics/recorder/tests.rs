@@ -14,7 +14,7 @@ const LIMITS: Recording = Recording {
     timeline_cores: 0,
     timeline: Span::ZERO,
     timeline_copies: 0,
-    staleness: Span::ZERO,
+    cache_interval: Span::ZERO,
 };
 
 /// Two jobs of one task.

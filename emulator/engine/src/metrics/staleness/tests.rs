@@ -45,7 +45,9 @@ fn whoever_is_down_is_not_looked_at() {
     let mut tracker = Tracker::new(&layout, &workload, &faults, Span::from_secs(1));
     tracker.placed(Time::ZERO, layout.scheduler(0), JobId(0).task(0).copy(0), 0, 0);
     tracker.believes(Time(21_500_000_000), layout.scheduler(1), 0, 0, Time::ZERO);
-    let (_, rows) = tracker.close(Time(30_500_000_000));
+    let mut results = PolicyResults::default();
+    tracker.close(Time::ZERO, Time(30_500_000_000), &mut results);
+    let rows = results.looks;
     let looks = |scheduler| -> Vec<u32> {
         rows.iter().filter(|row| row.scheduler == scheduler).map(|row| row.time.round() as u32).collect()
     };

@@ -18,11 +18,13 @@ use std::collections::VecDeque;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::Note;
 use volary_actors::roles::min_wait_index::MinWaitIndex;
 use volary_netem::Faults;
 
+use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
-use crate::results::{Staleness, StalenessRow};
+use crate::results::{PolicyResults, Staleness, StalenessRow};
 use crate::shard::is_watched;
 use crate::workload::Workload;
 
@@ -96,12 +98,6 @@ impl<'a> Tracker<'a> {
         Self { layout, workload, faults, every, books: None }
     }
 
-    /// Whether the notes of this scheduler must arrive in order of time.
-    #[must_use]
-    pub fn watches(&self, scheduler: u32) -> bool {
-        self.every.0 > 0 && is_watched(self.layout, scheduler)
-    }
-
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
     #[inline]
     fn at(&mut self, now: Time) -> Option<&mut TrackerState> {
@@ -136,7 +132,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// A scheduler placed a task.
-    pub fn placed(&mut self, now: Time, who: ActorId, copy: CopyId, node: u32, believed: i64) {
+    fn placed(&mut self, now: Time, who: ActorId, copy: CopyId, node: u32, believed: i64) {
         self.open(now);
         let Some(by) = self.scheduler(who) else { return };
         let (job, index) = (copy.task.job, copy.task.index as usize);
@@ -155,7 +151,7 @@ impl<'a> Tracker<'a> {
 
     /// A copy ended on a core.
     #[inline]
-    pub fn ended(&mut self, now: Time, core: u32, copy: CopyId) {
+    fn ended(&mut self, now: Time, core: u32, copy: CopyId) {
         if self.books.is_none() {
             return;
         }
@@ -173,16 +169,8 @@ impl<'a> Tracker<'a> {
         }
     }
 
-    /// A core's node crashed: it does not count as a choice until a task is placed there again.
-    pub fn crashed(&mut self, now: Time, core: u32) {
-        let node = self.layout.node_of_core(core);
-        if let Some(books) = self.at(now) {
-            books.truth.reach(node, false);
-        }
-    }
-
     /// A scheduler received an update.
-    pub fn learnt(&mut self, now: Time, who: ActorId, node: u32, change: i64) {
+    fn learnt(&mut self, now: Time, who: ActorId, node: u32, change: i64) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
             view.work[node as usize] = view.work[node as usize].saturating_add(change);
@@ -195,7 +183,7 @@ impl<'a> Tracker<'a> {
     }
 
     /// A scheduler replaced its cache entry by one that contains all updates made up to `made`.
-    pub fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
+    fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
             view.work[node as usize] = work;
@@ -205,26 +193,6 @@ impl<'a> Tracker<'a> {
             pending.retain(|news| news.made > made);
             view.in_flight -= (before - pending.len()) as u64;
         }
-    }
-
-    /// Returns what was measured, and the observations; `None` if no cache was used.
-    #[must_use]
-    pub fn close(mut self, now: Time) -> (Option<Staleness>, Vec<StalenessRow>) {
-        self.at(now);
-        let every = self.every.as_secs_f64();
-        let Some(books) = self.books else { return (None, Vec::new()) };
-        let staleness = Staleness {
-            age_s: books.ages.spread(),
-            error_s: books.errors.spread(),
-            bias_s: books.bias.mean(),
-            in_flight: books.in_flight.spread(),
-            decision_error_s: books.decisions.spread(),
-            regret_s: books.regrets.spread(),
-            every_s: every * f64::from(books.stride),
-            schedulers: books.views.len() as u32,
-            nodes: (0..self.layout.nodes()).step_by(step(self.layout)).len() as u32,
-        };
-        (Some(staleness), books.rows)
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
@@ -237,6 +205,56 @@ impl<'a> Tracker<'a> {
             (view.work[node as usize], books.truth.work(node), pending)
         };
         books.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
+    }
+}
+
+impl PolicyMetric for Tracker<'_> {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        match note {
+            Note::Completed { copy } => self.ended(now, self.layout.core_index(who), copy),
+            Note::Placed { copy, node, believed } => self.placed(now, who, copy, node, believed),
+            Note::Learnt { node, change } => self.learnt(now, who, node, change),
+            Note::Believes { node, work, at } => self.believes(now, who, node, work, at),
+            Note::Arrived { .. }
+            | Note::Resubmitted { .. }
+            | Note::Finished { .. }
+            | Note::Started { .. }
+            | Note::Preempted { .. }
+            | Note::Suspended { .. }
+            | Note::Bound { .. }
+            | Note::Unexpected { .. } => {}
+        }
+    }
+
+    /// The node does not count as a choice until a task is placed there again.
+    fn crashed(&mut self, now: Time, core: u32) {
+        let node = self.layout.node_of_core(core);
+        if let Some(books) = self.at(now) {
+            books.truth.reach(node, false);
+        }
+    }
+
+    fn watches(&self, scheduler: u32) -> bool {
+        self.every.0 > 0 && is_watched(self.layout, scheduler)
+    }
+
+    fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
+        self.at(end);
+        let every = self.every.as_secs_f64();
+        let Some(books) = self.books else { return };
+        results.staleness = Some(Staleness {
+            age_s: books.ages.spread(),
+            error_s: books.errors.spread(),
+            bias_s: books.bias.mean(),
+            in_flight: books.in_flight.spread(),
+            decision_error_s: books.decisions.spread(),
+            regret_s: books.regrets.spread(),
+            every_s: every * f64::from(books.stride),
+            schedulers: books.views.len() as u32,
+            nodes: (0..self.layout.nodes()).step_by(step(self.layout)).len() as u32,
+        });
+        results.looks = books.rows;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The staleness of caches: a table, and three charts over time.
+//! The sections of a cell about metrics that only some policies have: placement times and the staleness of caches.
 
 use maud::{Markup, html};
 
@@ -9,12 +9,67 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number;
 use crate::storage::cell::{CellRecord, Look};
 use crate::storage::study::CellGroup;
-use volary_engine::results::Staleness;
+use volary_engine::results::{Placements, Spread, Stage, Staleness};
 
-/// The section of a cell; empty if no policy has caches.
-pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
+/// The sections of a cell; empty if no policy has such a metric.
+pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {
+    html! { (placements(group)) (staleness(group, view)) }
+}
+
+/// Times at which tasks were bound; empty if no policy records placements.
+fn placements(group: &CellGroup) -> Markup {
+    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let tables: Vec<_> =
+        runs.filter_map(|run| Some(placement_table(run, &run.summary.placements?))).collect();
+    html! {
+        @if !tables.is_empty() {
+            details.more {
+                summary { "When tasks got their nodes" }
+                @for table in tables { (table) }
+                p.hint {
+                    "Since the job's arrival, over jobs all of whose tasks ended: until its tasks were bound to a node \
+                     for the last time, until they began to run, and until they ended."
+                }
+            }
+        }
+    }
+}
+
+fn placement_table(run: &CellRecord, placements: &Placements) -> Markup {
+    let stages = [
+        ("scheduled", &placements.scheduled_s),
+        ("began", &placements.started_s),
+        ("ended", &placements.ended_s),
+    ];
+    type Part = (&'static str, fn(&Stage) -> &Spread);
+    const PARTS: [Part; 3] = [
+        ("average task", |stage| &stage.average),
+        ("last task", |stage| &stage.tail),
+        ("deviation within the job", |stage| &stage.deviation),
+    ];
+    let rows: Vec<_> = PARTS
+        .iter()
+        .flat_map(|(what, part)| {
+            stages.map(|(when, stage)| {
+                (format!("{what} {when}"), part(stage), number::seconds as fn(f64) -> String)
+            })
+        })
+        .collect();
+    let Placements { count, peak_per_s, last_s, .. } = *placements;
+    html! {
+        (spreads(&format!("{}, seed {}", run.summary.policy, run.summary.seed), &rows))
+        p {
+            (number::plural(count, "placement")) ", at most " (number::count(peak_per_s)) " in a second; the last after "
+            (number::seconds(last_s)) "."
+        }
+    }
+}
+
+/// A table and three charts over time; empty if no policy has caches.
+fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     let runs: Vec<&CellRecord> = group.policies.iter().flat_map(|runs| &runs.runs).collect();
-    let tables: Vec<_> = runs.iter().filter_map(|run| Some(table(run, &run.summary.staleness?))).collect();
+    let tables: Vec<_> =
+        runs.iter().filter_map(|run| Some(staleness_table(run, &run.summary.staleness?))).collect();
     if tables.is_empty() {
         return Markup::default();
     }
@@ -63,7 +118,7 @@ fn plot(
     Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0) }.svg()
 }
 
-fn table(run: &CellRecord, staleness: &Staleness) -> Markup {
+fn staleness_table(run: &CellRecord, staleness: &Staleness) -> Markup {
     let name = format!("{}, seed {}", run.summary.policy, run.summary.seed);
     let row = |what: &str, spread, text: fn(f64) -> String| (what.to_owned(), spread, text);
     let rows = [

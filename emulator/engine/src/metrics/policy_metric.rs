@@ -1,0 +1,55 @@
+//! The trait of metrics that only some policies have.
+
+use volary_actors::base::{ActorId, CopyId, Time};
+use volary_actors::machine::Note;
+
+use crate::results::PolicyResults;
+
+/// A metric folded from notes that only some policies emit. It costs nothing for the others.
+pub trait PolicyMetric {
+    /// An actor emitted a note.
+    fn note(&mut self, now: Time, who: ActorId, note: Note);
+
+    /// The first finished copy of a task, started at `start`, ended.
+    fn finished(&mut self, _copy: CopyId, _start: Time, _now: Time) {}
+
+    /// The node of a core crashed.
+    fn crashed(&mut self, _now: Time, _core: u32) {}
+
+    /// Whether notes of a scheduler must arrive in order of time.
+    fn watches(&self, _scheduler: u32) -> bool {
+        false
+    }
+
+    /// Adds what was measured to the results of a run from its `first` arrival to `end`.
+    fn close(self, first: Time, end: Time, results: &mut PolicyResults);
+}
+
+/// Two metrics.
+impl<A: PolicyMetric, B: PolicyMetric> PolicyMetric for (A, B) {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.0.note(now, who, note);
+        self.1.note(now, who, note);
+    }
+
+    fn finished(&mut self, copy: CopyId, start: Time, now: Time) {
+        self.0.finished(copy, start, now);
+        self.1.finished(copy, start, now);
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.0.crashed(now, core);
+        self.1.crashed(now, core);
+    }
+
+    #[inline]
+    fn watches(&self, scheduler: u32) -> bool {
+        self.0.watches(scheduler) || self.1.watches(scheduler)
+    }
+
+    fn close(self, first: Time, end: Time, results: &mut PolicyResults) {
+        self.0.close(first, end, results);
+        self.1.close(first, end, results);
+    }
+}

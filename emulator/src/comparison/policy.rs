@@ -1,0 +1,123 @@
+//! The compared metrics that only some policies have, by the key of their section of the summary.
+
+use super::metrics::{BAR, ComparedMetric, METRICS, metric};
+use crate::number;
+use volary_engine::results::{Staleness, Summary};
+
+/// The compared metrics of a section of the summary.
+pub struct ComparedSection {
+    /// Key of the section.
+    pub key: &'static str,
+    pub metrics: &'static [ComparedMetric],
+    /// How many of the metrics, the first ones, are judged. The others are only shown.
+    pub judged: usize,
+    /// The tolerance of judged metrics as a share of the reference, given the reference and the runs: the inner `None`
+    /// for any difference, the outer one if the reference has no such section.
+    pub tolerance: fn(&Summary, &[&Summary]) -> Option<Option<f64>>,
+}
+
+/// The sections that are compared.
+pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
+    key: "staleness",
+    metrics: &STALENESS,
+    // Age and error depend only on delays, independent of the node that a task went to. The others depend on all
+    // previous choices.
+    judged: 2,
+    tolerance,
+}];
+
+/// The metrics of policies whose schedulers keep caches.
+const STALENESS: [ComparedMetric; 4] = [
+    metric("staleness.age_s.mean", |s| staleness(s, |s| s.age_s.mean), number::seconds),
+    metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
+    metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
+    metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
+];
+
+fn staleness(summary: &Summary, value: fn(&Staleness) -> f64) -> f64 {
+    summary.staleness.as_ref().map_or(f64::NAN, value)
+}
+
+/// Standard deviations by which samples of caches may differ by chance.
+const CHANCE: f64 = 5.0;
+
+/// Metrics of caches may differ by the bar, by the lateness of deliveries and the clock error that the certificate
+/// reports, and by chance, because caches are only sampled.
+fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
+    let stale = reference.staleness.as_ref()?;
+    let certificates = runs.iter().filter_map(|run| run.fidelity.as_ref());
+    let late = certificates.map(|certificate| {
+        let asked = certificate.network.delay.asked.mean_s;
+        (certificate.lateness.deliveries.mean_s + certificate.clock_bound_s()) / asked
+    });
+    let late = late.fold(0.0, f64::max);
+    // The updates about one job are correlated: they are sent and arrive together, at all schedulers.
+    let tasks = reference.tasks.submitted as f64 / reference.jobs.submitted as f64;
+    let samples = reference.makespan_s / stale.every_s;
+    // A lost update is in every later sample, so the number of losses bounds the independent samples.
+    let lost = if reference.messages.dropped > 0 { reference.messages.dropped as f64 } else { f64::INFINITY };
+    let chance = CHANCE / (samples * stale.in_flight.mean / tasks).min(lost).sqrt();
+    // Updates that take longer are older, and more of them are in flight.
+    let allowed = BAR + (1.0 + late).powi(2) - 1.0 + chance;
+    Some((allowed < 1.0).then_some(allowed))
+}
+
+impl ComparedMetric {
+    /// The metric of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
+        METRICS.iter().chain(of_policies).find(|metric| metric.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::divergence::of_policy;
+    use super::*;
+    use crate::fidelity::fixture::faithful;
+    use crate::storage::fixture::measured;
+    use volary_engine::results::Spread;
+
+    /// Jobs of ten tasks for a day, updates of 10 ms in flight at each sample.
+    fn run(age: f64) -> Summary {
+        let mut run = measured("a", &[], 1, 1.0, 400).summary;
+        let spread = |mean| Spread { mean, ..Spread::default() };
+        run.makespan_s = 86_400.0;
+        run.messages.dropped = 0;
+        run.tasks.submitted = 10 * run.jobs.submitted;
+        run.staleness = Some(Staleness {
+            age_s: spread(age),
+            error_s: spread(1.0),
+            in_flight: spread(10.0),
+            every_s: 1.0,
+            ..Staleness::default()
+        });
+        run
+    }
+
+    fn real(age: f64) -> Summary {
+        Summary { fidelity: Some(faithful()), ..run(age) }
+    }
+
+    fn judged(reference: &Summary, run: &Summary) -> Vec<Option<bool>> {
+        of_policy(reference, &[run])["staleness"].iter().map(|row| row.within).collect()
+    }
+
+    #[test]
+    fn ages_and_errors_are_judged_where_there_are_enough_of_them() {
+        let reference = run(0.01);
+        let allowed = tolerance(&reference, &[&real(0.01)]).unwrap().unwrap();
+        assert!((BAR..0.5).contains(&allowed), "{allowed}");
+        let off = |share: f64| judged(&reference, &real(0.01 * (1.0 + share)));
+        assert_eq!(off(0.99 * allowed), [Some(true), Some(true), None, None]);
+        assert_eq!(off(1.01 * allowed)[..2], [Some(false), Some(true)]);
+        assert_eq!(off(-1.01 * allowed)[..2], [Some(false), Some(true)]);
+        let short = Summary { makespan_s: 10.0, ..run(0.01) };
+        assert_eq!(judged(&short, &real(0.02)), [None; 4], "ten samples say nothing");
+        let mut lossy = run(0.01);
+        lossy.messages.dropped = 20;
+        assert_eq!(judged(&lossy, &real(0.02)), [None; 4], "nor do twenty that were lost");
+        assert!(of_policy(&measured("a", &[], 1, 1.0, 400).summary, &[])["staleness"].is_empty());
+    }
+}
