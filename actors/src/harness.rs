@@ -4,7 +4,7 @@ use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
 use crate::catalog::{Catalog, JobSpec};
 use crate::layout::Layout;
 use crate::machine::{Effect, Effects, Input, Machine};
-use crate::message::{Core, Message};
+use crate::message::{Core, Job, Message};
 
 /// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
 /// least one.
@@ -67,9 +67,19 @@ impl Harness {
         out
     }
 
-    /// A message arrives; what is sent in answer.
+    /// Delivers a message.
+    pub(crate) fn deliver(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
+        self.step(Input::Deliver { from, msg: msg.into() })
+    }
+
+    /// Delivers a message; returns what is sent in answer.
     pub(crate) fn receive(&mut self, from: ActorId, msg: impl Into<Message>) -> Vec<(ActorId, Message)> {
-        sends(&self.step(Input::Deliver { from, msg: msg.into() }))
+        sends(&self.deliver(from, msg))
+    }
+
+    /// Delivers the submission of a job by the first client.
+    pub(crate) fn submit(&mut self, job: u32) -> Vec<Effect> {
+        self.deliver(self.layout.client(0), Job::Submit { job: JobId(job), round: 0 })
     }
 
     /// A worker of this node reports that a copy ended; what is sent in answer.

@@ -44,22 +44,17 @@ impl<'a> Chaos<'a> {
             load,
             dice: Rng::new(seed, u32::MAX, 0),
             now: Time::ZERO,
-            machines: Vec::new(),
+            machines: (0..actors).map(|id| Some(policy.machine(ActorId(id), layout, true, false))).collect(),
             rngs: (0..actors).map(|id| Rng::new(seed, id, 0)).collect(),
             epochs: vec![0; actors as usize],
             pending: Vec::new(),
             timers: Vec::new(),
             running: vec![None; layout.workers() as usize],
         };
-        chaos.machines = (0..actors).map(|id| Some(chaos.build(ActorId(id)))).collect();
         for id in 0..actors {
             chaos.dispatch(ActorId(id), Input::Start { epoch: 0 });
         }
         chaos
-    }
-
-    fn build(&self, me: ActorId) -> Box<dyn Machine> {
-        self.policy.machine(me, self.layout, true, false)
     }
 
     fn below(&mut self, bound: usize) -> usize {
@@ -119,10 +114,34 @@ impl<'a> Chaos<'a> {
         let gap = self.below(500) as u64;
         self.now += Span::from_millis(gap);
         match self.below(20) {
-            0..9 => self.arrive(),
-            9 => self.give_back(),
-            10 | 11 => self.finish(),
-            12 | 13 => self.fire(),
+            0..9 => {
+                if let Some((from, to, msg)) = take(&mut self.dice, &mut self.pending) {
+                    self.dispatch(to, Input::Deliver { from, msg });
+                    if msg.class() == Class::Datagram && self.below(4) == 0 {
+                        self.dispatch(to, Input::Deliver { from, msg });
+                    }
+                }
+            }
+            9 => {
+                if let Some((from, to, msg)) = take(&mut self.dice, &mut self.pending)
+                    && msg.class() == Class::Stream
+                {
+                    self.dispatch(from, Input::Undelivered { to, msg });
+                }
+            }
+            10 | 11 => {
+                let core = self.below(self.running.len());
+                if let Some(copy) = self.running[core].take() {
+                    self.dispatch(self.layout.worker_of_core(core as u32), Input::Done { copy });
+                }
+            }
+            12 | 13 => {
+                if let Some((me, epoch, timer)) = take(&mut self.dice, &mut self.timers)
+                    && self.epochs[me.index()] == epoch
+                {
+                    self.dispatch(me, Input::Fire(timer));
+                }
+            }
             14 => self.crash_or_restart(),
             _ => {
                 let (from, to, msg) = self.forged();
@@ -132,44 +151,6 @@ impl<'a> Chaos<'a> {
                 } else {
                     self.dispatch(to, Input::Deliver { from, msg });
                 }
-            }
-        }
-    }
-
-    fn arrive(&mut self) {
-        if !self.pending.is_empty() {
-            let at = self.below(self.pending.len());
-            let (from, to, msg) = self.pending.swap_remove(at);
-            self.dispatch(to, Input::Deliver { from, msg });
-            if msg.class() == Class::Datagram && self.below(4) == 0 {
-                self.dispatch(to, Input::Deliver { from, msg });
-            }
-        }
-    }
-
-    fn give_back(&mut self) {
-        if !self.pending.is_empty() {
-            let at = self.below(self.pending.len());
-            let (from, to, msg) = self.pending.swap_remove(at);
-            if msg.class() == Class::Stream {
-                self.dispatch(from, Input::Undelivered { to, msg });
-            }
-        }
-    }
-
-    fn finish(&mut self) {
-        let core = self.below(self.running.len());
-        if let Some(copy) = self.running[core].take() {
-            self.dispatch(self.layout.worker_of_core(core as u32), Input::Done { copy });
-        }
-    }
-
-    fn fire(&mut self) {
-        if !self.timers.is_empty() {
-            let at = self.below(self.timers.len());
-            let (me, epoch, timer) = self.timers.swap_remove(at);
-            if self.epochs[me.index()] == epoch {
-                self.dispatch(me, Input::Fire(timer));
             }
         }
     }
@@ -188,7 +169,7 @@ impl<'a> Chaos<'a> {
             own.extend((0..self.layout.cores(node)).map(|core| self.layout.worker(node, core)));
         }
         for actor in own {
-            self.machines[actor.index()] = up.then(|| self.build(actor));
+            self.machines[actor.index()] = up.then(|| self.policy.machine(actor, self.layout, true, false));
             if let Role::Worker { .. } = self.layout.role(actor) {
                 self.running[self.layout.core_index(actor) as usize] = None;
             }
@@ -309,6 +290,11 @@ impl<'a> Chaos<'a> {
             }
         }
     }
+}
+
+/// A random element, removed.
+fn take<T>(dice: &mut Rng, from: &mut Vec<T>) -> Option<T> {
+    (!from.is_empty()).then(|| from.swap_remove(dice.below(from.len() as u32) as usize))
 }
 
 #[test]

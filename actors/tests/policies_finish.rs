@@ -1,12 +1,9 @@
 //! Every policy in the smallest world that can run it: a heap, constant delays, nothing lost. Independent of
 //! the emulator, so a disagreement points at one of the two.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
-
 mod common;
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use common::{Load, policies};
 use volary_actors::base::{ActorId, JobId, Rng, Score, Span, TaskId, Time};
@@ -15,17 +12,15 @@ use volary_actors::machine::{Effect, Effects, Input, Machine, Note};
 use volary_actors::message::{Gossip, Message};
 use volary_actors::policies::PolicySpec;
 
-type Queue = BinaryHeap<Reverse<(Time, u64, u32, u32)>>;
-
 struct World<'a> {
     layout: &'a Layout,
     load: &'a Load,
     delay: Span,
     machines: Vec<Box<dyn Machine>>,
     rngs: Vec<Rng>,
-    queue: Queue,
-    /// With whether each is the delivery of a broadcast.
-    inputs: Vec<Option<(Input, bool)>>,
+    /// By due time and number: receiver, generation of the run, input, and whether it is the delivery of a broadcast.
+    queue: BTreeMap<(Time, u64), (ActorId, u32, Input, bool)>,
+    pushed: u64,
     /// Work and end of what each core runs, with the generation of the run.
     cores: Vec<(Time, u32)>,
     now: Time,
@@ -44,8 +39,8 @@ impl<'a> World<'a> {
                 .map(|id| policy.machine(ActorId(id), layout, false, false))
                 .collect(),
             rngs: (0..layout.actors()).map(|id| Rng::new(9, id, 0)).collect(),
-            queue: Queue::new(),
-            inputs: Vec::new(),
+            queue: BTreeMap::new(),
+            pushed: 0,
             cores: vec![(Time::ZERO, 0); layout.workers() as usize],
             now: Time::ZERO,
             finished: BTreeSet::new(),
@@ -54,14 +49,9 @@ impl<'a> World<'a> {
         }
     }
 
-    fn push(&mut self, due: Time, to: ActorId, stamp: u32, input: Input) {
-        self.push_as(false, due, to, stamp, input);
-    }
-
-    fn push_as(&mut self, passive: bool, due: Time, to: ActorId, stamp: u32, input: Input) {
-        let n = self.inputs.len() as u64;
-        self.inputs.push(Some((input, passive)));
-        self.queue.push(Reverse((due, n, to.0, stamp)));
+    fn push(&mut self, passive: bool, due: Time, to: ActorId, stamp: u32, input: Input) {
+        self.pushed += 1;
+        self.queue.insert((due, self.pushed), (to, stamp, input, passive));
     }
 
     fn dispatch(&mut self, to: ActorId, input: Input, passive: bool) {
@@ -93,23 +83,23 @@ impl<'a> World<'a> {
                     local.push_back((to, input));
                 } else {
                     assert!(msg.check(me, to, self.layout, self.load), "{msg:?} from {me} to {to}");
-                    self.push(self.now + self.delay, to, 0, input);
+                    self.push(false, self.now + self.delay, to, 0, input);
                 }
             }
             Effect::Broadcast { msg } => {
                 for other in (0..self.layout.schedulers()).map(|i| self.layout.scheduler(i)) {
                     if other != me {
                         assert!(msg.check(me, other, self.layout, self.load), "{msg:?} from {me} to {other}");
-                        self.push_as(true, self.now + self.delay, other, 0, Input::Deliver { from: me, msg });
+                        self.push(true, self.now + self.delay, other, 0, Input::Deliver { from: me, msg });
                     }
                 }
             }
-            Effect::Arm { timer, after } => self.push(self.now + after, me, 0, Input::Fire(timer)),
+            Effect::Arm { timer, after } => self.push(false, self.now + after, me, 0, Input::Fire(timer)),
             Effect::Run { copy, left } => {
                 let core = self.layout.core_index(me) as usize;
                 let end = self.now + left.unwrap_or_else(|| self.load.work(copy));
                 self.cores[core].0 = end;
-                self.push(end, me, self.cores[core].1, Input::Done { copy });
+                self.push(false, end, me, self.cores[core].1, Input::Done { copy });
             }
             Effect::Halt { copy } => {
                 let core = &mut self.cores[self.layout.core_index(me) as usize];
@@ -142,12 +132,10 @@ impl<'a> World<'a> {
             self.dispatch(ActorId(id), Input::Start { epoch: 0 }, false);
         }
         while self.finished.len() < self.load.jobs as usize {
-            let Some(Reverse((due, n, to, stamp))) = self.queue.pop() else {
+            let Some(((due, _), (to, stamp, input, passive))) = self.queue.pop_first() else {
                 panic!("{} of {} jobs finished", self.finished.len(), self.load.jobs)
             };
-            let to = ActorId(to);
             self.now = due;
-            let (input, passive) = self.inputs[n as usize].take().unwrap();
             let void = matches!(input, Input::Done { .. })
                 && self.cores[self.layout.core_index(to) as usize].1 != stamp;
             if !void {

@@ -130,27 +130,21 @@ impl Rng {
     }
 }
 
-/// Both streams are ordinary generators, usable with every law of `rand_distr`.
-macro_rules! generator {
-    ($name:ident) => {
-        impl TryRng for $name {
-            type Error = Infallible;
-            #[inline]
-            fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-                self.0.try_next_u32()
-            }
-            #[inline]
-            fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-                self.0.try_next_u64()
-            }
-            fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
-                self.0.try_fill_bytes(dst)
-            }
-        }
-    };
+/// A draw is an ordinary generator, usable with every law of `rand_distr`.
+impl TryRng for Draw {
+    type Error = Infallible;
+    #[inline]
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        self.0.try_next_u32()
+    }
+    #[inline]
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        self.0.try_next_u64()
+    }
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
+        self.0.try_fill_bytes(dst)
+    }
 }
-generator!(Draw);
-generator!(Rng);
 
 #[cfg(test)]
 mod tests {

@@ -43,17 +43,13 @@ mod tests {
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
     use crate::machine::{Effect, Input};
-    use crate::message::{Job, Launch, Message, Probe, Row};
+    use crate::message::{Launch, Message, Probe, Row};
 
     const JOB: JobId = JobId(0);
 
     fn bench(config: &Sparrow, tasks: u32, nodes: usize) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
         config.bench(&layout, layout.scheduler(0), tasks)
-    }
-
-    fn submit(bench: &mut Harness) -> Vec<(ActorId, Message)> {
-        bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
     }
 
     fn reservations(sent: &[(ActorId, Message)]) -> Vec<(ActorId, u32, u32)> {
@@ -72,7 +68,7 @@ mod tests {
     #[test]
     fn tasks_go_to_whoever_asks_first_and_the_rest_is_cancelled() {
         let mut bench = bench(&Sparrow::default(), 3, 10);
-        let reserved = reservations(&submit(&mut bench));
+        let reserved = reservations(&sends(&bench.submit(0)));
         let nodes: Vec<_> = reserved.iter().map(|r| r.0).collect();
         assert_eq!(nodes.len(), 6, "d·f reservations");
         assert!(nodes.iter().enumerate().all(|(i, node)| !nodes[..i].contains(node)), "on distinct nodes");
@@ -93,7 +89,7 @@ mod tests {
     #[test]
     fn pairs_hold_d_reservations_for_each_of_two_tasks() {
         let config = Sparrow { form: SamplingForm::Pairs, ..Sparrow::default() };
-        let reserved = reservations(&submit(&mut bench(&config, 5, 10)));
+        let reserved = reservations(&sends(&bench(&config, 5, 10).submit(0)));
         let shape: Vec<_> = reserved.iter().map(|&(_, group, count)| (group, count)).collect();
         assert_eq!(shape, [(0, 2), (0, 2), (1, 2), (1, 2), (2, 2)], "100 tasks would make 50 pairs");
         assert_ne!(reserved[0].0, reserved[1].0);
@@ -103,7 +99,7 @@ mod tests {
     #[test]
     fn with_replacement_a_node_drawn_twice_is_told_once_and_holds_both() {
         let config = Sparrow { min_probes: 20, replacement: true, ..Sparrow::default() };
-        let reserved = reservations(&submit(&mut bench(&config, 3, 4)));
+        let reserved = reservations(&sends(&bench(&config, 3, 4).submit(0)));
         assert!(reserved.len() <= 4, "{reserved:?}");
         let nodes: std::collections::BTreeSet<_> = reserved.iter().map(|r| r.0).collect();
         assert_eq!(nodes.len(), reserved.len());
@@ -112,7 +108,7 @@ mod tests {
 
     #[test]
     fn with_fewer_nodes_than_reservations_each_holds_several() {
-        let reserved = reservations(&submit(&mut bench(&Sparrow::default(), 5, 4)));
+        let reserved = reservations(&sends(&bench(&Sparrow::default(), 5, 4).submit(0)));
         let mut counts: Vec<_> = reserved.iter().map(|r| r.2).collect();
         counts.sort_unstable();
         assert_eq!(counts, [2, 2, 3, 3]);
@@ -122,7 +118,7 @@ mod tests {
     fn sampling_binds_to_the_shorter_queue_and_ties_to_the_first_answer() {
         let config = Sparrow { form: SamplingForm::PerTask, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
-        let asked: Vec<_> = submit(&mut bench).iter().map(|s| s.0).collect();
+        let asked: Vec<_> = sends(&bench.submit(0)).iter().map(|s| s.0).collect();
         assert_eq!(asked.len(), 2);
         let length = |length| Probe::Length { task: JOB.task(0), length };
         assert_eq!(bench.receive(asked[0], length(3)), []);
@@ -134,7 +130,7 @@ mod tests {
     #[test]
     fn what_a_dead_node_had_is_reserved_again_elsewhere() {
         let mut bench = bench(&Sparrow::default(), 1, 3);
-        let nodes: Vec<_> = reservations(&submit(&mut bench)).iter().map(|r| r.0).collect();
+        let nodes: Vec<_> = reservations(&sends(&bench.submit(0))).iter().map(|r| r.0).collect();
         bench.receive(nodes[0], Probe::Claim { job: JOB, group: 0, repair: false });
         let again = reservations(&sends(&bench.step(Input::Down { actor: nodes[0] })));
         assert_eq!(again.len(), 2);
@@ -149,7 +145,7 @@ mod tests {
     fn a_doubled_answer_counts_once() {
         let config = Sparrow { form: SamplingForm::PerTask, probe_ratio: 3.0, ..Sparrow::default() };
         let mut bench = bench(&config, 1, 10);
-        let asked: Vec<_> = submit(&mut bench).iter().map(|s| s.0).collect();
+        let asked: Vec<_> = sends(&bench.submit(0)).iter().map(|s| s.0).collect();
         let length = |length| Probe::Length { task: JOB.task(0), length };
         assert_eq!(bench.receive(asked[0], length(3)), []);
         assert_eq!(bench.receive(asked[0], length(3)), []);
@@ -170,13 +166,13 @@ mod tests {
             effects.iter().filter_map(recovery).collect()
         };
         let mut scheduler = bench(&Sparrow::default(), 1, 3);
-        let nodes: Vec<_> = reservations(&submit(&mut scheduler)).iter().map(|r| r.0).collect();
+        let nodes: Vec<_> = reservations(&sends(&scheduler.submit(0))).iter().map(|r| r.0).collect();
         let again = scheduler.step(Input::Down { actor: nodes[0] });
         let Some(&Effect::Send { to, msg, recovery: true }) = again.first() else { panic!("{again:?}") };
         // A node that gets the new reservation.
         let machine = Box::new(crate::roles::NodeManager::new(1));
         let mut node = Harness::new(layout.clone(), to, 1, machine);
-        let claim = node.step(Input::Deliver { from: layout.scheduler(0), msg });
+        let claim = node.deliver(layout.scheduler(0), msg);
         assert_eq!(repairs(&claim), [true], "{claim:?}");
         // The task goes to the node that still holds a place; the new claim is in vain.
         let first = Input::Deliver { from: nodes[1], msg: claim_of(false).into() };

@@ -47,7 +47,8 @@ impl Policy for YaqC {
 mod tests {
     use super::*;
     use crate::base::{JobId, Span, Time};
-    use crate::message::{Core, Job, Launch, Message, Row};
+    use crate::harness::sends;
+    use crate::message::{Core, Launch, Message, Row};
 
     /// Three tasks estimated at a second on two nodes: one each, the third behind either; the next job goes to the
     /// other node, and to an idle one as soon as it is known.
@@ -55,14 +56,14 @@ mod tests {
     fn tasks_go_to_the_least_wait() {
         let layout = Layout::new(1, 0, [1, 1]);
         let mut central = YaqC::default().bench(&layout, layout.scheduler(0), 3);
-        let rows = central.receive(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
+        let rows = sends(&central.submit(0));
         assert_ne!(rows[0].0, rows[1].0);
         let (long, other) = (rows[2].0, if rows[2].0 == rows[0].0 { rows[1].0 } else { rows[0].0 });
         central.now = Time::ZERO + Span::from_millis(500);
         let done = rows.iter().find(|row| row.0 == other).map(|row| row.1);
         let Some(Message::Launch(Launch::Row(row))) = done else { panic!("{rows:?}") };
         central.receive(other, Launch::Completed { copy: row.copy(0) });
-        let next = central.receive(layout.client(0), Job::Submit { job: JobId(1), round: 0 });
+        let next = sends(&central.submit(1));
         assert_eq!([next[0].0, next[1].0], [other, other], "idle, then 1 s against 1.5 s");
         assert_eq!(next[2].0, long, "1.5 s against 2 s");
     }

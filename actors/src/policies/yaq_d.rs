@@ -151,10 +151,22 @@ struct Belief {
     passing: Span,
 }
 
+impl Belief {
+    /// The wait; where time passes silently, when it will be over.
+    fn key(&self, silent: bool, now: Time) -> i64 {
+        let key = match (silent, self.wait) {
+            (false, wait) => wait.0,
+            (true, Span::ZERO) => return IDLE,
+            (true, wait) => (now + wait.saturating_sub(now.since(self.came).min(self.passing))).0,
+        };
+        i64::try_from(key).unwrap_or(i64::MAX)
+    }
+}
+
 /// The last heartbeats, and what was placed since.
 struct Snapshot {
     beliefs: Vec<Belief>,
-    /// The waits; where time passes silently, when they will be over.
+    /// By [key](Belief::key).
     ranks: MinWaitIndex,
     silent: bool,
     /// Upper bound of the random addition to a reported wait.
@@ -182,14 +194,8 @@ impl Snapshot {
     }
 
     fn rank(&mut self, node: u32, now: Time) {
-        let Belief { came, wait, passing, .. } = self.beliefs[node as usize];
-        let left = wait.saturating_sub(now.since(came).min(passing));
-        let rank = match (self.silent, wait) {
-            (false, wait) => wait.0,
-            (true, Span::ZERO) => return self.ranks.set(node, IDLE),
-            (true, _) => (now + left).0,
-        };
-        self.ranks.set(node, i64::try_from(rank).unwrap_or(i64::MAX));
+        let key = self.beliefs[node as usize].key(self.silent, now);
+        self.ranks.set(node, key);
     }
 
     /// Drops the placements of the job before this one.
@@ -203,25 +209,16 @@ impl Snapshot {
             self.rank(node, now);
         }
     }
-
-    /// The node with the least wait. Where time passes silently the key of a node is the end of its wait; if a task
-    /// overruns, the key is too low until the node comes first and is recomputed.
-    fn pick(&mut self, fx: &mut Effects<'_>) -> Option<u32> {
-        loop {
-            let node = self.ranks.pick(fx.rng())?;
-            let believed = self.ranks.work(node);
-            self.rank(node, fx.now());
-            if self.ranks.work(node) == believed {
-                return Some(node);
-            }
-        }
-    }
 }
 
 impl PlacementRule for Snapshot {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         self.begin(task.job, fx.now());
-        let Some(node) = self.pick(fx) else { return members.pick(fx.rng()) };
+        // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low until
+        // the node comes first and is recomputed.
+        let (now, beliefs) = (fx.now(), &self.beliefs);
+        let key = |node| beliefs[node as usize].key(self.silent, now);
+        let Some(node) = self.ranks.pick_updated(fx.rng(), key) else { return members.pick(fx.rng()) };
         if !self.remembers {
             self.placed.push(node);
         }
@@ -268,7 +265,7 @@ mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
     use crate::machine::Effect;
-    use crate::message::{Job, Launch, Row};
+    use crate::message::{Launch, Row};
 
     const JOB: JobId = JobId(0);
 
@@ -278,7 +275,7 @@ mod tests {
     }
 
     fn placed(bench: &mut Harness, job: JobId) -> Vec<u32> {
-        let sent = bench.receive(bench.layout.client(0), Job::Submit { job, round: 0 });
+        let sent = sends(&bench.submit(job.0));
         sent.iter().map(|s| bench.layout.node_number(s.0)).collect()
     }
 
@@ -361,7 +358,7 @@ mod tests {
         let mut node = config.bench(&layout, layout.node(0), 2);
         assert_eq!(node.step(Input::Start { epoch: 0 }), [], "all is as schedulers believe");
         let rows = [0, 1].map(|i| Launch::Row(Row::single(JOB.task(i).copy(0))));
-        let armed = node.step(Input::Deliver { from: layout.scheduler(0), msg: rows[0].into() });
+        let armed = node.deliver(layout.scheduler(0), rows[0]);
         let beats = Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(500) };
         assert!(armed.contains(&beats));
         node.receive(layout.scheduler(0), rows[1]);

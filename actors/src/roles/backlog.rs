@@ -33,11 +33,15 @@ impl NodeBacklog {
         }
     }
 
-    /// Work ahead of a new task, per core. A task that overruns its estimate counts as nothing.
-    fn wait(&self, cores: u32, now: Time) -> Span {
+    /// When the work ahead of a new task will be done. A task that overruns its estimate counts as nothing.
+    fn end(&self, cores: u32, now: Time) -> i64 {
+        if self.sent.is_empty() {
+            return IDLE;
+        }
         let done = |sent: &Sent| sent.began.map_or(Span::ZERO, |began| now.since(began).min(sent.estimate));
         let done = self.sent.iter().take(cores as usize).fold(Span::ZERO, |sum, sent| sum + done(sent));
-        Span(self.work.saturating_sub(done).0 / u64::from(cores))
+        let wait = Span(self.work.saturating_sub(done).0 / u64::from(cores));
+        i64::try_from((now + wait).0).unwrap_or(i64::MAX)
     }
 }
 
@@ -63,14 +67,8 @@ impl Backlogs {
 
     /// A node with the least wait, idle ones first, ties broken evenly; `None` if none is reachable.
     pub fn pick(&mut self, now: Time, rng: &mut Rng) -> Option<u32> {
-        loop {
-            let node = self.ends.pick(rng)?;
-            let believed = self.ends.work(node);
-            self.update(node, now);
-            if self.ends.work(node) == believed {
-                return Some(node);
-            }
-        }
+        let (nodes, cores) = (&self.nodes, &self.cores);
+        self.ends.pick_updated(rng, |node| nodes[node as usize].end(cores[node as usize], now))
     }
 
     /// Adds a task that was sent to a node.
@@ -114,13 +112,7 @@ impl Backlogs {
     }
 
     fn update(&mut self, node: u32, now: Time) {
-        let backlog = &self.nodes[node as usize];
-        let end = if backlog.sent.is_empty() {
-            IDLE
-        } else {
-            let end = now + backlog.wait(self.cores[node as usize], now);
-            i64::try_from(end.0).unwrap_or(i64::MAX)
-        };
+        let end = self.nodes[node as usize].end(self.cores[node as usize], now);
         self.ends.set(node, end);
     }
 }

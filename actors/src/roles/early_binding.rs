@@ -33,10 +33,12 @@ pub trait PlacementRule: Send {
     }
 }
 
+/// Node of a task, and the attempt that went there; `None` while no node is alive.
+type Place = Option<(ActorId, u32)>;
+
 struct EarlyJob {
     open: OpenJob,
-    /// Node of each task, and the attempt that went there; `None` while no node is alive.
-    nodes: Vec<Option<(ActorId, u32)>>,
+    nodes: Vec<Place>,
 }
 
 /// A scheduler that binds early.
@@ -68,12 +70,7 @@ impl<P: PlacementRule> EarlyBinding<P> {
     }
 
     /// Launches every open task again that is `lost`.
-    fn relaunch(
-        &mut self,
-        only: Option<JobId>,
-        lost: impl Fn(u32, Option<(ActorId, u32)>) -> bool,
-        fx: &mut Effects<'_>,
-    ) {
+    fn relaunch(&mut self, only: Option<JobId>, lost: impl Fn(u32, Place) -> bool, fx: &mut Effects<'_>) {
         for (job, placed) in self.jobs.iter_mut().filter(|(job, _)| only.is_none_or(|o| o == *job)) {
             for task in 0..placed.open.spec.tasks {
                 let slot = &mut placed.nodes[task as usize];

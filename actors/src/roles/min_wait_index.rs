@@ -42,8 +42,8 @@ pub struct MinWaitIndex {
     levels: Vec<Vec<Least>>,
     /// Groups of nodes that changed since the last update of the tree, a bit each.
     stale: Vec<u64>,
-    /// Changed groups of one level; a field to reuse its memory.
-    changed: Vec<u32>,
+    /// Changed groups of one level, rising; a field to reuse its memory.
+    changed: Vec<usize>,
 }
 
 impl MinWaitIndex {
@@ -126,6 +126,18 @@ impl MinWaitIndex {
         Some(node as u32)
     }
 
+    /// As [`pick`](Self::pick), where the work of a node may be outdated until the node is picked: `work` recomputes it.
+    pub fn pick_updated(&mut self, rng: &mut Rng, work: impl Fn(u32) -> i64) -> Option<u32> {
+        loop {
+            let node = self.pick(rng)?;
+            let (before, now) = (self.work(node), work(node));
+            self.set(node, now);
+            if before == now {
+                return Some(node);
+            }
+        }
+    }
+
     /// The wait of a node, ns.
     #[inline]
     pub fn wait(&self, node: u32) -> i64 {
@@ -153,22 +165,16 @@ impl MinWaitIndex {
                 let group = word * 64 + bits.trailing_zeros() as usize;
                 bits &= bits - 1;
                 self.levels[0][group] = Least::of(span(group, self.work.len()).map(|node| self.leaf(node)));
-                push_parent(&mut changed, group);
+                changed.push(group / FAN);
             }
         }
         for level in 1..self.levels.len() {
-            let mut above = 0;
-            for i in 0..changed.len() {
-                let group = changed[i] as usize;
+            changed.dedup();
+            for group in &mut changed {
                 let below = &self.levels[level - 1];
-                self.levels[level][group] = Least::of(span(group, below.len()).map(|child| below[child]));
-                let parent = (group / FAN) as u32;
-                if above == 0 || changed[above - 1] != parent {
-                    changed[above] = parent;
-                    above += 1;
-                }
+                self.levels[level][*group] = Least::of(span(*group, below.len()).map(|child| below[child]));
+                *group /= FAN;
             }
-            changed.truncate(above);
         }
         changed.clear();
         self.changed = changed;
@@ -192,14 +198,6 @@ fn descend(group: usize, len: usize, left: &mut u32, ties: impl Fn(usize) -> u32
         *left -= here;
     }
     unreachable!("a group has as many ties as it says")
-}
-
-/// Adds the parent group unless it is present: groups come in rising order.
-fn push_parent(parents: &mut Vec<u32>, group: usize) {
-    let parent = (group / FAN) as u32;
-    if parents.last() != Some(&parent) {
-        parents.push(parent);
-    }
 }
 
 #[cfg(test)]

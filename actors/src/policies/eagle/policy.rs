@@ -91,8 +91,8 @@ impl Policy for Eagle {
 mod tests {
     use super::*;
     use crate::base::{ActorId, JobId};
-    use crate::harness::Harness;
-    use crate::message::{Blocks, Core, Job, Launch, Message, Probe, Row, Share, Stamp};
+    use crate::harness::{Harness, sends};
+    use crate::message::{Blocks, Core, Launch, Message, Probe, Row, Share, Stamp};
 
     const SHORT: JobId = JobId(0);
     const LONG: JobId = JobId(1);
@@ -109,10 +109,6 @@ mod tests {
     fn node(tasks: u32) -> Harness {
         let layout = layout(4);
         Eagle::default().bench(&layout, layout.node(0), tasks).with_long(&[LONG])
-    }
-
-    fn submit(bench: &mut Harness, job: JobId) -> Vec<(ActorId, Message)> {
-        bench.receive(bench.layout.client(0), Job::Submit { job, round: 0 })
     }
 
     fn probe(job: JobId, last: bool) -> Message {
@@ -138,7 +134,7 @@ mod tests {
     fn long_tasks_go_to_the_least_wait_of_the_big_partition() {
         let mut central = scheduler(&Eagle::default(), 120, 100);
         let rows: Vec<_> =
-            submit(&mut central, LONG).into_iter().filter(|s| s.1.name() == "launch.row").collect();
+            sends(&central.submit(LONG.0)).into_iter().filter(|s| s.1.name() == "launch.row").collect();
         assert_eq!(rows.len(), 120);
         let mut count = [0; 100];
         rows.iter().for_each(|(to, _)| count[central.layout.node_number(*to) as usize] += 1);
@@ -151,7 +147,7 @@ mod tests {
     fn a_long_task_takes_the_bitmap_along() {
         let mut central = scheduler(&Eagle { big_partition: 0.75, ..Eagle::default() }, 2, 4);
         central.now = crate::base::Time(1);
-        let sent = submit(&mut central, LONG);
+        let sent = sends(&central.submit(LONG.0));
         let of = |msg: Message| match msg {
             Message::Share(Share::Bits(Blocks { bits, .. })) => Some(bits[0]),
             _ => None,
@@ -195,7 +191,7 @@ mod tests {
     fn probes_turned_away_go_elsewhere() {
         let config = Eagle { big_partition: 0.75, min_probes: 0, ..Eagle::default() };
         let mut scheduler = scheduler(&config, 1, 4);
-        let first = probes(&submit(&mut scheduler, SHORT));
+        let first = probes(&sends(&scheduler.submit(SHORT.0)));
         assert_eq!(first.len(), 2);
         assert!(first.iter().all(|&(_, round, last)| round == 0 && !last));
         let node = first[0].0;

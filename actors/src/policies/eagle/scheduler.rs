@@ -1,12 +1,76 @@
-//! A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it.
+//! A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to the
+//! node with the least wait within the big partition.
 
-use super::central::LeastWait;
-use crate::base::JobId;
+use crate::base::{ActorId, JobId, TaskId, Time};
+use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message};
+use crate::message::{Job, Launch, Message, Share};
 use crate::policies::policy::BuildContext;
-use crate::roles::early_binding::EarlyBinding;
+use crate::roles::backlog::Backlogs;
+use crate::roles::early_binding::{EarlyBinding, PlacementRule};
 use crate::roles::late_binding::{LateBinding, ProbeOptions, StateSharing};
+use crate::roles::membership::Membership;
+use crate::roles::node_bitmap::NodeBitmap;
+
+/// The nodes and the work sent there.
+pub(in crate::policies) struct LeastWait {
+    backlogs: Backlogs,
+    /// The bitmap of nodes with long work, if it is shared.
+    bits: Option<NodeBitmap>,
+}
+
+impl LeastWait {
+    /// Among the first `big` nodes; `shares` the bitmap with them.
+    pub(in crate::policies) fn new(layout: &Layout, big: u32, shares: bool) -> Self {
+        Self { backlogs: Backlogs::new(layout, big), bits: shares.then(NodeBitmap::default) }
+    }
+
+    fn mark(&mut self, node: u32, layout: &Layout) {
+        if let Some(bits) = &mut self.bits {
+            bits.set(node, !self.backlogs.is_idle(node), layout.nodes());
+        }
+    }
+}
+
+impl PlacementRule for LeastWait {
+    fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
+        let now = fx.now();
+        let Some(node) = self.backlogs.pick(now, fx.rng()) else {
+            // None of them can be reached: any live node is better than none.
+            return members.pick(fx.rng());
+        };
+        self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);
+        self.mark(node, fx.layout());
+        Some(fx.layout().node(node))
+    }
+
+    fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        if let Some(bits) = &mut self.bits {
+            bits.stamp(fx.now());
+            for part in bits.newer(Time::ZERO) {
+                fx.send(node, Share::Bits(part));
+            }
+        }
+    }
+
+    fn left(&mut self, task: TaskId, node: ActorId, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.backlogs.remove(number, task, fx.now());
+        self.mark(number, fx.layout());
+    }
+
+    fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
+        let number = fx.layout().node_number(node);
+        self.backlogs.clear(number);
+        self.backlogs.reach(number, back);
+        self.mark(number, fx.layout());
+    }
+
+    fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
+        self.backlogs.reach(fx.layout().node_number(node), can);
+        true
+    }
+}
 
 /// Both schedulers in one machine: any can become the central one.
 pub(in crate::policies) struct Hybrid {

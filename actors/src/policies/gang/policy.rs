@@ -50,7 +50,7 @@ mod tests {
     use crate::base::{ActorId, JobId};
     use crate::harness::{Harness, sends};
     use crate::machine::{Effect, Input, Timer};
-    use crate::message::{Core, Job, Launch, Message, Slice};
+    use crate::message::{Core, Launch, Message, Slice};
 
     fn scheduler(nodes: usize, tasks: u32) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
@@ -69,18 +69,13 @@ mod tests {
         jobs
     }
 
-    fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {
-        let msg = Job::Submit { job: JobId(job), round: 0 }.into();
-        bench.step(Input::Deliver { from: bench.layout.client(0), msg })
-    }
-
     #[test]
     fn two_jobs_take_turns_and_one_needs_no_ticks() {
         let mut bench = scheduler(2, 2);
-        let first = submit(&mut bench, 0);
+        let first = bench.submit(0);
         assert_eq!(running(&sends(&first)), [Some(0), Some(0)]);
         assert!(!first.iter().any(|effect| matches!(effect, Effect::Arm { .. })), "one slice needs no clock");
-        let second = submit(&mut bench, 1);
+        let second = bench.submit(1);
         assert_eq!(running(&sends(&second)), [], "it waits for its slice");
         assert!(second.iter().any(|effect| matches!(effect, Effect::Arm { .. })));
         for job in [1, 0, 1] {
@@ -97,10 +92,10 @@ mod tests {
     #[test]
     fn jobs_that_fit_share_a_slice_and_wide_ones_take_several() {
         let mut bench = scheduler(5, 2);
-        assert_eq!(running(&sends(&submit(&mut bench, 0))), [Some(0), Some(0)]);
-        assert_eq!(running(&sends(&submit(&mut bench, 1))), [Some(1), Some(1)], "the same slice");
+        assert_eq!(running(&sends(&bench.submit(0))), [Some(0), Some(0)]);
+        assert_eq!(running(&sends(&bench.submit(1))), [Some(1), Some(1)], "the same slice");
         let mut wide = scheduler(2, 3);
-        assert_eq!(running(&sends(&submit(&mut wide, 0))), [Some(0), Some(0)]);
+        assert_eq!(running(&sends(&wide.submit(0))), [Some(0), Some(0)]);
         let tick = wide.step(Input::Fire(Timer::Tick(0)));
         assert_eq!(running(&sends(&tick)), [None, Some(0)], "the third task has a slice of its own");
     }

@@ -71,18 +71,14 @@ impl GangScheduler {
         }
         if runs {
             for &core in &free[..gang.len()] {
-                self.order(core, fx);
+                self.order(core, false, fx);
             }
         }
         self.keep_ticking(fx);
     }
 
     /// Orders a core to switch to its copy of the current slice.
-    fn order(&mut self, core: u32, fx: &mut Effects<'_>) {
-        self.order_as(false, core, fx);
-    }
-
-    fn order_as(&mut self, recovery: bool, core: u32, fx: &mut Effects<'_>) {
+    fn order(&mut self, core: u32, recovery: bool, fx: &mut Effects<'_>) {
         let Role::Worker { node, core: index } = fx.layout().role(fx.layout().worker_of_core(core)) else {
             unreachable!("core numbers belong to workers")
         };
@@ -104,7 +100,7 @@ impl GangScheduler {
         self.ticking = false;
         if self.matrix.slices() > 1 {
             for core in self.matrix.turn() {
-                self.order(core, fx);
+                self.order(core, false, fx);
             }
         }
         self.keep_ticking(fx);
@@ -115,7 +111,7 @@ impl GangScheduler {
         if self.matrix.tidy() {
             let busy: Vec<_> = self.matrix.busy().collect();
             for core in busy {
-                self.order(core, fx);
+                self.order(core, false, fx);
             }
         }
     }
@@ -130,7 +126,7 @@ impl GangScheduler {
         if let Some((core, (other, true))) = removed
             && other != copy
         {
-            self.order(core, fx);
+            self.order(core, false, fx);
         }
     }
 
@@ -139,7 +135,7 @@ impl GangScheduler {
         let Role::Node(node) = fx.layout().role(to) else { return };
         let core = fx.layout().core_index(fx.layout().worker(node, u32::from(core)));
         if self.matrix.is_alive(core) && order == self.orders[core as usize] {
-            self.order_as(true, core, fx);
+            self.order(core, true, fx);
         }
     }
 

@@ -209,11 +209,6 @@ mod tests {
         config.bench(&layout, layout.scheduler(0), tasks)
     }
 
-    fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {
-        let msg = Job::Submit { job: JobId(job), round: 0 }.into();
-        bench.step(Input::Deliver { from: bench.layout.client(0), msg })
-    }
-
     fn instant(retry: Retry) -> Kubernetes {
         Kubernetes { retry, attempt: Span::ZERO, ..Kubernetes::default() }
     }
@@ -235,12 +230,12 @@ mod tests {
     #[test]
     fn a_later_task_takes_what_an_earlier_one_waits_for() {
         let mut bench = bench(&instant(Retry::Timer), &[1], 1);
-        assert_eq!(sends(&submit(&mut bench, 0)), [(bench.layout.node(0), row(0, 0))]);
-        let waits = submit(&mut bench, 1);
+        assert_eq!(sends(&bench.submit(0)), [(bench.layout.node(0), row(0, 0))]);
+        let waits = bench.submit(1);
         assert_eq!(waits, [Effect::Arm { timer: Timer::Tick(WAKE), after: Span::from_secs(30) }]);
         bench.now += Span::from_secs(10);
         assert_eq!(done(&mut bench, 0, 0, 0).len(), 1, "the job is reported, and nothing else happens");
-        assert_eq!(sends(&submit(&mut bench, 2)), [(bench.layout.node(0), row(2, 0))]);
+        assert_eq!(sends(&bench.submit(2)), [(bench.layout.node(0), row(2, 0))]);
         bench.now += Span::from_secs(20);
         assert_eq!(sends(&bench.step(tick(WAKE))), [], "no room again");
         bench.now += Span::from_secs(30);
@@ -251,8 +246,8 @@ mod tests {
     #[test]
     fn with_events_the_earlier_task_gets_it() {
         let mut bench = bench(&instant(Retry::Events), &[1], 1);
-        submit(&mut bench, 0);
-        assert_eq!(sends(&submit(&mut bench, 1)), []);
+        bench.submit(0);
+        assert_eq!(sends(&bench.submit(1)), []);
         bench.now += Span::from_secs(10);
         assert_eq!(done(&mut bench, 0, 0, 0)[1], (bench.layout.node(0), row(1, 0)));
     }
@@ -263,7 +258,7 @@ mod tests {
         let config = Kubernetes { retry: Retry::Tail, ..Kubernetes::default() };
         let mut bench = bench(&config, &[2], 3);
         let attempt = Effect::Arm { timer: Timer::Tick(DECIDE), after: Span::from_millis(5) };
-        assert_eq!(submit(&mut bench, 0), [attempt]);
+        assert_eq!(bench.submit(0), [attempt]);
         for task in [0, 1] {
             let effects = bench.step(tick(DECIDE));
             assert_eq!(sends(&effects), [(bench.layout.node(0), row(0, task))]);
@@ -277,7 +272,7 @@ mod tests {
     #[test]
     fn tasks_of_a_dead_node_are_bound_again_elsewhere() {
         let mut bench = bench(&instant(Retry::Timer), &[4, 4], 2);
-        let sent = sends(&submit(&mut bench, 0));
+        let sent = sends(&bench.submit(0));
         assert_ne!(sent[0].0, sent[1].0, "evenly");
         let again = bench.step(Input::Down { actor: sent[0].0 });
         let copy = JobId(0).task(0).copy(1);
@@ -299,7 +294,7 @@ mod tests {
     fn what_is_lost_and_then_refused_is_bound_again_once() {
         let mut bench = bench(&instant(Retry::Timer), &[1], 1);
         let node = bench.layout.node(0);
-        submit(&mut bench, 0);
+        bench.submit(0);
         assert_eq!(sends(&bench.step(Input::Down { actor: node })), []);
         let back = bench.step(Input::Up { actor: node });
         assert_eq!(sends(&back), [], "a task that found no room waits for its time");
@@ -309,14 +304,14 @@ mod tests {
         assert_eq!(bench.step(Input::Undelivered { to: node, msg: row(0, 0) }), []);
         bench.now += Span::from_secs(30);
         assert_eq!(sends(&bench.step(tick(WAKE))), [], "it is bound");
-        assert_eq!(sends(&submit(&mut bench, 1)), [], "there is no room for another");
+        assert_eq!(sends(&bench.submit(1)), [], "there is no room for another");
     }
 
     /// Of two timers that wake at the same time the second does nothing.
     #[test]
     fn a_wake_that_is_not_due_is_ignored() {
         let mut bench = bench(&instant(Retry::Events), &[1], 1);
-        submit(&mut bench, 0);
+        bench.submit(0);
         let armed = |effects: &[Effect]| {
             effects
                 .iter()
@@ -324,7 +319,7 @@ mod tests {
                 .count()
         };
         bench.now += Span::from_secs(29);
-        assert_eq!(armed(&submit(&mut bench, 1)), 1, "looked at after half a minute");
+        assert_eq!(armed(&bench.submit(1)), 1, "looked at after half a minute");
         bench.now += Span::from_secs(1);
         assert_eq!(armed(&bench.step(tick(WAKE))), 1, "and again after another");
         assert_eq!(bench.step(tick(WAKE)), []);

@@ -5,7 +5,7 @@ use super::seen_window::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Note};
-use crate::message::{BacklogReport, EndUpdate, Gossip, PlacementForm, PlacementUpdate};
+use crate::message::{BacklogReport, EndUpdate, Gossip, PlacementForm};
 use crate::policies::policy::BuildContext;
 use crate::roles::min_wait_index::MinWaitIndex;
 
@@ -263,18 +263,13 @@ fn instant(at: Time) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-/// The change of work per node of this update, ns.
-fn placed(update: &PlacementUpdate, fx: &Effects<'_>) -> i64 {
-    let estimate = fx.catalog().job_estimate(update.job).signed();
-    if update.form == PlacementForm::Withdrawn { -estimate } else { estimate }
-}
-
 /// Calls `change` with node, change of work and time of decision for each part of an update.
 #[inline]
 fn changes(update: &Gossip, fx: &mut Effects<'_>, mut change: impl FnMut(u32, i64, Time, &mut Effects<'_>)) {
     match *update {
         Gossip::Placed(update) => {
-            let each = placed(&update, fx);
+            let estimate = fx.catalog().job_estimate(update.job).signed();
+            let each = if update.form == PlacementForm::Withdrawn { -estimate } else { estimate };
             update.nodes().for_each(|node| change(node, each, update.at, fx));
         }
         Gossip::Ended(EndUpdate { node, estimate, since, .. })

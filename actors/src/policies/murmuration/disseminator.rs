@@ -18,11 +18,11 @@ pub(super) const SPREAD: u32 = 1;
 
 /// The updates of one actor, and their receivers.
 pub(super) struct Disseminator {
-    spread: MurmurationSpread,
+    pub(super) spread: MurmurationSpread,
     fan_out: u32,
     delay: Span,
     /// Number of the next update; the upper byte is the epoch of this actor.
-    number: u32,
+    pub(super) number: u32,
     /// Updates already sent; kept only where a receiver may have missed some and ignores duplicates.
     recent: Option<VecDeque<Gossip>>,
     /// Delayed updates, and whether each is part of a repair.
@@ -59,18 +59,8 @@ impl Disseminator {
         self.spread != MurmurationSpread::Streams
     }
 
-    /// Whether receivers forward updates.
-    pub(super) fn is_epidemic(&self) -> bool {
-        self.spread == MurmurationSpread::Epidemic
-    }
-
-    /// The number of the next update.
-    pub(super) const fn next(&self) -> u32 {
-        self.number
-    }
-
     /// Takes the number of the next update.
-    pub(super) const fn number(&mut self) -> u32 {
+    pub(super) const fn take_number(&mut self) -> u32 {
         self.number = self.number.wrapping_add(1);
         self.number.wrapping_sub(1)
     }

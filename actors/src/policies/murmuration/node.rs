@@ -116,7 +116,7 @@ impl MurmurationNode {
     }
 
     fn announce(&mut self, estimate: Span, since: Time, repair: bool, fx: &mut Effects<'_>) {
-        let number = self.disseminator.number();
+        let number = self.disseminator.take_number();
         let update = EndUpdate { node: self.index, number, estimate, since };
         self.disseminator.announce(Gossip::ended(self.disseminator.rumours(), update), repair, fx);
     }
@@ -151,7 +151,7 @@ impl MurmurationNode {
         let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
         let running = self.cores.iter().flatten().map(|run| run.task.estimate);
         let work = waiting.chain(running).fold(Span::ZERO, |sum, estimate| sum + estimate);
-        let (at, number) = (fx.now(), self.disseminator.next());
+        let (at, number) = (fx.now(), self.disseminator.number);
         for (index, &came) in (0..).zip(&self.from) {
             let scheduler = fx.layout().scheduler(index);
             if self.disseminator.is_up(scheduler) {

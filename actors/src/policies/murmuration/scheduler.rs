@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
 use super::cache::Cache;
-use super::config::{Murmuration, MurmurationOrder};
+use super::config::{Murmuration, MurmurationOrder, MurmurationSpread};
 use super::disseminator::{Disseminator, SPREAD, others};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
@@ -186,8 +186,11 @@ impl MurmurationScheduler {
             Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
                 if let Some(boot) = &mut self.boot {
                     boot.update.push(update);
-                } else if self.placer.cache.receive(update, fx) {
-                    self.placer.spread(from, update, fx);
+                } else if self.placer.cache.receive(update, fx)
+                    && self.placer.disseminator.spread == MurmurationSpread::Epidemic
+                    && update.is_rumour()
+                {
+                    self.placer.disseminator.pass_on(update, Some(from), false, fx);
                 }
             }
             Gossip::Backlog(report) => {
@@ -199,7 +202,7 @@ impl MurmurationScheduler {
             }
             // Without a cache there is no answer.
             Gossip::Ask { round } if self.boot.is_none() => {
-                let parts = self.placer.cache.copy(self.placer.disseminator.next(), fx);
+                let parts = self.placer.cache.copy(self.placer.disseminator.number, fx);
                 self.answers.give(from, round, parts, fx);
             }
             Gossip::Ask { .. } => {}
@@ -245,17 +248,12 @@ impl MurmurationScheduler {
             return;
         }
         let (job, index) = (copy.task.job, copy.task.index);
-        self.placer.withdraw(job, node, at, fx);
+        self.placer.cache.withdraw(node, job, at, fx);
+        self.placer.announce(job, [node, NOWHERE], at, PlacementForm::Withdrawn, true, fx);
         if self.placer.cache.avoid(node) {
             fx.arm(Timer::Tick(NODES + node), RETRY_AFTER);
         }
         self.again(Some(job), |task, place| task == index && place == (node, copy.attempt), fx);
-    }
-
-    /// Readmits a node that could not be reached.
-    fn try_again(&mut self, node: u32, fx: &mut Effects<'_>) {
-        self.placer.cache.try_again(node);
-        self.again(None, |_, (at, _)| at == NOWHERE, fx);
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
@@ -316,23 +314,10 @@ impl Placer {
         repair: bool,
         fx: &mut Effects<'_>,
     ) {
-        let (number, maker) = (self.disseminator.number(), self.index);
+        let (number, maker) = (self.disseminator.take_number(), self.index);
         let update =
             PlacementUpdate { job, nodes, at, number, maker, form, rumour: self.disseminator.rumours() };
         self.disseminator.announce(Gossip::Placed(update), repair, fx);
-    }
-
-    /// Withdraws a task that never reached its node.
-    fn withdraw(&mut self, job: JobId, node: u32, at: Time, fx: &mut Effects<'_>) {
-        self.cache.withdraw(node, job, at, fx);
-        self.announce(job, [node, NOWHERE], at, PlacementForm::Withdrawn, true, fx);
-    }
-
-    /// Forwards an update that was new, if the spread is epidemic.
-    fn spread(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
-        if self.disseminator.is_epidemic() && update.is_rumour() {
-            self.disseminator.pass_on(update, Some(from), false, fx);
-        }
     }
 }
 
@@ -354,7 +339,10 @@ impl Machine for MurmurationScheduler {
             Input::Fire(Timer::Tick(SPREAD)) => self.placer.disseminator.due(fx),
             Input::Fire(Timer::Tick(ASK)) => self.ask(fx),
             Input::Fire(Timer::Tick(ANSWER)) => self.answers.due(fx),
-            Input::Fire(Timer::Tick(tick)) => self.try_again(tick - NODES, fx),
+            Input::Fire(Timer::Tick(tick)) => {
+                self.placer.cache.try_again(tick - NODES);
+                self.again(None, |_, (at, _)| at == NOWHERE, fx);
+            }
             Input::Undelivered { to, msg } => self.undelivered(to, msg, fx),
             Input::Down { actor } => self.down(actor, fx),
             Input::Up { actor } => self.up(actor, fx),

@@ -8,7 +8,7 @@ use crate::harness::{Harness, broadcasts, sends};
 use crate::layout::Layout;
 use crate::machine::{Effect, Input, Note, Timer};
 use crate::message::{
-    BacklogReport, Core, EndUpdate, Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate,
+    BacklogReport, Core, EndUpdate, Gossip, Launch, Message, PlacementForm, PlacementUpdate,
 };
 use crate::policies::policy::Policy as _;
 
@@ -25,15 +25,6 @@ fn node(config: &Murmuration, layout: &Layout) -> Harness {
 
 fn unbatched() -> Murmuration {
     Murmuration { batch: false, ..Murmuration::default() }
-}
-
-fn submit(bench: &mut Harness, job: u32) -> Vec<Effect> {
-    let msg = Job::Submit { job: JobId(job), round: 0 }.into();
-    bench.step(Input::Deliver { from: bench.layout.client(0), msg })
-}
-
-fn receive(bench: &mut Harness, from: ActorId, msg: impl Into<Message>) -> Vec<Effect> {
-    bench.step(Input::Deliver { from, msg: msg.into() })
 }
 
 /// The first task of a job, with the placement time in seconds.
@@ -70,7 +61,7 @@ fn ended(layout: &Layout, node: u32, number: u32, seconds: u64) -> (ActorId, Gos
 fn figure_7_step_by_step() {
     let layout = Layout::new(2, 0, [1, 1]);
     let [mut s1, mut s2] = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 2));
-    let effects = submit(&mut s1, 3);
+    let effects = s1.submit(3);
     let placed = placements(&effects);
     let (first, second) = (placed[0].0, placed[1].0);
     assert_eq!(placed, [(first, 0), (second, 0)]);
@@ -79,7 +70,7 @@ fn figure_7_step_by_step() {
     let mut messages = sent_out(&effects, layout.schedulers() - 1);
     for (update, node) in broadcasts(&effects).into_iter().zip([first, second]) {
         assert_eq!(update.name(), "gossip.placed");
-        assert_eq!(learnt(&receive(&mut s2, s1.me, update)), [(node, 3)]);
+        assert_eq!(learnt(&s2.deliver(s1.me, update)), [(node, 3)]);
     }
     assert_eq!(messages, 2, "a message a task to the one other scheduler");
     // The tasks reach their nodes, run, and end.
@@ -89,7 +80,7 @@ fn figure_7_step_by_step() {
         manager.me = to;
         let worker = layout.worker(0, 0);
         assert_eq!(manager.receive(s1.me, msg), [(worker, Core::Run { copy }.into())]);
-        let done = receive(&mut manager, worker, Core::Ended { copy });
+        let done = manager.deliver(worker, Core::Ended { copy });
         assert_eq!(sends(&done), [(s1.me, Launch::Completed { copy }.into())]);
         let [Message::Gossip(Gossip::Ended(update))] = broadcasts(&done)[..] else { panic!("{done:?}") };
         assert_eq!(update.estimate, Span::from_secs(3));
@@ -97,13 +88,13 @@ fn figure_7_step_by_step() {
     }
     for node in [first, second] {
         let (from, update) = ended(&layout, node, 0, 3);
-        assert_eq!(learnt(&receive(&mut s1, from, update)), [(node, -3)]);
-        assert_eq!(learnt(&receive(&mut s2, from, update)), [(node, -3)]);
+        assert_eq!(learnt(&s1.deliver(from, update)), [(node, -3)]);
+        assert_eq!(learnt(&s2.deliver(from, update)), [(node, -3)]);
     }
     assert_eq!(messages, 6);
     // Both caches are empty again: one task more finds nothing anywhere.
-    assert!(placements(&submit(&mut s1, 5)).iter().all(|&(_, believed)| believed == 0));
-    assert!(placements(&submit(&mut s2, 5)).iter().all(|&(_, believed)| believed == 0));
+    assert!(placements(&s1.submit(5)).iter().all(|&(_, believed)| believed == 0));
+    assert!(placements(&s2.submit(5)).iter().all(|&(_, believed)| believed == 0));
 }
 
 /// O-M3, Fig. 8: both schedulers expect 10 s at a node; one places 3 s there and the other 4 s at the same time. Each
@@ -126,27 +117,27 @@ fn figure_8_conflicts_end_in_agreement() {
                 rumour: false,
             };
             let from = layout.scheduler(maker);
-            assert_eq!(learnt(&receive(bench, from, Gossip::Placed(placed))), [(0, 10)]);
+            assert_eq!(learnt(&bench.deliver(from, Gossip::Placed(placed))), [(0, 10)]);
         }
         let mut update: Vec<(usize, Message)> = Vec::new();
         for (own, job) in [(0, 3), (1, 4)] {
-            let effects = submit(&mut both[own], job);
+            let effects = both[own].submit(job);
             assert_eq!(placements(&effects), [(0, 10)]);
             update.extend(broadcasts(&effects).into_iter().map(|msg| (own, renumbered(msg))));
         }
         for i in order {
             let (own, msg) = update[i];
-            receive(&mut both[1 - own], layout.scheduler(own as u32), msg);
+            both[1 - own].deliver(layout.scheduler(own as u32), msg);
         }
-        assert_eq!(placements(&submit(&mut both[0], 1)), [(0, 17)]);
-        assert_eq!(placements(&submit(&mut both[1], 1)), [(0, 17)]);
+        assert_eq!(placements(&both[0].submit(1)), [(0, 17)]);
+        assert_eq!(placements(&both[1].submit(1)), [(0, 17)]);
     }
     for (own, sees) in [(3, 13), (4, 14)] {
         let layout = Layout::new(2, 0, [1]);
         let mut alone = scheduler(&unbatched(), 0, &layout, 1);
-        submit(&mut alone, 10);
-        assert_eq!(placements(&submit(&mut alone, own)), [(0, 10)]);
-        assert_eq!(placements(&submit(&mut alone, 1)), [(0, sees)], "the own task counts at once");
+        alone.submit(10);
+        assert_eq!(placements(&alone.submit(own)), [(0, 10)]);
+        assert_eq!(placements(&alone.submit(1)), [(0, sees)], "the own task counts at once");
     }
 }
 
@@ -161,17 +152,17 @@ fn renumbered(msg: Message) -> Message {
 fn a_batch_is_one_message() {
     let layout = Layout::new(3, 0, vec![1; 20]);
     let mut batched = scheduler(&Murmuration::default(), 0, &layout, 15);
-    let update = broadcasts(&submit(&mut batched, 2));
+    let update = broadcasts(&batched.submit(2));
     assert_eq!(update.iter().filter(|msg| !msg.is_fragment()).count(), 1);
     let mut other = scheduler(&Murmuration::default(), 1, &layout, 15);
-    let seen: Vec<_> = update.iter().flat_map(|&msg| learnt(&receive(&mut other, batched.me, msg))).collect();
+    let seen: Vec<_> = update.iter().flat_map(|&msg| learnt(&other.deliver(batched.me, msg))).collect();
     let mut nodes: Vec<_> = seen.iter().map(|&(node, _)| node).collect();
     nodes.sort_unstable();
     nodes.dedup();
     assert_eq!((seen.len(), nodes.len()), (15, 15), "fifteen nodes that were idle");
     assert!(seen.iter().all(|&(_, change)| change == 2));
     let mut single = scheduler(&unbatched(), 0, &layout, 15);
-    assert_eq!(broadcasts(&submit(&mut single, 2)).len(), 15);
+    assert_eq!(broadcasts(&single.submit(2)).len(), 15);
 }
 
 /// An update of an end may overtake that of its placement: the expected work is negative in between, and correct
@@ -181,13 +172,13 @@ fn order_of_news_does_not_matter() {
     let layout = Layout::new(2, 0, [1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let mut s2 = scheduler(&unbatched(), 1, &layout, 1);
-    let update = broadcasts(&submit(&mut s1, 7))[0];
+    let update = broadcasts(&s1.submit(7))[0];
     let (from, end) = ended(&layout, 0, 0, 7);
-    receive(&mut s2, from, end);
-    assert_eq!(placements(&submit(&mut s2, 1)), [(0, -7)]);
-    receive(&mut s2, s1.me, update);
-    assert_eq!(placements(&submit(&mut s2, 2)), [(0, 1)]);
-    assert_eq!(learnt(&receive(&mut s2, s1.me, update)), [], "what comes twice counts once");
+    s2.deliver(from, end);
+    assert_eq!(placements(&s2.submit(1)), [(0, -7)]);
+    s2.deliver(s1.me, update);
+    assert_eq!(placements(&s2.submit(2)), [(0, 1)]);
+    assert_eq!(learnt(&s2.deliver(s1.me, update)), [], "what comes twice counts once");
 }
 
 /// Section 6.2.4: 100 ms for a job and 5 ms for each of its tasks. What comes meanwhile waits.
@@ -201,10 +192,10 @@ fn decisions_take_their_time_and_news_waits() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&config, 0, &layout, 2);
     let arm = |ms| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(ms) };
-    assert_eq!(submit(&mut s1, 3), [arm(105)]);
-    assert_eq!(submit(&mut s1, 2), [], "one job after the other");
+    assert_eq!(s1.submit(3), [arm(105)]);
+    assert_eq!(s1.submit(2), [], "one job after the other");
     let (from, end) = ended(&layout, 0, 0, 9);
-    assert_eq!(receive(&mut s1, from, end), []);
+    assert_eq!(s1.deliver(from, end), []);
     let first = s1.step(Input::Fire(Timer::Tick(0)));
     assert_eq!(placements(&first)[0].1, 0, "what came meanwhile is not known yet");
     assert_eq!(first.last(), Some(&arm(5)));
@@ -223,7 +214,7 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     };
     let layout = Layout::new(1, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 2);
-    [4, 9, 2].into_iter().for_each(|job| drop(submit(&mut s1, job)));
+    [4, 9, 2].into_iter().for_each(|job| drop(s1.submit(job)));
     let mut order = Vec::new();
     for _ in 0..3 {
         let sent = sends(&s1.step(Input::Fire(Timer::Tick(0))));
@@ -248,18 +239,18 @@ fn a_copied_cache_and_news_on_its_way() {
         let mut owner = scheduler(&config, 1, &layout, 1);
         let (from, first) = ended(&layout, 0, 0, 2);
         let (_, second) = ended(&layout, 0, 1, 3);
-        submit(&mut owner, 20);
-        receive(&mut owner, from, first);
+        owner.submit(20);
+        owner.deliver(from, first);
         let mut back = scheduler(&config, 0, &layout, 1);
         let asked = sends(&back.step(Input::Start { epoch: 1 }));
         assert_eq!(asked, [(owner.me, Gossip::Ask { round: 1 }.into())]);
         // Both updates arrive before the answer; the first is contained in it.
-        receive(&mut back, from, first);
-        receive(&mut back, from, second);
-        assert_eq!(placements(&submit(&mut back, 1)), [], "no cache yet");
-        let answer = sends(&receive(&mut owner, back.me, asked[0].1));
+        back.deliver(from, first);
+        back.deliver(from, second);
+        assert_eq!(placements(&back.submit(1)), [], "no cache yet");
+        let answer = sends(&owner.deliver(back.me, asked[0].1));
         let mut effects = Vec::new();
-        answer.iter().for_each(|&(_, part)| effects.extend(receive(&mut back, owner.me, part)));
+        answer.iter().for_each(|&(_, part)| effects.extend(back.deliver(owner.me, part)));
         let expected = if copy == Copying::Numbered { 20 - 2 - 3 } else { 20 - 2 - 2 - 3 };
         assert_eq!(placements(&effects), [(0, expected)], "{copy:?}");
     }
@@ -272,7 +263,7 @@ fn without_an_answer_others_are_asked_and_then_nobody() {
     let asked = |effects: &[Effect]| sends(effects).into_iter().map(|(to, _)| to).collect::<Vec<_>>();
     let mut all = asked(&back.step(Input::Start { epoch: 1 }));
     assert_eq!(all.len(), 2);
-    submit(&mut back, 1);
+    back.submit(1);
     all.extend(asked(&back.step(Input::Fire(Timer::Tick(2)))));
     all.sort_unstable();
     assert_eq!(all, [1, 2, 3].map(|i| layout.scheduler(i)), "each once");
@@ -287,11 +278,11 @@ fn a_clock_remembers_use() {
     let layout = Layout::new(1, 0, [1, 1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
     s1.now = Time(10_000_000_000);
-    let (used, _) = placements(&submit(&mut s1, 4))[0];
+    let (used, _) = placements(&s1.submit(4))[0];
     let (estimate, since) = (Span::from_secs(4), s1.now);
     let from = layout.node(used);
-    receive(&mut s1, from, Gossip::Ended(EndUpdate { node: used, number: 0, estimate, since }));
-    assert_eq!(placements(&submit(&mut s1, 5))[0].0, 1 - used);
+    s1.deliver(from, Gossip::Ended(EndUpdate { node: used, number: 0, estimate, since }));
+    assert_eq!(placements(&s1.submit(5))[0].0, 1 - used);
 }
 
 #[test]
@@ -299,15 +290,15 @@ fn rumours_are_passed_on_once() {
     let config = Murmuration { spread: MurmurationSpread::Epidemic, fan_out: 2, ..unbatched() };
     let layout = Layout::new(6, 0, [1]);
     let mut s1 = scheduler(&config, 0, &layout, 1);
-    let sent = sends(&submit(&mut s1, 2));
+    let sent = sends(&s1.submit(2));
     let names: Vec<_> = sent.iter().map(|(_, msg)| msg.name()).collect();
     assert_eq!(names, ["launch.row", "rumour.placed", "rumour.placed"]);
     let mut s2 = scheduler(&config, 1, &layout, 1);
-    let on = sends(&receive(&mut s2, s1.me, sent[1].1));
+    let on = sends(&s2.deliver(s1.me, sent[1].1));
     assert_eq!(on.len(), 2);
     assert!(on.iter().all(|&(to, msg)| to != s1.me && to != s2.me && msg == sent[1].1));
-    assert_eq!(receive(&mut s2, s1.me, sent[1].1), [], "applied before");
-    assert_eq!(receive(&mut s1, s2.me, sent[1].1), [], "its own");
+    assert_eq!(s2.deliver(s1.me, sent[1].1), [], "applied before");
+    assert_eq!(s1.deliver(s2.me, sent[1].1), [], "its own");
 }
 
 /// What a node says it has replaces what was believed of it.
@@ -319,9 +310,9 @@ fn a_backlog_repairs() {
     [3, 4].into_iter().for_each(|job| drop(manager.receive(layout.scheduler(0), task(job, 0))));
     let report = sends(&manager.step(Input::Fire(Timer::Tick(3))));
     let mut s1 = scheduler(&config, 0, &layout, 1);
-    submit(&mut s1, 50);
-    receive(&mut s1, manager.me, report[0].1);
-    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 7)]);
+    s1.submit(50);
+    s1.deliver(manager.me, report[0].1);
+    assert_eq!(placements(&s1.submit(1)), [(0, 7)]);
 }
 
 /// A report does not undo newer updates: a task on its way, or an applied end. Ends contained in the report are
@@ -335,16 +326,12 @@ fn a_backlog_does_not_undo_newer_news() {
         Gossip::Backlog(BacklogReport { work: Span::from_secs(work), at: Time(9), number, came })
     };
     let node = layout.node(0);
-    submit(&mut s1, 5);
-    receive(&mut s1, node, says(0, 0, 0));
-    assert_eq!(placements(&submit(&mut s1, 6)), [(0, 5)], "the task of 5 s is on its way");
-    receive(&mut s1, node, says(20, 1, 2));
-    assert_eq!(
-        learnt(&receive(&mut s1, node, ended(&layout, 0, 0, 5).1)),
-        [],
-        "it ended before that was said"
-    );
-    assert_eq!(learnt(&receive(&mut s1, node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
-    receive(&mut s1, node, says(20, 1, 2));
-    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 14)], "it is older than the end");
+    s1.submit(5);
+    s1.deliver(node, says(0, 0, 0));
+    assert_eq!(placements(&s1.submit(6)), [(0, 5)], "the task of 5 s is on its way");
+    s1.deliver(node, says(20, 1, 2));
+    assert_eq!(learnt(&s1.deliver(node, ended(&layout, 0, 0, 5).1)), [], "it ended before that was said");
+    assert_eq!(learnt(&s1.deliver(node, ended(&layout, 0, 1, 6).1)), [(0, -6)]);
+    s1.deliver(node, says(20, 1, 2));
+    assert_eq!(placements(&s1.submit(1)), [(0, 14)], "it is older than the end");
 }

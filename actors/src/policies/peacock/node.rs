@@ -202,15 +202,13 @@ impl PeacockNode {
                     None => self.granted.push_back((from, copy)),
                 }
             }
-            Probe::Nothing { job, group } => self.release(job, group, fx),
+            Probe::Nothing { job, group } => {
+                if let Some(core) = self.claiming(job, group) {
+                    self.slots[core] = PeacockCore::Idle;
+                    self.settle(fx);
+                }
+            }
             _ => fx.unexpected(&probe.into()),
-        }
-    }
-
-    fn release(&mut self, job: JobId, index: u32, fx: &mut Effects<'_>) {
-        if let Some(core) = self.claiming(job, index) {
-            self.slots[core] = PeacockCore::Idle;
-            self.settle(fx);
         }
     }
 

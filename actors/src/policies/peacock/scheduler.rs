@@ -234,7 +234,7 @@ impl Machine for PeacockScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
+    use crate::harness::{Harness, sends};
 
     /// The mean load that probes carry counts the job they belong to, however much was reported before.
     #[test]
@@ -245,7 +245,7 @@ mod tests {
         let mut scheduler = PeacockScheduler::new(&Peacock::default(), context);
         scheduler.loads[0].report = (1 << 26) - 1;
         let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));
-        let sent = bench.receive(layout.client(0), Job::Submit { job: JobId(0), round: 0 });
+        let sent = sends(&bench.submit(0));
         let Message::RingProbe(probe) = sent[0].1 else { panic!("{sent:?}") };
         assert_eq!(probe.max_wait, Span::from_secs(1), "its one task is estimated at one second");
     }

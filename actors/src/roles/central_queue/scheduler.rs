@@ -314,10 +314,6 @@ mod tests {
         Harness::new(layout, me, tasks, machine)
     }
 
-    fn submit(bench: &mut Harness) -> Vec<(ActorId, Message)> {
-        bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 })
-    }
-
     fn row(task: u32, attempt: u32) -> Message {
         Launch::Row(Row::single(JOB.task(task).copy(attempt))).into()
     }
@@ -339,13 +335,13 @@ mod tests {
         let node = |i| bench.layout.node(i);
         let [a, b, c, d] = [node(0), node(1), node(2), node(3)];
         let client = bench.layout.client(0);
-        assert_eq!(submit(&mut bench), [(a, row(0, 0)), (b, row(1, 0)), (c, row(0, 1)), (d, row(1, 2))]);
+        assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0)), (c, row(0, 1)), (d, row(1, 2))]);
         assert_eq!(done(&mut bench, 2, 0, 1), [(a, dropped(0, 1))]);
         assert_eq!(done(&mut bench, 0, 0, 0), [], "a late duplicate");
         let finished = Job::Finished { job: JOB }.into();
         assert_eq!(done(&mut bench, 1, 1, 0), [(d, dropped(1, 3)), (client, finished)]);
         // Four cores, once each.
-        let next = bench.receive(client, Job::Submit { job: JobId(1), round: 0 });
+        let next = sends(&bench.submit(1));
         let nodes: Vec<_> = next.iter().map(|(node, _)| *node).collect();
         assert_eq!(nodes, [c, a, b, d], "in the order in which they became free");
     }
@@ -357,7 +353,7 @@ mod tests {
         let mut bench = bench(Everything, 1, 3);
         let node = |i| bench.layout.node(i);
         let [a, b, c] = [node(0), node(1), node(2)];
-        assert_eq!(submit(&mut bench), [(a, row(0, 0)), (b, row(0, 1))]);
+        assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(0, 1))]);
         assert_eq!(sends(&bench.step(Input::Down { actor: a })), []);
         let undelivered = Input::Undelivered { to: b, msg: row(0, 1) };
         assert_eq!(sends(&bench.step(undelivered)), [(c, row(0, 2))]);
@@ -376,7 +372,7 @@ mod tests {
     fn backups_take_what_is_left() {
         let mut bench = bench(Everything, 3, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
-        assert_eq!(submit(&mut bench), [(a, row(0, 0)), (b, row(1, 0))]);
+        assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0))]);
         assert_eq!(done(&mut bench, 0, 0, 0), [(a, row(2, 0))]);
         let look = |number| Input::Fire(Timer::Recheck { job: JOB, attempt: number });
         assert_eq!(sends(&bench.step(look(1))), []);
@@ -404,7 +400,7 @@ mod tests {
     fn what_begins_anew_leaves_its_core_to_the_next_task() {
         let mut bench = bench(Anew, 2, 1);
         let node = bench.layout.node(0);
-        let started = submit(&mut bench);
+        let started = sends(&bench.submit(0));
         assert_eq!(started, [(node, row(0, 0)), (node, dropped(0, 1)), (node, row(1, 0))]);
         assert_eq!(done(&mut bench, 0, 1, 0), [(node, row(0, 1))]);
     }
@@ -424,7 +420,7 @@ mod tests {
         }
         let mut bench = bench(Far, 1, 2);
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
-        submit(&mut bench);
+        sends(&bench.submit(0));
         let report =
             |score, at| Progress::Report { copy: JOB.task(0).copy(0), score: Score(score), at: Time(at) };
         for (score, at) in [(600, 2), (500, 1), (600, 2)] {

@@ -77,8 +77,8 @@ impl LateBinding {
             SamplingForm::Pairs => self.options.group,
             SamplingForm::PerTask => 1,
         };
-        let samples =
-            (self.options.form == SamplingForm::PerTask).then(|| Samples::new(tasks, self.samples_each()));
+        let each = self.options.probe_ratio.ceil() as usize;
+        let samples = (self.options.form == SamplingForm::PerTask).then(|| Samples::new(tasks, each));
         let mut placed = LateJob {
             open,
             groups: (0..tasks.div_ceil(size)).map(|g| Group::new(g * size, size, tasks)).collect(),
@@ -88,14 +88,10 @@ impl LateBinding {
         };
         for group in 0..placed.groups.len() {
             let tasks = placed.groups[group].len;
-            self.probe(&mut placed, job, group as u32, tasks, false, fx);
+            self.probe(&mut placed, job.task(group as u32), tasks, false, fx);
         }
         self.jobs.open(job, placed);
         self.recheck(job, 0, fx);
-    }
-
-    fn samples_each(&self) -> usize {
-        self.options.probe_ratio.ceil() as usize
     }
 
     fn recheck(&self, job: JobId, attempt: u32, fx: &mut Effects<'_>) {
@@ -105,31 +101,18 @@ impl LateBinding {
         }
     }
 
-    /// Asks fresh nodes for places for `tasks` tasks of a group, or how long their queues are.
-    fn probe(
-        &mut self,
-        placed: &mut LateJob,
-        job: JobId,
-        id: u32,
-        tasks: u32,
-        repair: bool,
-        fx: &mut Effects<'_>,
-    ) {
-        match &mut placed.samples {
-            Some(samples) => self.ask(samples, job.task(id), repair, fx),
-            None => self.reserve(&mut placed.groups[id as usize], job, id, tasks, repair, fx),
+    /// Asks fresh nodes for places for `tasks` tasks of the group `id`, or how long their queues are.
+    fn probe(&mut self, placed: &mut LateJob, id: TaskId, tasks: u32, repair: bool, fx: &mut Effects<'_>) {
+        if let Some(samples) = &mut placed.samples {
+            self.sample.clear();
+            self.members.sample(fx.rng(), self.options.probe_ratio.ceil() as usize, &mut self.sample);
+            samples.ask(id.index, &self.sample);
+            for &node in &self.sample {
+                fx.send_as(repair, node, Probe::Sample { task: id, repair });
+            }
+            return;
         }
-    }
-
-    fn reserve(
-        &mut self,
-        group: &mut Group,
-        job: JobId,
-        id: u32,
-        tasks: u32,
-        repair: bool,
-        fx: &mut Effects<'_>,
-    ) {
+        let group = &mut placed.groups[id.index as usize];
         let least = if repair { 0 } else { self.options.min_probes };
         let places = ((f64::from(tasks) * self.options.probe_ratio).ceil() as u32).max(least).max(1) as usize;
         let servers =
@@ -148,7 +131,8 @@ impl LateBinding {
             };
             let again = self.options.replacement && self.sample[i + 1..].first() == Some(&node);
             if !again {
-                let offer = Offer { job, group: id, count, round: 0, last: repair, repair };
+                let TaskId { job, index: group } = id;
+                let offer = Offer { job, group, count, round: 0, last: repair, repair };
                 offer.send(node, self.sharing.as_ref(), fx);
             }
         }
@@ -162,15 +146,6 @@ impl LateBinding {
             self.sample.sort_unstable();
         } else {
             self.members.sample(fx.rng(), servers, &mut self.sample);
-        }
-    }
-
-    fn ask(&mut self, samples: &mut Samples, task: TaskId, repair: bool, fx: &mut Effects<'_>) {
-        self.sample.clear();
-        self.members.sample(fx.rng(), self.samples_each(), &mut self.sample);
-        samples.ask(task.index, &self.sample);
-        for &node in &self.sample {
-            fx.send_as(repair, node, Probe::Sample { task, repair });
         }
     }
 
@@ -251,7 +226,7 @@ impl LateBinding {
             }
             if group.reserved.is_empty() {
                 let tasks = group.waiting();
-                self.probe(&mut placed, job, id, tasks, true, fx);
+                self.probe(&mut placed, job.task(id), tasks, true, fx);
             }
         }
         let open = placed.groups.iter().any(Group::is_open);
@@ -272,7 +247,7 @@ impl LateBinding {
                 let missing = self.lost(&mut placed, id, node, only, gone);
                 if missing > 0 {
                     repaired = true;
-                    self.probe(&mut placed, job, id as u32, missing, true, fx);
+                    self.probe(&mut placed, job.task(id as u32), missing, true, fx);
                 }
             }
             let checking = placed.checking;
@@ -319,7 +294,7 @@ impl LateBinding {
             for id in 0..placed.groups.len() {
                 if stranded(&placed, id) {
                     let tasks = placed.groups[id].waiting();
-                    self.probe(&mut placed, job, id as u32, tasks, true, fx);
+                    self.probe(&mut placed, job.task(id as u32), tasks, true, fx);
                 }
             }
             self.jobs.open(job, placed);

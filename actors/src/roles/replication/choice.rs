@@ -9,17 +9,15 @@ pub(super) struct Choice {
     /// The nodes asked, and their answers.
     asked: Vec<(ActorId, Option<i32>)>,
     /// Rows already granted.
-    given: u32,
+    pub given: u32,
 }
 
 impl Choice {
     pub(super) fn new(base: u32, nodes: &[ActorId]) -> Self {
-        let mut choice = Self { base, asked: Vec::new(), given: 0 };
-        choice.ask(nodes);
-        choice
+        Self { base, asked: nodes.iter().map(|&node| (node, None)).collect(), given: 0 }
     }
 
-    /// Records the nodes asked.
+    /// Records more nodes asked.
     pub(super) fn ask(&mut self, nodes: &[ActorId]) {
         self.asked.extend(nodes.iter().map(|&node| (node, None)));
     }
@@ -34,11 +32,6 @@ impl Choice {
         self.keep(|other| other != node);
         self.given += 1;
         self.given - 1
-    }
-
-    /// The number of rows granted.
-    pub(super) const fn given(&self) -> u32 {
-        self.given
     }
 
     /// Drops the nodes for which `which` does not hold.

@@ -1,10 +1,8 @@
 //! Late binding for a group: more nodes than it has rows keep a place for it, and the first ones that ask get the
 //! rows in turn.
 
-use super::choice::Choice;
 use super::scheduler::{ReplicatedJob, Replication};
 use crate::base::{ActorId, JobId};
-use crate::layout::Layout;
 use crate::machine::Effects;
 use crate::message::{Launch, Probe, TaskRange};
 
@@ -41,7 +39,7 @@ impl Replication {
         for choice in &mut placed.choosing {
             if choice.asked().next().is_none() {
                 let (_, len) = self.design.group(choice.base, placed.open.spec.tasks);
-                let places = (len - choice.given()) * self.design.choices;
+                let places = (len - choice.given) * self.design.choices;
                 self.sample.clear();
                 self.members.sample(fx.rng(), places as usize, &mut self.sample);
                 choice.ask(&self.sample);
@@ -55,11 +53,10 @@ impl Replication {
 
     /// Asks again for groups without any place left after a crash.
     pub(super) fn offer_again(&mut self, fx: &mut Effects<'_>) {
-        let live = |node: ActorId, layout: &Layout| self.members.has(node, layout);
         let mut bare = Vec::new();
         for (job, placed) in self.jobs.iter_mut() {
             for choice in &mut placed.choosing {
-                choice.keep(|node| live(node, fx.layout()));
+                choice.keep(|node| self.members.has(node, fx.layout()));
             }
             if placed.choosing.iter().any(|choice| choice.asked().next().is_none()) {
                 bare.push(job);
@@ -75,8 +72,7 @@ impl ReplicatedJob {
     /// Cancels the open places of a group.
     pub(super) fn withdraw(&mut self, job: JobId, base: u32, fx: &mut Effects<'_>) {
         if let Some(at) = self.choosing.iter().position(|choice| choice.base == base) {
-            let choice: Choice = self.choosing.swap_remove(at);
-            for node in choice.asked() {
+            for node in self.choosing.swap_remove(at).asked() {
                 fx.send(node, Probe::Cancel { job, group: base });
             }
         }

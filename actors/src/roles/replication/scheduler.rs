@@ -236,7 +236,7 @@ impl Replication {
             for at in 0..tasks {
                 let group @ (base, len) = design.group(at, tasks);
                 // A row that was never sent is not lost.
-                let waits = || placed.choosing.iter().any(|c| c.base == base && at - base >= c.given());
+                let waits = || placed.choosing.iter().any(|c| c.base == base && at - base >= c.given);
                 if !lost(at, placed.servers[at as usize]) || waits() {
                     continue;
                 }
@@ -348,7 +348,7 @@ mod tests {
     }
 
     fn submit(bench: &mut Harness) -> Vec<(ActorId, Row)> {
-        rows(&bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 }))
+        rows(&sends(&bench.submit(0)))
     }
 
     /// Table II: the square, and the messages to each server as tasks 0, 1, 2 complete on s1, s2, s3.
@@ -415,7 +415,7 @@ mod tests {
     fn a_rectangle_needs_a_server_for_every_row() {
         for (choices, late) in [(1, false), (2, false), (2, true)] {
             let mut bench = bench(Design { columns: 1, choices, late, ..LATIN }, 3, 2);
-            let mut sent = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+            let mut sent = sends(&bench.submit(0));
             let mut rows = 0;
             while let Some((node, msg)) = sent.pop() {
                 let more = match msg {
@@ -441,7 +441,7 @@ mod tests {
     #[test]
     fn of_more_nodes_the_shortest_queues_are_chosen() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 9);
-        let asked = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let asked = sends(&bench.submit(0));
         let question = Message::from(Probe::Sample { task: JOB.task(0), repair: false });
         assert!(asked.len() == 4 && asked.iter().all(|&(_, msg)| msg == question));
         let answer = |length| Probe::Length { task: JOB.task(0), length };
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn answers_that_do_not_come_are_not_waited_for_for_ever() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, ..LATIN }, 2, 4);
-        let asked = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let asked = sends(&bench.submit(0));
         bench.receive(asked[3].0, Probe::Length { task: JOB.task(0), length: 9 });
         assert_eq!(sends(&bench.step(Input::Down { actor: asked[0].0 })), [], "nothing is lost yet");
         let over = Input::Fire(Timer::Recheck { job: JOB, attempt: 0 });
@@ -472,7 +472,7 @@ mod tests {
     #[test]
     fn places_go_to_whoever_is_free_first() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 9);
-        let asked = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let asked = sends(&bench.submit(0));
         let place = Message::from(Probe::Reserve { job: JOB, group: 0, count: 1, repair: false });
         assert!(asked.len() == 4 && asked.iter().all(|&(_, msg)| msg == place));
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
@@ -495,7 +495,7 @@ mod tests {
     #[test]
     fn a_row_that_is_lost_with_all_nodes_is_not_forgotten() {
         let mut bench = bench(Design { order: 2, columns: 1, choices: 2, late: true, ..LATIN }, 2, 2);
-        let asked = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let asked = sends(&bench.submit(0));
         let [a, b] = [asked[0].0, asked[1].0];
         bench.receive(a, Probe::Claim { job: JOB, group: 0, repair: false });
         bench.step(Input::Down { actor: b });
@@ -510,7 +510,7 @@ mod tests {
     #[test]
     fn places_that_are_lost_are_asked_for_again() {
         let mut bench = bench(Design { order: 2, columns: 2, choices: 2, late: true, ..LATIN }, 2, 2);
-        let asked = bench.receive(bench.layout.client(0), Job::Submit { job: JOB, round: 0 });
+        let asked = sends(&bench.submit(0));
         let [a, b] = [asked[0].0, asked[1].0];
         let claim = Probe::Claim { job: JOB, group: 0, repair: false };
         bench.receive(a, claim);

@@ -23,14 +23,14 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
         let config = Murmuration { repair: Span::from_secs(5), forget_dead, ..unbatched() };
         let layout = Layout::new(1, 0, [1]);
         let mut s1 = scheduler(&config, 0, &layout, 1);
-        submit(&mut s1, 5);
+        s1.submit(5);
         s1.now = Time(7);
         s1.step(Input::Down { actor: layout.node(0) });
         s1.step(Input::Up { actor: layout.node(0) });
         s1.now = Time(9);
         let (work, at, number) = (Span::from_secs(2), s1.now, 1 << 24);
-        receive(&mut s1, layout.node(0), Gossip::Backlog(BacklogReport { work, at, number, came: 1 }));
-        assert_eq!(placements(&submit(&mut s1, 1)), [(0, 2)], "{forget_dead}");
+        s1.deliver(layout.node(0), Gossip::Backlog(BacklogReport { work, at, number, came: 1 }));
+        assert_eq!(placements(&s1.submit(1)), [(0, 2)], "{forget_dead}");
     }
 }
 
@@ -39,7 +39,7 @@ fn a_backlog_counts_from_the_nodes_last_crash() {
 fn what_is_undelivered_is_withdrawn() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
-    let (to, msg) = sends(&submit(&mut s1, 5))[0];
+    let (to, msg) = sends(&s1.submit(5))[0];
     let back = s1.step(Input::Undelivered { to, msg });
     let sent_out: Vec<_> = sends(&back).iter().map(|(_, msg)| msg.name()).collect();
     assert_eq!(sent_out, ["gossip.withdrawn", "launch.row", "gossip.placed"]);
@@ -50,7 +50,7 @@ fn what_is_undelivered_is_withdrawn() {
 fn a_dead_node_is_forgotten() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 2);
-    submit(&mut s1, 6);
+    s1.submit(6);
     s1.now = Time(1_000_000_000);
     let again = s1.step(Input::Down { actor: layout.node(0) });
     assert_eq!(placements(&again), [(1, 6)]);
@@ -64,9 +64,9 @@ fn a_dead_node_is_forgotten() {
         rumour: false,
     };
     s1.step(Input::Up { actor: layout.node(0) });
-    let noted = receive(&mut s1, layout.scheduler(1), Gossip::Placed(late));
+    let noted = s1.deliver(layout.scheduler(1), Gossip::Placed(late));
     assert_eq!(learnt(&noted), [(1, 9)], "what was placed before the crash is gone");
-    assert_eq!(placements(&submit(&mut s1, 1)), [(0, 0), (0, 1)]);
+    assert_eq!(placements(&s1.submit(1)), [(0, 0), (0, 1)]);
 }
 
 /// A scheduler that was down gets the updates it missed; one that was only cut off gets them again.
@@ -75,11 +75,11 @@ fn missed_news_is_said_again() {
     let layout = Layout::new(3, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
     let (cut, dead) = (layout.scheduler(1), layout.scheduler(2));
-    let update = broadcasts(&submit(&mut s1, 5))[0];
+    let update = broadcasts(&s1.submit(5))[0];
     assert_eq!(sends(&s1.step(Input::Undelivered { to: cut, msg: update })), [(cut, update)]);
     s1.step(Input::Down { actor: dead });
     assert_eq!(s1.step(Input::Undelivered { to: dead, msg: update }), []);
-    let later = sends(&submit(&mut s1, 6))[1];
+    let later = sends(&s1.submit(6))[1];
     assert_eq!((later.0, later.1.name()), (cut, "gossip.placed"), "only those alive");
     assert_eq!(sends(&s1.step(Input::Up { actor: dead })), [(dead, update), (dead, later.1)]);
 }
@@ -97,13 +97,13 @@ fn what_was_sent_to_an_earlier_life_counts_as_little_as_its_end() {
     back.step(Input::Start { epoch: 1 });
     for (job, decided, counts) in [(3, 9, false), (4, 10, true)] {
         assert_eq!(back.receive(s1.me, task(job, decided)).len(), 1, "it runs");
-        let done = receive(&mut back, layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
+        let done = back.deliver(layout.worker(0, 0), Core::Ended { copy: JobId(job).task(0).copy(0) });
         let [update @ Message::Gossip(Gossip::Ended(ended))] = broadcasts(&done)[..] else {
             panic!("{done:?}")
         };
         assert_eq!(ended.since, second(decided));
         let expected = if counts { vec![(0, -i64::from(job))] } else { Vec::new() };
-        assert_eq!(learnt(&receive(&mut s1, back.me, update)), expected);
+        assert_eq!(learnt(&s1.deliver(back.me, update)), expected);
     }
 }
 
@@ -114,7 +114,7 @@ fn a_batch_is_judged_by_its_decisions() {
     let config = Murmuration { decision_per_task: Span::from_secs(1), ..Murmuration::default() };
     let layout = Layout::new(2, 0, [1, 1]);
     let mut both = [0, 1].map(|i| scheduler(&config, i, &layout, 3));
-    submit(&mut both[0], 8);
+    both[0].submit(8);
     let decide = |s1: &mut Harness, seconds| {
         s1.now = Time::ZERO + Span::from_secs(seconds);
         s1.step(Input::Fire(Timer::Tick(0)))
@@ -128,7 +128,7 @@ fn a_batch_is_judged_by_its_decisions() {
     assert_eq!(placements(&again), [(1 - first, 0)]);
     for update in broadcasts(&again).into_iter().chain(sends(&again).into_iter().map(|(_, msg)| msg)) {
         if let Message::Gossip(_) = update {
-            assert_eq!(learnt(&receive(s2, s1.me, update)), [(1 - first, 8)]);
+            assert_eq!(learnt(&s2.deliver(s1.me, update)), [(1 - first, 8)]);
         }
     }
     s1.step(Input::Up { actor: node });
@@ -137,7 +137,7 @@ fn a_batch_is_judged_by_its_decisions() {
     let last = decide(s1, 3);
     let third = placements(&last)[0].0;
     let seen: Vec<_> =
-        broadcasts(&last).iter().flat_map(|&update| learnt(&receive(s2, s1.me, update))).collect();
+        broadcasts(&last).iter().flat_map(|&update| learnt(&s2.deliver(s1.me, update))).collect();
     assert_eq!(seen, [(first, 8), (third, 8)], "not the first one");
 }
 
@@ -147,17 +147,17 @@ fn a_batch_is_judged_by_its_decisions() {
 fn who_cannot_be_reached_is_left_alone_for_a_while() {
     let layout = Layout::new(2, 0, [1, 1]);
     let mut s1 = scheduler(&unbatched(), 0, &layout, 1);
-    let (to, msg) = sends(&submit(&mut s1, 5))[0];
+    let (to, msg) = sends(&s1.submit(5))[0];
     let (cut, other) = (layout.node_number(to), 1 - layout.node_number(to));
     let back = s1.step(Input::Undelivered { to, msg });
     let tick = Timer::Tick(4 + cut);
     assert!(back.contains(&Effect::Arm { timer: tick, after: Span::from_secs(1) }), "{back:?}");
     assert_eq!(placements(&back), [(other, 0)]);
-    assert_eq!(placements(&submit(&mut s1, 6)), [(other, 5)]);
+    assert_eq!(placements(&s1.submit(6)), [(other, 5)]);
     s1.now = Time::ZERO + Span::from_secs(1);
     s1.step(Input::Fire(tick));
     let (to, msg) = {
-        let effects = submit(&mut s1, 7);
+        let effects = s1.submit(7);
         assert_eq!(placements(&effects), [(cut, 0)]);
         sends(&effects)[0]
     };
@@ -167,5 +167,5 @@ fn who_cannot_be_reached_is_left_alone_for_a_while() {
     assert_eq!(s1.step(Input::Undelivered { to, msg }), []);
     s1.step(Input::Down { actor: to });
     s1.step(Input::Fire(tick));
-    assert_eq!(placements(&submit(&mut s1, 8))[0].0, other, "it is down");
+    assert_eq!(placements(&s1.submit(8))[0].0, other, "it is down");
 }
