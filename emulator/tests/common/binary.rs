@@ -1,6 +1,4 @@
-//! The binary from the user's side.
-
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+//! The binary as a user runs it.
 
 use std::fs;
 use std::path::Path;
@@ -34,6 +32,14 @@ sparrow = {}
 says = "time passes"
 check = ["random.makespan_s > 0", "sparrow.jobs.finished == 60"]
 "#;
+
+/// A text with pieces changed; panics if one of them is not there.
+pub fn changed(text: &str, pieces: &[(&str, &str)]) -> String {
+    pieces.iter().fold(text.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        text.replace(from, to)
+    })
+}
 
 /// Runs the binary in a folder.
 pub fn volary(folder: &Path, args: &[&str]) -> Output {

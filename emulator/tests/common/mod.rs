@@ -11,38 +11,30 @@ use volary::config::{Experiment, Overrides};
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
 use volary::workload::Traces;
-use volary_engine::results::Certificate;
-use volary_engine::results::Measured;
-use volary_engine::workload::Workload;
+use volary_engine::results::{Certificate, Measured};
 use volary_engine::world::World;
 
-/// Parses an experiment; panics with the rendered error.
-pub fn parse(text: &str) -> Experiment {
+/// A small cluster with losses, duplicates, crashes and a pause, without policies.
+pub const FAULTY: &str = include_str!("../../engine/tests/sim/faulty.toml");
+
+/// Plans an experiment with values set as by `--set`; panics with the rendered error.
+pub fn plan(text: &str, set: &[&str]) -> Experiment {
     let source = Text { name: "test.toml".into(), text: text.to_owned(), folder: None };
-    Experiment::plan(Path::new("test.toml"), source, &Overrides::default())
+    let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
+    Experiment::plan(Path::new("test.toml"), source, &overrides)
         .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
 }
 
-/// Runs every point of an experiment under its seed.
-pub fn run(text: &str) -> Vec<Measured> {
-    measured(&parse(text))
-}
-
-/// Runs every point of a planned experiment under its seed.
-pub fn measured(experiment: &Experiment) -> Vec<Measured> {
+/// Runs every point of an experiment under its seed in virtual time.
+pub fn run(experiment: &Experiment) -> Vec<Measured> {
     let run = |world| measure("test", &world, &experiment.run, &Watch::default()).expect("the run ends");
     worlds(experiment).map(run).collect()
 }
 
 /// The world of every point of an experiment under its seed.
 pub fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
-    let traces = Traces::new(Vec::new());
-    experiment.points.iter().map(move |point| {
-        let r = &point.resolved;
-        let seed = experiment.seed;
-        let workload = Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &traces)
-            .expect("the workload builds");
-        World::new(point, seed, workload).expect("the world resolves")
+    experiment.points.iter().map(|point| {
+        World::build(point, experiment.seed, &Traces::new(Vec::new())).expect("the world resolves")
     })
 }
 

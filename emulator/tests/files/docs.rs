@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::common::binary::expect;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -14,10 +15,7 @@ fn read(name: &str) -> String {
 
 /// Runs `volary` and returns what it prints.
 fn volary(args: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_volary")).args(args).output().unwrap();
-    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
-    assert!(output.status.success(), "volary {args:?}\n{out}\n{err}");
-    out
+    expect(&root(), args, 0).0
 }
 
 /// All Markdown files for readers, relative to the root.
@@ -137,10 +135,7 @@ fn named_files_exist() {
 fn example_commands_exist() {
     let mut seen = 0;
     for page in pages() {
-        for line in blocks(&read(&page), "sh")
-            .iter()
-            .flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>())
-        {
+        for line in blocks(&read(&page), "sh").concat().lines() {
             let line = line.split(" # ").next().unwrap();
             let Some(words) = line.strip_prefix("volary ") else { continue };
             let words: Vec<&str> = words.split_whitespace().collect();

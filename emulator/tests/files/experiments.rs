@@ -1,9 +1,8 @@
-//! The shipped experiments: every file plans, and small versions of some keep the claims that must hold.
+//! Small versions of shipped experiments, and the claims that they must keep.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::measured;
+use crate::common::run;
 use volary::config::{Experiment, Overrides, Repeat};
 use volary_engine::results::{Measured, Verdict};
 
@@ -20,7 +19,7 @@ fn small(file: &str, set: &[&str]) -> Experiment {
 
 /// Asserts the claims whose statement contains one of `of`; all of them when it is empty.
 fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
-    let runs = measured(experiment);
+    let runs = run(experiment);
     let summaries: Vec<_> = runs.iter().map(|run| run.summary.clone()).collect();
     let wanted = |says: &str| of.is_empty() || of.iter().any(|part| says.contains(part));
     let mut judged = 0;
@@ -35,24 +34,6 @@ fn assert_claims(experiment: &Experiment, of: &[&str]) -> Vec<Measured> {
         assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{}", summary.policy);
     }
     runs
-}
-
-#[test]
-fn every_shipped_experiment_plans() {
-    let mut folders = vec![folder()];
-    let mut files = 0;
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() && !path.ends_with("profiles") {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ext| ext == "toml") {
-                Experiment::load(&path, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"));
-                files += 1;
-            }
-        }
-    }
-    assert!(files >= 14, "{files} experiments found");
 }
 
 #[test]
@@ -89,7 +70,7 @@ fn stragglers_decide_where_bursts_outlast_tasks() {
                 && point.cell["interference.bernoulli.slowdown"] == slowdown
                 && point.cell["interference.bernoulli.probability"] == 0.05
         });
-        let runs = measured(&experiment);
+        let runs = run(&experiment);
         let p99 = |label: &str| {
             let run = runs.iter().find(|run| run.summary.policy == label);
             run.map(|run| run.summary.response_s.p99).unwrap()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::binary::{EXPERIMENT, expect, folder, results, volary};
+use crate::common::binary::{expect, folder, results, text, volary};
 
 fn cells(run: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(run.join("cells")) else { return Vec::new() };
@@ -39,11 +39,11 @@ fn threads_and_repetition_change_nothing() {
 fn an_interrupted_run_is_taken_up() {
     let folder = folder();
     let here = folder.path();
-    fs::write(here.join("e.toml"), EXPERIMENT.replace("jobs = 60", "jobs = 20_000").replace("== 60", "> 0"))
-        .unwrap();
-    let args = ["run", "e.toml", "--json", "--quiet", "--repeat", "6", "--threads", "1"];
+    let jobs = ["--set", "workload.synthetic.jobs=20000"];
+    let args =
+        [&["run", "e.toml", "--json", "--quiet", "--repeat", "6", "--threads", "1"], &jobs[..]].concat();
     let child = Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(args)
+        .args(&args)
         .args(["--out", "r"])
         .current_dir(here)
         .stdout(Stdio::null())
@@ -59,7 +59,7 @@ fn an_interrupted_run_is_taken_up() {
     assert!(sent.success());
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(3));
-    let err = crate::common::binary::text(&ended.stderr);
+    let err = text(&ended.stderr);
     assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
     let (table, said) = expect(here, &["report", "r"], 0);
@@ -127,17 +127,12 @@ fn another_experiment_is_not_resumed() {
 fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let folder = folder();
     let here = folder.path();
-    let text = EXPERIMENT
-        .replace("jobs = 60\ntasks = 2", "jobs = 1\ntasks = { empirical = { values = [1, 1e9] } }")
-        .replace("== 60", "> 0");
-    fs::write(here.join("e.toml"), text).unwrap();
+    let tasks = "workload.synthetic.tasks={empirical={values=[1,1e9]}}";
+    let set = ["e.toml", "--set", "workload.synthetic.jobs=1", "--set", tasks, "--seed"];
     // The plan draws under the first seed, so that one must be harmless.
-    let first = (0..64).map(|seed: u32| seed.to_string());
-    let seed = first
-        .into_iter()
-        .find(|seed| volary(here, &["plan", "e.toml", "--seed", seed]).status.code() == Some(0))
-        .unwrap();
-    let args = ["run", "e.toml", "--json", "--seed", &seed, "--repeat", "12", "--out", "r"];
+    let harmless = |seed: &String| volary(here, &[&["plan"], &set[..], &[seed]].concat()).status.success();
+    let seed = (0..64).map(|seed: u32| seed.to_string()).find(harmless).unwrap();
+    let args = [&["run"], &set[..], &[&seed, "--json", "--repeat", "12", "--out", "r"]].concat();
     let (out, err) = expect(here, &args, 3);
     assert!(err.contains("failed:") && err.contains("tasks, more than"), "{err}");
     assert_eq!(state(&here.join("r")), "failed");
@@ -154,9 +149,8 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
 fn auto_repeats_until_it_is_sure_and_says_how_sure() {
     let folder = folder();
     let here = folder.path();
-    let text = EXPERIMENT.replace("seed = 3", "seed = 3\nrepeat = \"auto\"\nprecision = 0.2");
-    fs::write(here.join("e.toml"), text).unwrap();
-    let (out, _) = expect(here, &["run", "e.toml", "--out", "r"], 0);
+    let (out, _) =
+        expect(here, &["run", "e.toml", "--repeat", "auto", "--set", "precision=0.2", "--out", "r"], 0);
     assert!(out.contains('±'), "{out}");
     let found = cells(&here.join("r")).len();
     assert!((4..200).contains(&found), "{found} cells");

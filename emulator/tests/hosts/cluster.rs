@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use volary::storage::input_log::{self, InputLog};
 use volary_actors::base::{Span, Time};
 
-use crate::common::binary::{self, expect, text};
+use crate::common::binary::{self, expect, lines, text};
 
-/// A run of a few emulated seconds that any machine can follow.
+/// A run of a few emulated seconds that any machine keeps up with.
 pub const EXPERIMENT: &str = r#"title = "hosts"
 seed = 5
 [cluster]
@@ -35,24 +35,21 @@ sparrow = {}
 peacock = {}
 "#;
 
-/// A run that does not end by itself.
-pub const LONG: &str = r#"title = "long"
-seed = 5
-[cluster]
-nodes = 12
-[workload.synthetic]
-jobs = 20_000
-tasks = 2
-interarrival = "50ms"
-[service]
-demand = "50ms"
-[network]
-one_way = "5ms"
-[[policy]]
-random = {}
-[run.record]
-inputs = true
-"#;
+/// Values that make it a run that does not end by itself, and whose inputs are recorded.
+pub const LONG: [&str; 12] = [
+    "--set",
+    "policy=[{random={}}]",
+    "--set",
+    "workload.synthetic={jobs=20_000, tasks=2, interarrival=\"50ms\"}",
+    "--set",
+    "service.demand=50ms",
+    "--set",
+    "network={one_way=\"5ms\"}",
+    "--set",
+    "cluster.schedulers=1",
+    "--set",
+    "run.record.inputs=true",
+];
 
 /// Deadline of every wait; nothing is measured by it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -69,7 +66,6 @@ impl Cluster {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
-        fs::write(path.join("long.toml"), LONG).unwrap();
         let hosts = ["--host", "h1=127.0.0.1:1", "--host", "h2=127.0.0.2:2", "--host", "h3=127.0.0.3:3"];
         expect(path, &[&["certs", "ids"], &hosts[..]].concat(), 0);
         let mut cluster = Self { folder, agents: Vec::new() };
@@ -105,28 +101,22 @@ impl Cluster {
         self.folder.path()
     }
 
-    /// `volary run` in the background.
-    pub fn run(&self, file: &str, out: &str) -> Child {
-        self.run_with(file, out, &[])
-    }
-
     /// `volary run` in the background, with further arguments.
-    pub fn run_with(&self, file: &str, out: &str, extra: &[&str]) -> Child {
-        run(self.path(), file, "ids/hosts.toml", out, extra)
+    pub fn run(&self, out: &str, extra: &[&str]) -> Child {
+        run(self.path(), "ids/hosts.toml", out, extra)
     }
 
-    /// The state of each host, as `volary status` prints it.
+    /// The hosts as `volary status` prints them.
     pub fn hosts(&self) -> Vec<Value> {
         let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
         serde_json::from_slice(&out.stdout).unwrap()
     }
 
-    /// What each host does.
+    /// The state of each host.
     pub fn states(&self) -> Vec<String> {
-        self.hosts()
-            .iter()
-            .map(|s| s["state"].as_str().or_else(|| s["error"].as_str()).unwrap().to_owned())
-            .collect()
+        let state =
+            |host: &Value| host["state"].as_str().or_else(|| host["error"].as_str()).unwrap().to_owned();
+        self.hosts().iter().map(state).collect()
     }
 
     /// Waits until the states of the hosts satisfy a condition.
@@ -136,6 +126,16 @@ impl Cluster {
             assert!(Instant::now() < late, "hosts stay {:?}", self.states());
             std::thread::sleep(Duration::from_millis(200));
         }
+    }
+
+    /// Waits until all hosts are idle.
+    pub fn until_idle(&self) {
+        self.until(|states| states.iter().all(|state| state == "idle"));
+    }
+
+    /// Waits until all hosts run something.
+    pub fn until_running(&self) {
+        self.until(|states| states.iter().all(|state| state.starts_with("runs for")));
     }
 
     /// Waits until the input logs of these shards reach an emulated time.
@@ -170,6 +170,11 @@ impl Cluster {
     pub fn manifest(&self, out: &str) -> Value {
         manifest(&self.path().join(out))
     }
+
+    /// The lines of a run's summary.
+    pub fn summary(&self, out: &str) -> Vec<Value> {
+        lines(&fs::read_to_string(self.path().join(out).join("summary.jsonl")).unwrap())
+    }
 }
 
 impl Drop for Cluster {
@@ -181,15 +186,26 @@ impl Drop for Cluster {
     }
 }
 
-/// `volary run` in the background, in a folder with an experiment and a hosts file.
-pub fn run(folder: &Path, file: &str, hosts: &str, out: &str, extra: &[&str]) -> Child {
+/// `volary run e.toml` in the background, in a folder with a hosts file.
+pub fn run(folder: &Path, hosts: &str, out: &str, extra: &[&str]) -> Child {
     Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(["run", file, "--runtime", "hosts", "--hosts", hosts, "--quiet", "--out", out])
+        .args(["run", "e.toml", "--runtime", "hosts", "--hosts", hosts, "--quiet", "--out", out])
         .args(extra)
         .current_dir(folder)
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
+}
+
+/// Sends SIGINT.
+pub fn interrupt(child: &Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+/// Sends SIGKILL, and waits for the end.
+pub fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// `volary inject p.toml` in the background, once the injection has begun.
@@ -216,13 +232,15 @@ pub fn manifest(out: &Path) -> Value {
     serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap()
 }
 
-/// Ends a run that should end by itself; returns its status and what it said.
-pub fn finish(mut run: Child) -> (Option<i32>, String) {
+/// Waits until a run has ended by itself, and asserts its status; returns what it printed to stderr.
+pub fn finish(mut run: Child, status: i32) -> String {
     let late = Instant::now() + PATIENCE;
     while run.try_wait().unwrap().is_none() {
         assert!(Instant::now() < late, "the run does not end");
         std::thread::sleep(Duration::from_millis(50));
     }
     let output = run.wait_with_output().unwrap();
-    (output.status.code(), text(&output.stderr))
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{said}");
+    said
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use crate::cluster;
@@ -55,7 +55,7 @@ impl Stage {
 
     /// `volary run` in the background.
     fn run(&self) -> Child {
-        cluster::run(&self.net.folder(""), "e.toml", "lab.toml", "r", &[])
+        cluster::run(&self.net.folder(""), "lab.toml", "r", &[])
     }
 
     fn out(&self) -> PathBuf {
@@ -148,9 +148,9 @@ impl Agent {
     }
 }
 
-/// Ends a run that should end by itself, while the agents go on; returns its status and what it said.
-async fn finish(run: Child) -> (Option<i32>, String) {
-    tokio::task::spawn_blocking(|| cluster::finish(run)).await.unwrap()
+/// Waits until a run has ended by itself, while the agents go on, and asserts its status; returns what it printed.
+async fn finish(run: Child, status: i32) -> String {
+    tokio::task::spawn_blocking(move || cluster::finish(run, status)).await.unwrap()
 }
 
 #[tokio::test]
@@ -175,8 +175,7 @@ async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
         host.stopped().await;
         host.end().await;
     }
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3).await;
     assert!(said.contains("sparrow") && said.contains("host h2: a bug: boom"), "{said}");
     assert!(!said.contains("random with"), "{said}");
     let summary = lines(&fs::read_to_string(stage.out().join("summary.jsonl")).unwrap());
@@ -192,8 +191,7 @@ async fn hosts_are_asked_all_at_once() {
     stage.hosts([(&"h1", h1), (&"h2", h2)].into_iter());
     let run = stage.run();
     let host = Agent::taken(&mut stage.doors[0].1).await;
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3).await;
     assert!(said.contains(&format!("host h1 at {h1}: no answer within")), "{said}");
     assert_eq!(within(host.connection.ended()).await, volary::cluster::net::End::Done, "it is free at once");
 }
@@ -205,10 +203,8 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
     // It plans and plans.
-    let interrupted = Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    cluster::interrupt(&run);
+    let said = finish(run, 3).await;
     assert!(said.contains("interrupted before the hosts were ready"), "{said}");
     // It is told, and need not wait for its lease.
     let end = within(host.connection.ended()).await;
@@ -223,8 +219,7 @@ async fn a_word_longer_than_words_are_ends_the_host() {
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
     let _ = within(host.control.send(&AgentMessage::Log("x".repeat(20 << 20)))).await;
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3).await;
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
 }
 
@@ -234,15 +229,14 @@ async fn a_far_host_is_told_in_time_to_start() {
     let mut stage = Stage::new(&["h1"]);
     let far = relay(stage.doors[0].0.address().unwrap(), Duration::from_millis(150)).await;
     stage.hosts([(&"h1", far)].into_iter());
-    let mut run = stage.run();
+    let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     host.ready().await;
     let ControllerMessage::Start { at } = host.hear().await else { panic!("no start") };
     // Asked when the order has come, and answered later.
     let now = host.time().await;
     assert!(at > now, "the start was {} ms ago", (now - at) / 1_000_000);
-    run.kill().unwrap();
-    run.wait().unwrap();
+    cluster::kill(run);
 }
 
 /// What ran on a host that is lost is lost, what ran elsewhere was cut off, and the user is told where all this is.
@@ -270,8 +264,7 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     h2.connection.close(Close::Failed, "the power is off");
     h1.stopped().await;
     h1.end().await;
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3).await;
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
     let manifest = stage.manifest();
     let cell = &manifest["cells"][0];
@@ -297,8 +290,7 @@ async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
     host.say(AgentMessage::Loaded).await;
     assert!(matches!(host.hear().await, ControllerMessage::Prepare(_)));
     host.connection.close(Close::Failed, "the power is off");
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3).await;
     assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
     let lost = &stage.manifest()["hosts"][0]["lost"];
     assert_eq!(
@@ -348,8 +340,7 @@ async fn a_relayed_injection_is_ordered_leased_and_recorded() {
             host.begun().await;
         }
     }
-    let (status, said) = finish(run).await;
-    assert_eq!(status, Some(0), "{said}");
+    finish(run, 0).await;
     let manifest = stage.manifest();
     let injections = manifest["injections"].as_object().unwrap();
     assert_eq!(injections.len(), 1, "{manifest}");

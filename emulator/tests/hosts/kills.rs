@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, EXPERIMENT, LONG, PATIENCE, finish, inject};
-use crate::common::binary::lines;
+use crate::cluster::{Cluster, LONG, PATIENCE, finish, inject, interrupt, kill};
+use volary_actors::base::Rng;
 
 /// Slots of several slowdowns.
 const PROFILE: &str =
@@ -78,21 +78,6 @@ fn wait(what: &str, mut child: Child) {
     until(what, || child.try_wait().unwrap().map(drop).ok_or_else(|| "it goes on".to_owned()));
 }
 
-fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
-/// A generator of reproducible numbers.
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// How many injections an agent has logged as started and as ended.
 fn injected(cluster: &Cluster, host: &str) -> [usize; 2] {
     let log = fs::read_to_string(cluster.path().join(format!("{host}.log"))).unwrap();
@@ -118,44 +103,39 @@ fn a_killed_agent_leaves_nothing_behind() {
 #[ignore = "nightly: kills six processes, or VOLARY_KILLS"]
 fn killed_processes_leave_nothing_behind() {
     let kills = std::env::var("VOLARY_KILLS").map_or(6, |kills| kills.parse().unwrap());
-    let mut draws = Draws(2);
+    let mut draws = Rng::new(2, 0, 0);
     let victims = [Victim::Injector, Victim::Controller, Victim::Agent];
-    let victim = |kill: u64| victims[if kill < 6 { kill / 2 } else { draws.below(3) } as usize];
+    let victim = |kill: u32| victims[if kill < 6 { kill / 2 } else { draws.below(3) } as usize];
     kill_each(&(0..kills).map(victim).collect::<Vec<_>>());
 }
 
 /// Runs a cluster, kills each victim in turn during an injection, and checks what is left after each.
 fn kill_each(victims: &[Victim]) {
-    let mut draws = Draws(1);
+    let mut draws = Rng::new(1, 0, 0);
     let mut cluster = Cluster::start(&[]);
     fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
-    fs::write(cluster.path().join("long.toml"), LONG.replace("inputs = true", "")).unwrap();
     // One core for each host, which may be the same CPU: nothing is measured here.
-    let burns = LONG
-        .replace("nodes = 12", "nodes = 3")
-        .replace("[run.record]\ninputs = true", "[run.real]\nkernel = \"hash\"");
-    fs::write(cluster.path().join("burns.toml"), burns).unwrap();
-    fs::write(cluster.path().join("e.toml"), EXPERIMENT).unwrap();
+    let burns = ["--set", "cluster.nodes=3", "--set", "run.real.kernel=hash"];
     let folder = cluster.path().canonicalize().unwrap();
     let footprints = |cluster: &Cluster| -> Vec<_> {
         cluster.agents.iter().map(|agent| Footprint::of(agent.id()).unwrap()).collect()
     };
     let idle = footprints(&cluster);
     for (round, victim) in victims.iter().enumerate() {
-        let run = cluster.run(["burns.toml", "long.toml"][round % 2], &format!("r{round}"));
-        cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+        let real: &[_] = if round % 2 == 0 { &burns } else { &[] };
+        let run = cluster.run(&format!("r{round}"), &[&LONG[..], real].concat());
+        cluster.until_running();
         let injector = inject(cluster.path(), &[]);
-        sleep(Duration::from_millis(draws.below(800)));
+        sleep(Duration::from_millis(draws.below(800).into()));
         kill_one(&mut cluster, *victim, run, injector, &mut draws);
-        cluster.until(|states| states.iter().all(|state| state == "idle"));
+        cluster.until_idle();
         let agents: BTreeSet<_> = cluster.agents.iter().map(Child::id).collect();
         until("processes are left", || same(processes(&folder), &agents));
         until("threads or sockets are left", || same(footprints(&cluster), &idle));
     }
     // All agents serve the next run, without any injection.
-    let (status, said) = finish(cluster.run("e.toml", "last"));
-    assert_eq!(status, Some(0), "{said}");
-    let last = lines(&fs::read_to_string(cluster.path().join("last/summary.jsonl")).unwrap());
+    finish(cluster.run("last", &[]), 0);
+    let last = cluster.summary("last");
     assert!(
         last.iter().all(|cell| cell.get("injections").is_none() && cell["jobs"]["finished"] == 80),
         "{last:?}"
@@ -163,7 +143,7 @@ fn kill_each(victims: &[Victim]) {
 }
 
 /// Kills the victim, and waits until the other processes have ended or are idle again.
-fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, draws: &mut Draws) {
+fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, draws: &mut Rng) {
     match victim {
         Victim::Injector => {
             kill(injector);
@@ -173,9 +153,8 @@ fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, 
                     same(ended, &begun)
                 });
             }
-            let interrupt = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
-            assert!(interrupt.unwrap().success());
-            assert_eq!(finish(run).0, Some(3));
+            interrupt(&run);
+            finish(run, 3);
         }
         Victim::Controller => {
             kill(run);
@@ -186,8 +165,7 @@ fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, 
             let name = format!("h{}", dead + 1);
             let address = cluster.hosts()[dead]["address"].as_str().unwrap().to_owned();
             kill(cluster.agents.remove(dead));
-            let (status, said) = finish(run);
-            assert_eq!(status, Some(3), "{said}");
+            finish(run, 3);
             wait("an injector does not notice that the run is over", injector);
             cluster.agent(&name, &address, &[]);
             let back = cluster.agents.pop().unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, EXPERIMENT, LONG, finish};
+use crate::cluster::{Cluster, EXPERIMENT, LONG, finish, kill};
 use crate::common::binary::{expect, lines};
 use serde_json::Value;
 
@@ -113,12 +113,11 @@ fn a_wrong_clock_is_seen_through() {
 #[test]
 fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let mut cluster = Cluster::start(&[]);
-    let run = cluster.run("long.toml", "r");
-    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    let run = cluster.run("r", &LONG);
+    cluster.until_running();
     cluster.reached("r", &[0, 1, 2], 1);
     cluster.agents[1].kill().unwrap();
-    let (status, said) = finish(run);
-    assert_eq!(status, Some(3), "{said}");
+    let said = finish(run, 3);
     assert!(said.contains("host h2 was lost in mid-run"), "{said}");
     let kept = fs::read_dir(cluster.path().join("r/cells")).unwrap();
     let kept: Vec<PathBuf> = kept.map(|entry| entry.unwrap().path()).collect();
@@ -135,8 +134,7 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     let hosts = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
     let address = hosts.split('"').find(|word| word.starts_with("127.0.0.2:")).unwrap();
     cluster.agent("h2", address, &[]);
-    let (status, said) = finish(cluster.run("e.toml", "again"));
-    assert_eq!(status, Some(0), "{said}");
+    finish(cluster.run("again", &[]), 0);
 }
 
 /// The lease of an agent without `--lease`.
@@ -154,7 +152,7 @@ fn a_lease_is_as_long_as_its_agent_says() {
     fs::write(path.join("ids/hosts.toml"), format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n"))
         .unwrap();
     let longer = ["--set", "workload.synthetic.jobs=300", "--set", "run.record.inputs=true"];
-    let mut run = cluster.run_with("e.toml", "r", &longer);
+    let mut run = cluster.run("r", &longer);
     cluster.reached("r", &[0], 1);
     let agent = cluster.agents[0].id().to_string();
     let signal = |name: &str| assert!(Command::new("kill").args([name, &agent]).status().unwrap().success());
@@ -165,25 +163,23 @@ fn a_lease_is_as_long_as_its_agent_says() {
         std::thread::sleep(Duration::from_millis(50));
     }
     signal("-CONT");
-    let (status, said) = finish(run);
-    assert_eq!(status, Some(0), "{said}");
+    finish(run, 0);
 }
 
 #[test]
 fn a_host_that_was_to_die_may() {
     // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
-    let crash = "crash = { who = [\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at = \"500ms\" }";
-    let faulty = format!("{LONG}[[network.fault]]\n{crash}\n");
+    let crash =
+        "network.fault=[{crash={who=[\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at=\"500ms\"}}]";
     let mut cluster = Cluster::start(&[]);
-    fs::write(cluster.path().join("faulty.toml"), faulty).unwrap();
-    let run = cluster.run_with("faulty.toml", "r", &["--set", "workload.synthetic.jobs=200"]);
-    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
+    let faulty = ["--set", crash, "--set", "workload.synthetic.jobs=200"];
+    let run = cluster.run("r", &[&LONG[..], &faulty].concat());
+    cluster.until_running();
     // The others have gone beyond the crash, which they cannot without it.
     cluster.reached("r", &[0, 1], 2);
     cluster.agents[2].kill().unwrap();
-    let (status, said) = finish(run);
-    assert_eq!(status, Some(0), "{said}");
-    let summary = lines(&fs::read_to_string(cluster.path().join("r/summary.jsonl")).unwrap());
+    let said = finish(run, 0);
+    let summary = cluster.summary("r");
     assert_eq!(summary[0]["jobs"]["finished"], 200, "{summary:?}");
     // Nothing went wrong, and the user is told all the same.
     let words = "host h3 was lost, after all that it held had crashed for good";
@@ -197,18 +193,16 @@ fn a_host_that_was_to_die_may() {
 #[test]
 fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
     let cluster = Cluster::start(&[]);
-    let mut run = cluster.run("long.toml", "r");
-    cluster.until(|states| states.iter().all(|state| state.starts_with("runs for")));
-    let (status, said) = finish(cluster.run("e.toml", "second"));
-    assert_eq!(status, Some(3), "{said}");
+    let run = cluster.run("r", &LONG);
+    cluster.until_running();
+    let said = finish(cluster.run("second", &[]), 3);
     assert!(said.contains("busy with a run of the controller"), "{said}");
     assert!(
         !cluster.path().join("second/summary.jsonl").exists(),
         "nothing is left of a run that never began"
     );
-    run.kill().unwrap();
-    run.wait().unwrap();
-    cluster.until(|states| states.iter().all(|state| state == "idle"));
+    kill(run);
+    cluster.until_idle();
 }
 
 #[test]

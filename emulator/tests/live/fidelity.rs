@@ -1,39 +1,33 @@
-//! Tests of runs in real time against their configuration and their certificates. On a slow machine the certificate
+//! Runs in real time against their configuration and their certificates. On a slow machine the certificate
 //! must say so, and comparisons of timing are skipped beyond a stated budget.
 
-use crate::common::binary::{expect, volary};
-use crate::common::{LATENESS_BUDGET_S, within_budget};
+use crate::common::binary::{self, expect, volary};
+use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 use volary::comparison::Validation;
 use volary::config::Experiment;
 use volary::runtime::{Watch, local};
 use volary::stats::dkw;
-use volary_engine::results::Certificate;
-use volary_engine::results::Measured;
-use volary_engine::results::{Departure, Late, Share};
+use volary_engine::results::{Certificate, Departure, Late, Measured, Share};
 
 /// Some two seconds of jobs on a small cluster.
-fn experiment(network: &str, policies: &str, speed: f64) -> Experiment {
-    crate::common::parse(&format!(
-        r#"
-        title = "real time"
-        seed = 5
-        [cluster]
-        nodes = 20
-        cores = 2
-        schedulers = 2
-        [workload.synthetic]
-        jobs = 100
-        tasks = 4
-        interarrival = {{ exponential = {{ mean = "20ms" }} }}
-        [service]
-        demand = {{ exponential = {{ mean = "60ms" }} }}
-        [network]
-        {network}
-        [run]
-        speed = {speed}
-        {policies}
-        "#
-    ))
+const WORLD: &str = r#"
+title = "real time"
+seed = 5
+[cluster]
+nodes = 20
+cores = 2
+schedulers = 2
+[workload.synthetic]
+jobs = 100
+tasks = 4
+interarrival = { exponential = { mean = "20ms" } }
+[service]
+demand = { exponential = { mean = "60ms" } }
+"#;
+
+fn experiment(policies: &str, network: &str, speed: f64) -> Experiment {
+    let (policies, network) = (format!("policy=[{policies}]"), format!("network={{{network}}}"));
+    plan(WORLD, &[&policies, &network, &format!("run.speed={speed}")])
 }
 
 /// Runs every point in real time on two shards.
@@ -41,7 +35,7 @@ fn local(experiment: &Experiment) -> Vec<Measured> {
     let run = |world| {
         local::measure("test", world, &experiment.run, 2, None, &Watch::default()).expect("the run ends")
     };
-    crate::common::worlds(experiment).map(run).collect()
+    worlds(experiment).map(run).collect()
 }
 
 fn certificate(run: &Measured) -> &Certificate {
@@ -76,9 +70,9 @@ fn assert_consistent(certificate: &Certificate) {
 #[test]
 fn real_time_does_the_same_jobs_as_virtual_time() {
     let _machine = crate::machine();
-    let policies = "[[policy]]\nsparrow = {}\n[[policy]]\nlatin-square = { order = 2 }";
-    let experiment = experiment(r#"one_way = { gamma = { shape = 9, mean = "5ms" } }"#, policies, 1.0);
-    for (virtually, really) in crate::common::measured(&experiment).iter().zip(local(&experiment)) {
+    let policies = "{sparrow={}}, {latin-square={order=2}}";
+    let experiment = experiment(policies, "one_way={gamma={shape=9, mean=\"5ms\"}}", 1.0);
+    for (virtually, really) in run(&experiment).iter().zip(local(&experiment)) {
         let (a, b) = (&virtually.summary, &really.summary);
         assert_eq!((a.jobs, a.tasks), (b.jobs, b.tasks), "{}", a.policy);
         assert_eq!(b.jobs.finished, 100);
@@ -100,8 +94,8 @@ fn real_time_does_the_same_jobs_as_virtual_time() {
 fn delays_follow_the_law_within_the_lateness_budget() {
     let _machine = crate::machine();
     for (mean, text, speed) in [(0.001, "1ms", 2.0), (0.01, "10ms", 0.5), (0.1, "100ms", 2.0)] {
-        let network = format!(r#"one_way = {{ gamma = {{ shape = 4, mean = "{text}" }} }}"#);
-        let experiment = experiment(&network, "[[policy]]\nsparrow = {}", speed);
+        let network = format!("one_way={{gamma={{shape=4, mean=\"{text}\"}}}}");
+        let experiment = experiment("{sparrow={}}", &network, speed);
         let run = local(&experiment).remove(0);
         let certificate = certificate(&run);
         let delay = &certificate.network.delay;
@@ -125,8 +119,8 @@ fn delays_follow_the_law_within_the_lateness_budget() {
 #[test]
 fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
     let _machine = crate::machine();
-    let network = "one_way = \"2ms\"\nloss = 0.1\nduplicate = 0.2\nreorder = 0.3";
-    let experiment = experiment(network, "[[policy]]\nsparrow = {}", 2.0);
+    let network = "one_way=\"2ms\", loss=0.1, duplicate=0.2, reorder=0.3";
+    let experiment = experiment("{sparrow={}}", network, 2.0);
     let run = local(&experiment).remove(0);
     assert_eq!(run.summary.jobs.finished, 100, "losses are repaired");
     let network = &certificate(&run).network;
@@ -148,7 +142,7 @@ fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
 #[test]
 fn an_overloaded_run_is_marked_degraded() {
     let _machine = crate::machine();
-    let experiment = experiment(r#"one_way = "1ms""#, "[[policy]]\nrandom = {}", 1e6);
+    let experiment = experiment("{random={}}", "one_way=\"1ms\"", 1e6);
     let run = local(&experiment).remove(0);
     assert_eq!(run.summary.jobs.finished, 100, "late, but complete");
     let certificate = certificate(&run);
@@ -161,14 +155,14 @@ fn an_overloaded_run_is_marked_degraded() {
 #[test]
 fn table_results_and_report_show_the_certificate() {
     let _machine = crate::machine();
-    let folder = crate::common::binary::folder();
+    let folder = binary::folder();
     let at = folder.path();
     let set = ["--set", "run.speed=20", "--out", "r"];
     let args = [&["run", "e.toml", "--runtime", "local"][..], &set].concat();
     let (out, _) = expect(at, &args, 0);
     assert!(out.contains("fidelity"), "{out}");
     let (json, _) = expect(at, &["report", "r", "--json"], 0);
-    let lines = crate::common::binary::lines(&json);
+    let lines = binary::lines(&json);
     for line in &lines[..2] {
         let certificate: Certificate = serde_json::from_value(line["fidelity"].clone()).unwrap();
         assert_consistent(&certificate);
@@ -183,12 +177,12 @@ fn table_results_and_report_show_the_certificate() {
 #[test]
 fn validate_compares_runtimes_and_checks() {
     let _machine = crate::machine();
-    let folder = crate::common::binary::folder();
+    let folder = binary::folder();
     let at = folder.path();
     let shared = ["validate", "e.toml", "--speed", "20", "--policy", "sparrow"];
     let args = [&shared[..], &["--runtimes", "virtual,local", "--repeat", "3", "--json", "--check"]].concat();
     let output = volary(at, &[&args[..], &["--out", "v"]].concat());
-    let out = crate::common::binary::text(&output.stdout);
+    let out = binary::text(&output.stdout);
     let validation: Validation = serde_json::from_str(&out).unwrap();
     assert_eq!(output.status.code(), Some(i32::from(!validation.holds())), "{out}");
     assert_eq!((validation.reference.as_str(), validation.points.len()), ("virtual", 1));
@@ -203,4 +197,35 @@ fn validate_compares_runtimes_and_checks() {
     let same = [&shared[..], &["--runtimes", "virtual,virtual", "--out", "w"]].concat();
     let (_, err) = expect(at, &same, 2);
     assert!(err.contains("nothing to compare"), "{err}");
+}
+
+/// Gossip in real time: the same jobs, and staleness as in virtual time within the lateness budget.
+#[test]
+fn caches_are_as_stale_as_in_virtual_time() {
+    let _machine = crate::machine();
+    let set = [
+        "cluster={nodes=12, schedulers=3}",
+        "workload.synthetic={jobs=150, tasks=3, interarrival={exponential={mean=\"15ms\"}}}",
+        "service.demand={exponential={mean=\"20ms\"}}",
+        "network.one_way=20ms",
+        "run.record.staleness=10ms",
+        "policy=[{murmuration={batch=false, update_delay=\"80ms\"}}]",
+    ];
+    let experiment = plan(WORLD, &set);
+    let (virtually, really) = (run(&experiment).remove(0).summary, local(&experiment).remove(0).summary);
+    assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
+    let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
+    let certificate = really.fidelity.unwrap();
+    assert!((0.08..0.1001).contains(&a.age_s.max), "{a:?}");
+    assert!(b.age_s.max > 0.08, "{b:?}");
+    if !within_budget("staleness in real time", &certificate) {
+        return;
+    }
+    // An update passes a timer and two deliveries.
+    let late = 3.0 * LATENESS_BUDGET_S.1;
+    assert!(b.age_s.max < 0.1001 + late, "{b:?}, {certificate:?}");
+    for (here, there) in [(b.age_s, a.age_s), (b.in_flight, a.in_flight), (b.error_s, a.error_s)] {
+        let ratio = here.mean / there.mean;
+        assert!((0.6..1.5).contains(&ratio), "{here:?} against {there:?}, {certificate:?}");
+    }
 }

@@ -5,7 +5,6 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod fidelity;
-mod murmuration;
 mod real_cores;
 mod replay;
 

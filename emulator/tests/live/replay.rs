@@ -1,75 +1,37 @@
 //! Replay of input logs: the same effects and results as the run that wrote the log.
 
 use std::fs;
-use std::path::Path;
 
-use crate::common::binary::{expect, lines};
+use crate::common::binary::{self, expect, lines};
+use crate::common::{FAULTY, plan, worlds};
+use serde_json::Value;
+use volary::config::Experiment;
 use volary::runtime::replay::{Error, Replayed, replay};
 use volary::runtime::{self, RunOptions, Watch};
-use volary::storage::input_log::{FILE, InputLog, frame, prefix};
+use volary::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
 use volary_engine::results::Measured;
 
-/// Losses, duplicates, crashes of both sorts, a pause, cores that slow down.
-const WORLD: &str = r#"
-title = "replay"
-seed = 7
-[cluster]
-nodes = 12
-cores = 2
-schedulers = 2
-[workload.synthetic]
-jobs = 80
-tasks = 4
-interarrival = { exponential = { mean = "50ms" } }
-[service]
-demand = { exponential = { mean = "100ms" } }
-[network]
-one_way = { gamma = { shape = 4, mean = "3ms" } }
-loss = 0.05
-duplicate = 0.05
-[[network.fault]]
-crash = { who = ["node:3"], at = "1s", for = "700ms" }
-[[network.fault]]
-crash = { who = ["scheduler:1"], at = "1500ms", for = "900ms" }
-[[network.fault]]
-pause = { who = ["node:5"], at = "2s", for = "300ms" }
-[interference]
-bernoulli = { slot = "500ms", probability = 0.1, slowdown = 4 }
-[run.record]
-inputs = true
-"#;
+/// Real time on two shards.
+const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=5"];
+const POLICIES: [&str; 5] =
+    ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"];
 
-const POLICIES: &str = r"
-[[policy]]
-latin-square = { order = 2 }
-[[policy]]
-sparrow = {}
-[[policy]]
-peacock = {}
-[[policy]]
-murmuration = {}
-[[policy]]
-random = {}
-";
-
-/// Runs an experiment into a folder and replays every cell of it.
-fn run_and_replay(text: &str, out: &Path) -> Vec<Replayed> {
-    let options = RunOptions { out: out.to_owned(), threads: Some(2), ..RunOptions::default() };
-    let outcome = runtime::run(&crate::common::parse(text), &options, &Watch::default()).unwrap();
-    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
-    let mut source = runtime::replay::run(out).unwrap();
-    assert!(!source.is_cut() && source.damage().is_none());
-    source.cells().iter().map(|cell| source.replay(cell).unwrap()).collect()
+/// Faults, losses and cores that slow down, under some policies.
+fn faulty(policies: &[&str], set: &[&str]) -> Experiment {
+    let policies: String = policies.iter().map(|policy| format!("[[policy]]\n{policy}\n")).collect();
+    let bursts = "interference.bernoulli={slot=\"500ms\", probability=0.1, slowdown=4}";
+    plan(&format!("{FAULTY}{policies}"), &[&["run.record.inputs=true", bursts], set].concat())
 }
 
-/// How far a copy is comes from the runtime, and so from the log.
-#[test]
-fn progress_is_replayed() {
-    let _machine = crate::machine();
+/// Runs an experiment and replays every cell of it.
+fn run_and_replay(experiment: &Experiment) -> Vec<Replayed> {
     let folder = tempfile::tempdir().unwrap();
-    let text = format!("{WORLD}[[policy]]\nlate = {{ scale = 0.002 }}\n");
-    let text = text.replace("schedulers = 2", "schedulers = 1").replace("scheduler:1", "scheduler:0");
-    assert_identical(&run_and_replay(&text, folder.path()), 1);
+    let options = RunOptions { out: folder.path().to_owned(), threads: Some(2), ..RunOptions::default() };
+    let outcome = runtime::run(experiment, &options, &Watch::default()).unwrap();
+    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+    let mut source = runtime::replay::run(folder.path()).unwrap();
+    assert!(!source.is_cut() && source.damage().is_none());
+    source.cells().iter().map(|cell| source.replay(cell).unwrap()).collect()
 }
 
 fn assert_identical(replayed: &[Replayed], policies: usize) {
@@ -85,55 +47,53 @@ fn assert_identical(replayed: &[Replayed], policies: usize) {
 }
 
 #[test]
-fn a_run_in_virtual_time_is_replayed() {
+fn runs_in_virtual_and_real_time_are_replayed() {
     let _machine = crate::machine();
-    let folder = tempfile::tempdir().unwrap();
-    assert_identical(&run_and_replay(&format!("{WORLD}{POLICIES}"), folder.path()), 5);
-}
-
-#[test]
-fn a_run_in_real_time_is_replayed() {
-    let _machine = crate::machine();
-    let folder = tempfile::tempdir().unwrap();
-    let text = format!("{WORLD}{POLICIES}")
-        .replace("[run.record]", "[run]\nruntime = \"local\"\nspeed = 5\n[run.record]");
-    let replayed = run_and_replay(&text, folder.path());
+    assert_identical(&run_and_replay(&faulty(&POLICIES, &[])), 5);
+    let replayed = run_and_replay(&faulty(&POLICIES, &LOCAL));
     assert_identical(&replayed, 5);
     assert!(replayed.iter().all(|one| one.shards == 2));
 }
 
-/// Of a run that was stopped, what never began is not in the log.
+/// Progress of copies comes from the runtime, and so from the log.
 #[test]
-fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
+fn progress_is_replayed() {
     let _machine = crate::machine();
-    let folder = crate::common::binary::folder();
-    let here = folder.path();
-    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--set", "run.record.inputs=true"], 0);
-    expect(here, &["replay", "r"], 0);
-    let manifest = here.join("r/manifest.json");
-    let text = fs::read_to_string(&manifest).unwrap();
-    let text = text.replace("\"finished\"", "\"interrupted\"");
-    let text = text.replacen("\"cells\":[", "\"cells\":[\"0123456789abcdef\",", 1);
-    fs::write(&manifest, text).unwrap();
-    let (out, err) = expect(here, &["replay", "r"], 3);
-    assert_eq!(out.matches("effects identical").count(), 2, "{out}");
-    assert!(err.contains("the record ends early: interrupted, and without 1 of 3 runs"), "{err}");
+    let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"1s\", for=\"700ms\"}}, \
+                  {crash={who=[\"scheduler:0\"], at=\"1500ms\", for=\"900ms\"}}]";
+    let experiment = faulty(&["late = { scale = 0.002 }"], &["cluster.schedulers=1", faults]);
+    assert_identical(&run_and_replay(&experiment), 1);
 }
 
 /// What is open when a run is cut off is cut off in the replay as well.
 #[test]
 fn a_run_that_is_cut_off_is_replayed() {
     let _machine = crate::machine();
-    for runtime in ["", "runtime = \"local\"\nspeed = 5\n"] {
-        let folder = tempfile::tempdir().unwrap();
-        let run = format!("[run]\nuntil = \"1800ms\"\n{runtime}[run.record]");
-        let text = format!("{WORLD}[[policy]]\nsparrow = {{}}\n").replace("[run.record]", &run);
-        let replayed = run_and_replay(&text, folder.path());
+    for runtime in [&[][..], &LOCAL] {
+        let set = [&["run.until=1800ms"], runtime].concat();
+        let replayed = run_and_replay(&faulty(&["sparrow = {}"], &set));
         let [one] = &replayed[..] else { panic!("{replayed:?}") };
         assert!(!one.cut && one.is_identical() && one.is_equal(), "{one:#?}");
         let unfinished = one.measured.iter().find(|line| line.what == "jobs.unfinished").unwrap();
-        assert_ne!(unfinished.replayed, 0, "{runtime}: nothing was cut off");
+        assert_ne!(unfinished.replayed, 0, "{runtime:?}: nothing was cut off");
     }
+}
+
+/// Of a run that was stopped, what never began is not in the log.
+#[test]
+fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
+    let _machine = crate::machine();
+    let folder = binary::folder();
+    let here = folder.path();
+    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--set", "run.record.inputs=true"], 0);
+    let path = here.join("r/manifest.json");
+    let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    manifest["state"] = "interrupted".into();
+    manifest["cells"].as_array_mut().unwrap().insert(0, "0123456789abcdef".into());
+    fs::write(&path, manifest.to_string()).unwrap();
+    let (out, err) = expect(here, &["replay", "r"], 3);
+    assert_eq!(out.matches("effects identical").count(), 2, "{out}");
+    assert!(err.contains("the record ends early: interrupted, and without 1 of 3 runs"), "{err}");
 }
 
 #[test]
@@ -141,10 +101,9 @@ fn other_parameters_give_other_effects() {
     let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
-    let text = |policy: &str| crate::common::parse(&format!("{WORLD}[[policy]]\n{policy}\n"));
-    let (two, three) = (text("sparrow = { probe_ratio = 2 }"), text("sparrow = { probe_ratio = 3 }"));
-    let sink = volary::storage::input_log::Sink::create(&path, &"none").unwrap();
-    let world = crate::common::worlds(&two).next().unwrap();
+    let [two, three] = [2, 3].map(|ratio| faulty(&[&format!("sparrow = {{ probe_ratio = {ratio} }}")], &[]));
+    let sink = Sink::create(&path, &"none").unwrap();
+    let world = worlds(&two).next().unwrap();
     let unit = sink.unit("cell", "sparrow", world.seed());
     let measured: Measured =
         runtime::virtual_time::measure_logged("test", &world, &two.run, &unit, &Watch::default()).unwrap();
@@ -154,7 +113,7 @@ fn other_parameters_give_other_effects() {
     let sections = log.found().to_vec();
     let same = replay(&world, &two.run, &mut log, &sections, Some(&measured.summary)).unwrap();
     assert!(same.is_identical() && same.is_equal() && !same.measured.is_empty());
-    let world = crate::common::worlds(&three).next().unwrap();
+    let world = worlds(&three).next().unwrap();
     let other = replay(&world, &three.run, &mut log, &sections, Some(&measured.summary)).unwrap();
     let divergence = other.divergence.unwrap();
     assert!(
@@ -186,7 +145,7 @@ fn change(bytes: &[u8], change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
 #[test]
 fn the_command_says_what_it_found() {
     let _machine = crate::machine();
-    let folder = crate::common::binary::folder();
+    let folder = binary::folder();
     let at = folder.path();
     let log = at.join("r").join(FILE);
     expect(at, &["run", "e.toml", "--out", "none", "--quiet"], 0);
@@ -216,31 +175,25 @@ fn the_command_says_what_it_found() {
     assert_eq!(fs::read(&log).unwrap(), whole);
     expect(at, &["replay", "r"], 0);
 
-    // The digest of what the first actor answered to its start.
-    fs::write(&log, change(&whole, |payload| payload[11] ^= 1)).unwrap();
-    let (out, _) = expect(at, &["replay", "r"], 1);
-    assert!(out.contains("step 1 differs, at 0") && out.contains("Client(0)"), "{out}");
-
-    // The number of the first frame: as if those before it had been lost.
-    fs::write(&log, change(&whole, |payload| payload[0] = 2)).unwrap();
-    let (_, err) = expect(at, &["replay", "r"], 3);
-    assert!(err.contains("frames are missing"), "{err}");
-
-    fs::write(&log, &whole[..whole.len() - 3]).unwrap();
-    let (out, err) = expect(at, &["replay", "r"], 3);
-    assert!(out.contains("up to where the log ends") && err.contains("cut"), "{out}{err}");
-
-    let mut flipped = whole.clone();
-    flipped[whole.len() / 2] ^= 4;
-    fs::write(&log, flipped).unwrap();
-    let (_, err) = expect(at, &["replay", "r"], 3);
-    assert!(err.contains("damaged at byte"), "{err}");
-
-    let mut newer = whole.clone();
-    newer[8] += 1;
-    fs::write(&log, newer).unwrap();
-    let (_, err) = expect(at, &["replay", "r"], 2);
-    assert!(err.contains("format 3"), "{err}");
+    let damaged = |at: usize, with: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= with;
+        bytes
+    };
+    for (bytes, status, words) in [
+        // The digest of what the first actor answered to its start.
+        (change(&whole, |payload| payload[11] ^= 1), 1, ["step 1 differs, at 0", "Client(0)"]),
+        // The number of the first frame: as if those before it had been lost.
+        (change(&whole, |payload| payload[0] = 2), 3, ["frames are missing", ""]),
+        (whole[..whole.len() - 3].to_vec(), 3, ["up to where the log ends", "cut"]),
+        (damaged(whole.len() / 2, 4), 3, ["damaged at byte", ""]),
+        // The format.
+        (damaged(8, 1), 2, ["format 3", ""]),
+    ] {
+        fs::write(&log, bytes).unwrap();
+        let (out, err) = expect(at, &["replay", "r"], status);
+        assert!(words.iter().all(|word| (out.clone() + &err).contains(word)), "{words:?}: {out}{err}");
+    }
 
     fs::write(at.join("none").join(FILE), &whole).unwrap();
     let manifest = at.join("none/manifest.json");
@@ -254,7 +207,7 @@ fn the_command_says_what_it_found() {
 fn a_resumed_run_goes_on_with_its_log() {
     let _machine = crate::machine();
     let folder = tempfile::tempdir().unwrap();
-    let experiment = crate::common::parse(&format!("{WORLD}{POLICIES}"));
+    let experiment = faulty(&POLICIES, &[]);
     let mut options = RunOptions { out: folder.path().to_owned(), resume: true, ..RunOptions::default() };
     options.shard = Some("1/2".parse().unwrap());
     runtime::run(&experiment, &options, &Watch::default()).unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use toml::Table;
 use volary_engine::cores::Interference;
 use volary_engine::results::{Cell, Measured};
 use volary_engine::scenario::{Cluster, ClusterSection, Point, PolicyEntry, Resolved};
@@ -12,9 +13,15 @@ use volary_engine::workload::{NoTraces, Service, WorkloadSpec};
 use volary_engine::world::World;
 use volary_netem::Network;
 
+/// A small cluster with losses, duplicates, crashes and a pause, without policies.
+pub(crate) const FAULTY: &str = include_str!("faulty.toml");
+
 /// The sections of an experiment file that describe a world and its policies.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct File {
+    #[serde(rename = "title")]
+    _title: Option<String>,
     seed: u64,
     cluster: ClusterSection,
     workload: WorkloadSpec,
@@ -26,6 +33,24 @@ struct File {
     policy: Vec<PolicyEntry>,
 }
 
+/// An experiment's text with values set as the command line's `--set` does: `"cluster.nodes=3"`. Keys that no section
+/// knows are errors in [`parse`].
+pub(crate) fn with(text: &str, set: &[&str]) -> String {
+    let mut file: Table = toml::from_str(text).unwrap();
+    for set in set {
+        let (key, value) = set.split_once('=').unwrap();
+        let value = toml::from_str::<Table>(&format!("value = {value}"))
+            .map_or_else(|_| value.into(), |mut table| table.remove("value").unwrap());
+        let mut path: Vec<_> = key.split('.').collect();
+        let last = path.pop().unwrap().to_owned();
+        let section = path.into_iter().fold(&mut file, |table, part| {
+            table.entry(part).or_insert_with(|| Table::new().into()).as_table_mut().unwrap()
+        });
+        section.insert(last, value);
+    }
+    toml::to_string(&file).unwrap()
+}
+
 /// The points of an experiment, and their seed.
 pub(crate) struct Experiment {
     pub(crate) seed: u64,
@@ -35,7 +60,7 @@ pub(crate) struct Experiment {
 /// Parses an experiment; panics with the error.
 pub(crate) fn parse(text: &str) -> Experiment {
     let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
-    let File { seed, cluster, workload, service, network, interference, policy } = file;
+    let File { seed, cluster, workload, service, network, interference, policy, .. } = file;
     let topology = cluster.topology.as_ref().map(|path: &PathBuf| {
         let text = std::fs::read_to_string(path).expect("the topology is there");
         toml::from_str(&text).expect("the topology parses")
@@ -70,10 +95,20 @@ pub(crate) fn worlds(experiment: &Experiment) -> impl Iterator<Item = World> {
         .map(move |point| World::build(point, seed, &NoTraces).expect("the world resolves"))
 }
 
+/// The world of an experiment's first point.
+pub(crate) fn world(text: &str) -> World {
+    worlds(&parse(text)).next().expect("there is a policy")
+}
+
 /// Runs every point of an experiment under its seed.
-pub(crate) fn run(text: &str) -> Vec<Measured> {
+pub(crate) fn run_all(text: &str) -> Vec<Measured> {
     let run = |world| measure("test", &world, &RunConfig::default(), &()).expect("the run ends");
     worlds(&parse(text)).map(run).collect()
+}
+
+/// Runs the first point of an experiment under its seed.
+pub(crate) fn run(text: &str) -> Measured {
+    run_all(text).remove(0)
 }
 
 /// A cluster of single-core nodes under a Poisson stream of jobs of exponential tasks of mean 1 s.

@@ -1,12 +1,12 @@
-//! What each fault does to a run small enough to know the answer, to the nanosecond where there is one: see
+//! Effects of each fault on a run small enough to know the answer, to the nanosecond where there is one: see
 //! [`one_task`].
 
-use crate::common::{one_task, poisson, run};
+use crate::common::{one_task, poisson, run, with};
 use volary_engine::results::{CopyCounts, Measured};
 
 /// Runs it and closes its books.
 fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {
-    let measured = run(&one_task(nodes, schedulers, policy, faults)).remove(0);
+    let measured = run(&one_task(nodes, schedulers, policy, faults));
     let (jobs, copies) = (measured.summary.jobs, measured.summary.copies);
     assert_eq!(jobs.submitted, 1);
     assert_eq!(jobs.submitted, jobs.finished + jobs.failed + jobs.unfinished, "{jobs:?}");
@@ -151,18 +151,15 @@ fn a_result_behind_a_long_partition_counts_once() {
 /// scheduler must learn who is down, a ring of survivors must keep its probes.
 #[test]
 fn named_seeds() {
-    let text = poisson(1, 1, 2, 1.0, "full-repetition = { order = 1 }")
-        .replace("{ exponential = { mean = \"1s\" } }\n        homogeneous", "\"1s\"\n        homogeneous")
-        + "\n[network]\n"
-        + &fault("crash", r#"who = ["scheduler:0"], at = "1.9s", for = "500ms""#);
-    assert_eq!(run(&text).remove(0).summary.jobs.finished, 1);
+    let crash = "network.fault=[{crash={who=[\"scheduler:0\"], at=\"1.9s\", for=\"500ms\"}}]";
+    let text = with(&poisson(1, 1, 2, 1.0, "full-repetition = { order = 1 }"), &["service.demand=1s", crash]);
+    assert_eq!(run(&text).summary.jobs.finished, 1);
 
     for policy in ["peacock = {}", "peacock = { form = \"threshold\" }", "sparrow = {}", "gang = {}"] {
-        let node = fault("crash", r#"who = ["node:1"], at = "10s""#);
-        let scheduler = fault("crash", r#"who = ["scheduler:0"], at = "9s", for = "5s""#);
-        let text = poisson(2, 40, 3, 2.0, policy)
-            + &format!("\n[network]\none_way = \"10ms\"\npeer_timeout = \"2s\"\n{node}\n{scheduler}");
-        let summary = run(&text).remove(0).summary;
+        let crashes = "network.fault=[{crash={who=[\"node:1\"], at=\"10s\"}}, \
+                       {crash={who=[\"scheduler:0\"], at=\"9s\", for=\"5s\"}}]";
+        let network = ["network.one_way=10ms", "network.peer_timeout=2s", crashes];
+        let summary = run(&with(&poisson(2, 40, 3, 2.0, policy), &network)).summary;
         assert_eq!(summary.jobs.finished, 40, "{policy}");
     }
 }

@@ -1,59 +1,33 @@
-//! A profile that is injected into a run does what it would have done in the experiment.
+//! Profiles that are injected into a run, against the same profile in the experiment.
 
+use crate::common::{FAULTY, with, world};
 use volary_actors::base::Time;
-use volary_engine::cores::{CoreSet, Injection, Interference, Profile};
+use volary_engine::cores::{CoreSet, Injection, Interference};
 use volary_engine::metrics::{Books, Recorder, Recording};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
-const SEED: u64 = 7;
-
-/// A small run of a policy; `interference` is the rest of its file.
-fn file(policy: &str, interference: &str) -> String {
-    let schedulers = if policy.starts_with("hedged") { 1 } else { 2 };
-    format!(
-        r#"
-        title = "injections"
-        seed = {SEED}
-        [cluster]
-        nodes = 6
-        cores = 2
-        schedulers = {schedulers}
-        [workload.synthetic]
-        jobs = 120
-        tasks = 3
-        interarrival = {{ exponential = {{ mean = "80ms" }} }}
-        [service]
-        demand = {{ exponential = {{ mean = "150ms" }} }}
-        [network]
-        one_way = "2ms"
-        [[network.fault]]
-        crash = {{ who = ["node:3"], at = "2500ms", for = "400ms" }}
-        [[network.fault]]
-        pause = {{ who = ["node:1"], at = "2200ms", for = "300ms" }}
-        [[policy]]
-        {policy}
-        {interference}
-        "#
-    )
-}
-
-fn world(text: &str) -> World {
-    crate::common::worlds(&crate::common::parse(text)).next().unwrap()
-}
-
 const BURSTS: &str =
-    r#"markov = { slot = "40ms", p_on = 0.4, p_off = 0.3, slowdown = { uniform = { low = 2, high = 30 } } }"#;
+    "markov = { slot = \"40ms\", p_on = 0.4, p_off = 0.3, slowdown = { uniform = { low = 2, high = 30 } } }";
+/// A slowdown beyond the end of time.
+const STALL: &str = "renewal = { gap = \"0s\", burst = \"1000000h\", slowdown = 1e12 }";
 
-fn profile() -> Profile {
-    toml::from_str::<Interference>(BURSTS).unwrap().resolve().unwrap()
+const POLICIES: [&str; 5] =
+    ["random = {}", "latin-square = { order = 2 }", "sparrow = {}", "hedged = {}", "murmuration = {}"];
+
+/// The world of a policy with one scheduler; `set` is set besides.
+fn faulty(policy: &str, set: &[&str]) -> World {
+    let faults = "network.fault=[{crash={who=[\"node:3\"], at=\"2500ms\", for=\"400ms\"}}, \
+                  {pause={who=[\"node:1\"], at=\"2200ms\", for=\"300ms\"}}]";
+    let set = [&["cluster.schedulers=1", "workload.synthetic.jobs=120", faults], set].concat();
+    world(&with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &set))
 }
 
 /// What is done to a run: when, and what.
-type Deed = (Time, fn(&mut Shard<'_, Recorder<'_>>, Time));
+type Deed<'a> = (Time, &'a dyn Fn(&mut Shard<'_, Recorder<'_>>, Time));
 
 /// Runs a world to its end, with what is done to it on the way.
-fn run(world: &World, deeds: &[Deed]) -> Books {
+fn run(world: &World, deeds: &[Deed<'_>]) -> Books {
     let books = world.recorder(Recording::default());
     let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), books);
     shard.expect_injections();
@@ -73,37 +47,43 @@ fn at(ms: u64) -> Time {
     Time(ms * 1_000_000)
 }
 
-fn injection(from: Time, until: Time) -> Injection {
-    Injection { profile: profile(), seed: SEED, cores: CoreSet::below(12), from, until }
+fn every_core() -> CoreSet {
+    CoreSet::below(24)
 }
 
-const POLICIES: [&str; 5] =
-    ["random = {}", "latin-square = { order = 2 }", "sparrow = {}", "hedged = {}", "murmuration = {}"];
+/// Injects a profile into every core; returns the injection's number and its start.
+fn inject(
+    shard: &mut Shard<'_, Recorder<'_>>,
+    now: Time,
+    profile: &str,
+    [from, until]: [Time; 2],
+) -> (usize, Time) {
+    let profile = toml::from_str::<Interference>(profile).unwrap().resolve().unwrap();
+    shard.inject(now, Injection { profile, seed: 7, cores: every_core(), from, until })
+}
+
+fn lift(shard: &mut Shard<'_, Recorder<'_>>, now: Time) {
+    let _ = shard.lift(now, 0, &every_core());
+}
+
+/// Injects bursts for a time.
+fn bursts(during: [Time; 2]) -> impl Fn(&mut Shard<'_, Recorder<'_>>, Time) {
+    move |shard, now| {
+        let _ = inject(shard, now, BURSTS, during);
+    }
+}
 
 #[test]
 fn an_injection_is_as_good_as_the_same_profile_in_the_experiment() {
     for policy in POLICIES {
-        let foreseen = format!("[interference]\nfrom = \"1s\"\nuntil = \"4s\"\n{BURSTS}");
-        let foreseen = run(&world(&file(policy, &foreseen)), &[]);
-        let (quiet, plain) = (world(&file(policy, "")), run(&world(&file(policy, "")), &[]));
+        let foreseen = format!("interference={{ from = \"1s\", until = \"4s\", {BURSTS} }}");
+        let foreseen = run(&faulty(policy, &[&foreseen]), &[]);
+        let quiet = faulty(policy, &[]);
+        assert_ne!(run(&quiet, &[]).rows, foreseen.rows, "{policy}: it makes a difference");
         // Known from the beginning, announced ahead, and ended by surprise.
-        let ways: [&[Deed]; 3] = [
-            &[(at(0), |shard, now| {
-                let _ = shard.inject(now, injection(at(1000), at(4000)));
-            })],
-            &[(at(950), |shard, now| {
-                let _ = shard.inject(now, injection(at(1000), at(4000)));
-            })],
-            &[
-                (at(1000), |shard, now| {
-                    let _ = shard.inject(now, injection(at(0), Time::MAX));
-                }),
-                (at(4000), |shard, now| {
-                    let _ = shard.lift(now, 0, &CoreSet::below(12));
-                }),
-            ],
-        ];
-        assert_ne!(plain.rows, foreseen.rows, "{policy}: it makes a difference");
+        let (bounded, open) = (bursts([at(1000), at(4000)]), bursts([at(0), Time::MAX]));
+        let ways: [&[Deed<'_>]; 3] =
+            [&[(at(0), &bounded)], &[(at(950), &bounded)], &[(at(1000), &open), (at(4000), &lift)]];
         for (way, deeds) in ways.into_iter().enumerate() {
             let injected = run(&quiet, deeds);
             assert_eq!(injected.rows, foreseen.rows, "{policy}, way {way}");
@@ -112,58 +92,39 @@ fn an_injection_is_as_good_as_the_same_profile_in_the_experiment() {
     }
 }
 
-/// An order that comes when its time is over does nothing, and says so.
+/// Nothing is changed about the past: a late injection begins when it comes, or never if its time is over.
 #[test]
-fn an_injection_that_comes_too_late_never_rules() {
-    let (quiet, plain) = (world(&file("random = {}", "")), run(&world(&file("random = {}", "")), &[]));
-    let late = run(
+fn a_late_injection_begins_late_or_never() {
+    let quiet = faulty("random = {}", &[]);
+    let over = run(
         &quiet,
-        &[(at(2000), |shard, now| {
-            assert_eq!(shard.inject(now, injection(at(1000), at(1500))), (0, now));
+        &[(at(2000), &|shard, now| {
+            assert_eq!(inject(shard, now, BURSTS, [at(1000), at(1500)]), (0, now));
         })],
     );
-    assert_eq!(late.rows, plain.rows);
+    assert_eq!(over.rows, run(&quiet, &[]).rows);
+    let late = run(
+        &quiet,
+        &[(at(2000), &|shard, now| {
+            assert_eq!(inject(shard, now, BURSTS, [at(1000), at(4000)]).1, now);
+            let drawn = shard.cores().bursts(0, Time::ZERO, at(4000)).next();
+            assert!(drawn.is_some_and(|burst| burst.start >= now), "{drawn:?}");
+        })],
+    );
+    assert_eq!(late.rows, run(&quiet, &[(at(2000), &bursts([at(2000), at(4000)]))]).rows);
 }
 
 /// A copy that is slowed down beyond the end of time is finished all the same when that is over.
 #[test]
 fn what_would_never_end_ends_when_the_injection_does() {
-    fn stall(from: Time, until: Time) -> Injection {
-        let text = r#"renewal = { gap = "0s", burst = "1000000h", slowdown = 1e12 }"#;
-        let profile = toml::from_str::<Interference>(text).unwrap();
-        let profile = profile.resolve().unwrap();
-        Injection { profile, seed: SEED, cores: CoreSet::below(12), from, until }
-    }
+    let stall = |shard: &mut Shard<'_, Recorder<'_>>, now| {
+        let _ = inject(shard, now, STALL, [now, Time::MAX]);
+    };
     for policy in POLICIES {
-        let stalled = run(
-            &world(&file(policy, "")),
-            &[
-                (at(1000), |shard, now| {
-                    let _ = shard.inject(now, stall(now, Time::MAX));
-                }),
-                (at(60_000), |shard, now| {
-                    let _ = shard.lift(now, 0, &CoreSet::below(12));
-                }),
-            ],
-        );
+        let stalled = run(&faulty(policy, &[]), &[(at(1000), &stall), (at(60_000), &lift)]);
         assert_eq!((stalled.jobs.finished, stalled.jobs.unfinished), (120, 0), "{policy}");
         let copies = stalled.copies;
         assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost, "{policy}");
         assert!(stalled.makespan > 60.0, "{policy}: {}", stalled.makespan);
     }
-}
-
-/// Nothing is changed about the past: one that comes late begins late, and says so.
-#[test]
-fn an_injection_that_comes_late_begins_late() {
-    let world = world(&file("random = {}", ""));
-    let late: &[Deed] = &[(at(2000), |shard, now| {
-        assert_eq!(shard.inject(now, injection(at(1000), at(4000))).1, now);
-        let drawn = shard.cores().bursts(0, Time::ZERO, at(4000)).next();
-        assert!(drawn.is_some_and(|burst| burst.start >= now), "{drawn:?}");
-    })];
-    let in_time: &[Deed] = &[(at(2000), |shard, now| {
-        let _ = shard.inject(now, injection(now, at(4000)));
-    })];
-    assert_eq!(run(&world, late).rows, run(&world, in_time).rows);
 }

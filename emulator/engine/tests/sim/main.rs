@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod common;
+mod exact_cores;
 mod faults;
 mod injections;
+mod murmuration;
 mod oracles;
 mod sharding;
 mod swarm;

@@ -1,35 +1,12 @@
-//! Several shards under one clock do what one does: the order of events depends on nothing else.
+//! Several shards under one clock against one shard: the order of events depends on nothing else.
 
+use crate::common::{FAULTY, run, with, world};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::results::JobRow;
 use volary_engine::shard::{Observer, Placement, Shard};
-use volary_engine::virtual_time::{RunConfig, measure};
 use volary_engine::world::World;
-
-const FILE: &str = r#"
-title = "sharding"
-seed = 7
-[cluster]
-nodes = 12
-cores = 2
-schedulers = 3
-[workload.synthetic]
-jobs = 150
-tasks = 4
-interarrival = { exponential = { mean = "40ms" } }
-[service]
-demand = { exponential = { mean = "100ms" } }
-[network]
-one_way = { gamma = { shape = 4, mean = "3ms" } }
-loss = 0.05
-duplicate = 0.05
-[[network.fault]]
-crash = { who = ["node:3"], at = "1s", for = "700ms" }
-[[network.fault]]
-crash = { who = ["scheduler:1"], at = "2s", for = "900ms" }
-"#;
 
 /// The observations of one shard in order, for a recorder that all shards share.
 #[derive(Default)]
@@ -88,12 +65,12 @@ fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>
 
 #[test]
 fn several_shards_do_what_one_does() {
+    let set = ["cluster.schedulers=3", "workload.synthetic.jobs=150"];
     for policy in
         ["latin-square = { order = 2 }", "sparrow = {}", "peacock = {}", "murmuration = {}", "random = {}"]
     {
-        let experiment = crate::common::parse(&format!("{FILE}\n[[policy]]\n{policy}\n"));
-        let world = crate::common::worlds(&experiment).next().unwrap();
-        let alone = measure("sharding", &world, &RunConfig::default(), &()).unwrap();
+        let text = with(&format!("{FAULTY}[[policy]]\n{policy}\n"), &set);
+        let (world, alone) = (world(&text), run(&text));
         assert_eq!(alone.summary.jobs.finished, 150, "{policy}");
         for shards in [1, 2, 5] {
             let (rows, crossed) = lockstep(&world, shards, world.recorder(Recording::default()));

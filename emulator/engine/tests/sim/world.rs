@@ -1,22 +1,25 @@
-//! What an experiment promises whatever the policy: the same world for all, the same order for the same seed.
-use crate::common::{parse, poisson, run};
+//! The world of an experiment: the same for all policies, and in the same order for the same seed.
+
+use crate::common::{parse, poisson, run_all, with};
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
 
-/// Every policy in one file, under interference and a lossy network.
+/// Several policies in one file, under interference and a lossy network.
 fn everyone() -> String {
-    let text = poisson(20, 60, 5, 0.8, "random = {}").replace("correlated = false", "correlated = 0.5");
-    format!(
-        "{text}\n[[policy]]\nlatin-square = {{ order = 3 }}\n[[policy]]\nsparrow = {{}}\n[[policy]]\nround-robin = {{}}\n\
-         [[policy]]\npeacock = {{}}\n[[policy]]\ngang = {{}}\n[[policy]]\ncentral-queue = {{}}\n\
-         [network]\none_way = {{ gamma = {{ shape = 4, mean = \"10ms\" }} }}\nloss = 0.05\n\
-         [interference]\nmarkov = {{ slot = \"100ms\", p_on = 0.05, p_off = 0.2, slowdown = {{ uniform = {{ low = 2, high = 6 }} }} }}\n"
-    )
+    let set = [
+        "service.correlated=0.5",
+        "policy=[{random={}}, {latin-square={order=3}}, {sparrow={}}, {round-robin={}}, {peacock={}}, {gang={}}, \
+         {central-queue={}}]",
+        "network.one_way={gamma={shape=4, mean=\"10ms\"}}",
+        "network.loss=0.05",
+        "interference.markov={slot=\"100ms\", p_on=0.05, p_off=0.2, slowdown={uniform={low=2, high=6}}}",
+    ];
+    with(&poisson(20, 60, 5, 0.8, "random = {}"), &set)
 }
 
-/// What two policies of one experiment meet, draw by draw: arrivals, homes, sizes, the work of every copy,
+/// Whatever the policy, an experiment draws the same arrivals, homes, sizes, the work of every copy,
 /// bursts on every core, delay and fate of the n-th message of each link.
 #[test]
 fn policies_of_an_experiment_meet_the_same_world() {
@@ -53,15 +56,14 @@ fn policies_of_an_experiment_meet_the_same_world() {
     assert!(worlds.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-fn hashes(measured: &[volary_engine::results::Measured]) -> Vec<String> {
-    measured.iter().map(|m| m.summary.engine.order_hash.clone()).collect()
-}
-
 #[test]
 fn the_same_seed_gives_the_same_order_and_another_seed_another() {
+    let hashes = |text: &str| -> Vec<String> {
+        run_all(text).into_iter().map(|measured| measured.summary.engine.order_hash).collect()
+    };
     let text = everyone();
-    let first = hashes(&run(&text));
-    assert_eq!(first, hashes(&run(&text)));
-    let other = hashes(&run(&text.replace("seed = 3", "seed = 4")));
+    let first = hashes(&text);
+    assert_eq!(first, hashes(&text));
+    let other = hashes(&with(&text, &["seed=4"]));
     assert!(first.iter().zip(&other).all(|(a, b)| a != b));
 }

@@ -6,6 +6,14 @@ use std::path::{Path, PathBuf};
 use volary::config::{Experiment, Overrides, profile};
 
 use super::GOOD;
+use crate::common::binary::changed;
+
+const DEMAND: &str = "{ exponential = { mean = \"1s\" } }";
+/// The small experiment's profile in a file of its own.
+const PROFILE: (&str, &str) = (
+    "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }",
+    "profile = \"../../profiles/p.toml\"",
+);
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -31,14 +39,14 @@ fn files_are_relative_to_the_file_that_names_them() {
     write(&folder, "profiles/s.txt", "# factors\n2\n\n4.0\n");
     write(&folder, "experiments/a/demand.txt", "1s\n250ms # short\n");
     write(&folder, "experiments/a/t.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
-    let text = GOOD
-        .replace(
-            "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }",
-            "profile = \"../../profiles/p.toml\"",
-        )
-        .replace("{ exponential = { mean = \"1s\" } }", "{ empirical = { file = \"demand.txt\" } }")
-        .replace("[workload.synthetic]\njobs = 100\ntasks = 4", "[workload.trace]\nfile = \"t.tr\"")
-        .replace("\"network.loss\" = [0.0, 0.01]", "\"interference.bernoulli.probability\" = [0.1, 0.2]");
+    let synthetic = "[workload.synthetic]\njobs = 100\ntasks = 4";
+    let changes = [
+        PROFILE,
+        (DEMAND, "{ empirical = { file = \"demand.txt\" } }"),
+        (synthetic, "[workload.trace]\nfile = \"t.tr\""),
+        ("\"network.loss\" = [0.0, 0.01]", "\"interference.bernoulli.probability\" = [0.1, 0.2]"),
+    ];
+    let text = changed(GOOD, &changes);
     let file = write(&folder, "experiments/a/x.toml", &text);
     let experiment = Experiment::load(&file, &Overrides::default()).unwrap();
     assert_eq!(experiment.name, "a/x");
@@ -52,7 +60,7 @@ fn files_are_relative_to_the_file_that_names_them() {
     assert!(json["trace"].as_str().unwrap().ends_with("t.tr"));
     // The trace's content counts, its name does not.
     let id = |experiment: &Experiment| experiment.points[0].id.clone();
-    let same = write(&folder, "experiments/a/y.toml", text.replace("t.tr", "u.tr"));
+    let same = write(&folder, "experiments/a/y.toml", changed(&text, &[("t.tr", "u.tr")]));
     write(&folder, "experiments/a/u.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.0\n");
     assert_eq!(id(&Experiment::load(&same, &Overrides::default()).unwrap()), id(&experiment));
     write(&folder, "experiments/a/u.tr", "0.0 2 1.5 1.0 2.0\n1.0 1 3.0 3.5\n");
@@ -62,9 +70,8 @@ fn files_are_relative_to_the_file_that_names_them() {
 #[test]
 fn mistakes_in_named_files_are_located_there() {
     let folder = folder();
-    let bursts = "bernoulli = { slot = \"100ms\", probability = 0.1, slowdown = 4 }";
-    let text = GOOD.replace(bursts, "profile = \"../../profiles/p.toml\"");
-    let file = write(&folder, "experiments/a/x.toml", &text);
+    let file = write(&folder, "experiments/a/x.toml", changed(GOOD, &[PROFILE]));
+    let said = || Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
     for (profile, place) in [
         ("bernoulli = { slot = \"1s\", probability = 2, slowdown = 2 }", "p.toml:1:42"),
         ("\nbernouli = {}", "p.toml:2:1"),
@@ -72,30 +79,26 @@ fn mistakes_in_named_files_are_located_there() {
         ("profile = \"q.toml\"", "p.toml:1:1"),
     ] {
         write(&folder, "profiles/p.toml", profile);
-        let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
-        assert!(error.contains(place), "{profile}: {error}");
+        assert!(said().contains(place), "{profile}: {}", said());
     }
-    let text = GOOD.replace("{ exponential = { mean = \"1s\" } }", "{ empirical = { file = \"d.txt\" } }");
-    let file = write(&folder, "experiments/a/x.toml", &text);
+    let demand = changed(GOOD, &[(DEMAND, "{ empirical = { file = \"d.txt\" } }")]);
+    write(&folder, "experiments/a/x.toml", demand);
     write(&folder, "experiments/a/d.txt", "1s\n2 parsec\n");
-    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
-    assert!(error.contains("d.txt:2:1"), "{error}");
-    let text = GOOD.replace("nodes = 10\ncores = 2", "topology = \"t.toml\"");
-    let file = write(&folder, "experiments/a/x.toml", &text);
-    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
-    assert!(error.contains("x.toml:5:12") && error.contains("t.toml"), "{error}");
+    assert!(said().contains("d.txt:2:1"), "{}", said());
+    let topology = changed(GOOD, &[("nodes = 10\ncores = 2", "topology = \"t.toml\"")]);
+    write(&folder, "experiments/a/x.toml", topology);
+    assert!(said().contains("x.toml:5:12") && said().contains("t.toml"), "{}", said());
     write(&folder, "experiments/a/t.toml", "title = \"t\"\nshape = { star = { nods = 3 } }\n");
-    let error = Experiment::load(&file, &Overrides::default()).unwrap_err().to_string();
+    let error = said();
     assert!(error.contains("t.toml:2:20") && error.contains("did you mean `nodes`?"), "{error}");
 }
 
 #[test]
 fn a_topology_gives_the_machines() {
     let folder = folder();
-    let text = GOOD
-        .replace("nodes = 10\ncores = 2", "topology = \"t.toml\"\nschedulers = 2")
-        .replace("one_way = \"1ms\"\n", "");
-    let file = write(&folder, "experiments/a/x.toml", &text);
+    let machines = ("nodes = 10\ncores = 2", "topology = \"t.toml\"\nschedulers = 2");
+    let text = changed(GOOD, &[machines, ("one_way = \"1ms\"\n", "")]);
+    let file = write(&folder, "experiments/a/x.toml", text);
     let topology = "title = \"t\"\ncores = 2\nspeed = 0.5\n\
                     shape = { leaf-spine = { racks = 2, nodes_per_rack = 3 } }\n\
                     [link.rack]\none_way = \"10us\"\n[link.fabric]\none_way = \"50us\"\n\

@@ -1,5 +1,6 @@
 //! What is said about experiments that do not plan.
 
+use crate::common::binary::changed;
 use volary::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
@@ -12,144 +13,73 @@ fn message(text: &str) -> String {
 }
 
 /// What is changed, what to, where the error points, and words it must hold.
-type Mistake = (&'static str, &'static str, &'static str, &'static [&'static str]);
-
-const MISTAKES: &[Mistake] = &[
-    ("seed = 7", "sede = 7", ":2:1", &["unknown key `sede`", "did you mean `seed`?"]),
-    ("cores = 2", "core = 2", ":6:1", &["unknown key `core`", "did you mean `cores`?"]),
-    ("mean = \"100ms\"", "men = \"100ms\"", ":11:34", &["unknown key `men`", "did you mean `mean`?"]),
-    (
-        "exponential = { mean = \"1s\" }",
-        "expo = { mean = \"1s\" }",
-        ":14:12",
-        &["unknown name `expo`", "exponential"],
-    ),
-    ("one_way = \"1ms\"", "one_way = \"1 parsec\"", ":17:11", &["network.one_way", "unit of time"]),
-    ("one_way = \"1ms\"", "one_way = 1", ":17:11", &["network.one_way", "a number with its unit"]),
-    ("mean = \"1s\"", "mean = \"-1s\"", ":14:35", &["service.demand.exponential.mean", "at least zero"]),
-    ("slowdown = 4", "slowdown = nan", ":21:61", &["interference.bernoulli.slowdown"]),
-    ("probability = 0.1", "probability = 1.1", ":21:45", &["interference.bernoulli.probability", "1.1"]),
-    ("[0.0, 0.01]", "[0.0, 1.5]", ":31:24", &["1.5", "network.loss = 1.5"]),
-    (
-        "order = 2",
-        "order = 30",
-        ":24:26",
-        &["latin-square", "exceeds the number of servers", "cluster.nodes"],
-    ),
-    ("nodes = 10\n", "nodes = 0\n", ":5:9", &["without nodes", "nodes = 1 or more"]),
-    ("cores = 2", "cpu = 8", ":6:7", &["cluster.cpu", "without `service.cpu`", "add cpu to [service]"]),
-    ("cores = 2", "memory = \"64\"", ":6:10", &["cluster.memory", "is not a size", "64 GiB"]),
-    ("cores = 2", "cpu = 0", ":6:7", &["between 0.001 and", "a tenth of a core"]),
-    ("[service]", "[service]\nmemory = \"1 GiB\"", ":14:10", &["without `cluster.memory`"]),
-    ("nodes = 10\n", "", ":4:2", &["`cluster` lacks `nodes`", "topology"]),
-    (
-        "nodes = 10\n",
-        "nodes = 10\nkind = [{ nodes = 3 }]\n",
-        ":5:9",
-        &["`cluster.kind` says its own `nodes`"],
-    ),
-    ("nodes = 10\ncores = 2", "kind = [{ nodes = 0 }]", ":5:19", &["without nodes", "nodes = 1 or more"]),
-    (
-        "nodes = 10\ncores = 2",
-        "kind = [{ nodes = 3, cpu = 8 }]",
-        ":5:28",
-        &["`cluster.kind.cpu` says nothing without `service.cpu`", "add cpu to [service]"],
-    ),
-    ("seed = 7", "repeat = 0", ":2:10", &["repeat", "at least 1"]),
-    ("seed = 7", "repeat = \"often\"", ":2:10", &["repeat", "auto"]),
-    ("seed = 7", "precision = 2.0", ":2:13", &["precision", "between 0 and 1"]),
-    ("seed = 7", "seed = -7", ":2:8", &["seed"]),
-    ("seed = 7", "seed = ", ":2:8", &["quoted"]),
-    ("seed = 7", "title = \"again\"", ":2:1", &["duplicate key", "keep one"]),
-    ("title = \"two policies\"\n", "", ":1:1", &["the file lacks `title`"]),
-    (
-        "demand = { exponential = { mean = \"1s\" } }",
-        "",
-        ":13:2",
-        &["service.demand", "a synthetic workload needs it"],
-    ),
-    (
-        "sparrow = { probe_ratio = 2 }",
-        "sparow = {}",
-        ":27:1",
-        &["unknown name `sparow`", "did you mean `sparrow`?"],
-    ),
-    ("probe_ratio = 2", "probe_ration = 2", ":27:13", &["did you mean `probe_ratio`?"]),
-    ("sparrow = { probe_ratio = 2 }", "latin-square = {}", ":27:1", &["two policies are called", "label ="]),
-    ("sparrow = { probe_ratio = 2 }", "sparrow = {}\nlabel = \"a b\"", ":28:9", &["not a label"]),
-    ("sparrow = { probe_ratio = 2 }", "sparrow = {}\nrandom = {}", ":26:1", &["two policies"]),
-    ("sparrow = { probe_ratio = 2 }", "label = \"x\"", ":26:1", &["no policy is named"]),
-    (
-        "\"service.correlated\" =",
-        "\"service.corelated\" =",
-        ":30:1",
-        &["unknown key `corelated`", "did you mean `correlated`?"],
-    ),
-    ("[true, false]", "[true, \"no\"]", ":30:31", &["true, false, or the share", "service.correlated = no"]),
-    ("[true, false]", "true", ":30:24", &["a list"]),
-    ("< sparrow", "< sparow", ":36:41", &["unknown policy `sparow`", "did you mean `sparrow`?"]),
-    ("sparrow.response_s.p50", "sparrow.respons_s.p50", ":36:49", &["did you mean `response_s`?"]),
-    ("p50 < sparrow", "p50 << sparrow", ":36:40", &["a number or the label"]),
-    (
-        "{ \"service.correlated\" = false }",
-        "{ \"service.corelated\" = false }",
-        ":35:32",
-        &["unknown swept key", "did you mean"],
-    ),
-    ("\" = false }", "\" = 3 }", ":35:33", &["never 3", "true, false"]),
-    (
-        "check = [\"latin-square.response_s.p50 < sparrow.response_s.p50\"]",
-        "check = []",
-        ":36:9",
-        &["without a check"],
-    ),
-    (
-        "[workload.synthetic]\njobs = 100\ntasks = 4",
-        "[workload.trace]\nfile = \"nowhere.tr\"\njobs = 4",
-        ":9:8",
-        &["nowhere.tr", "VOLARY_TRACES", "fallback"],
-    ),
-    ("[service]", "[workload.yahoo-like]\n[service]", ":8:2", &["workload", "exactly one"]),
-    ("[interference]", "[interference]\nprofile = \"no.toml\"", ":21:11", &["no.toml", "cannot read"]),
-    (
-        "[interference]",
-        "[[network.fault]]\ncrash = { who = [\"nodes:5-50\"], at = \"1s\" }\n[interference]",
-        ":21:",
-        &["network.fault", "nodes:5-50"],
-    ),
-    (
-        "[interference]",
-        "[[network.fault]]\ncrash = { who = [\"node:1\", \"client:0\"], at = \"1s\" }\n[interference]",
-        ":21:",
-        &["\"client:0\" would crash a client", "outside the experiment"],
-    ),
-    (
-        "[interference]",
-        "[[network.fault]]\ncrash = { who = [\"all\"], at = \"1s\" }\n[interference]",
-        ":21:",
-        &["\"all\" would crash a client"],
-    ),
-];
+const MISTAKES: &str = r#"
+seed = 7 => sede = 7 | e.toml:2:1 | unknown key `sede` | did you mean `seed`?
+cores = 2 => core = 2 | e.toml:6:1 | unknown key `core` | did you mean `cores`?
+mean = "100ms" => men = "100ms" | e.toml:11:34 | unknown key `men` | did you mean `mean`?
+exponential = { mean = "1s" } => expo = { mean = "1s" } | e.toml:14:12 | unknown name `expo` | exponential
+one_way = "1ms" => one_way = "1 parsec" | e.toml:17:11 | network.one_way | unit of time
+one_way = "1ms" => one_way = 1 | e.toml:17:11 | network.one_way | a number with its unit
+mean = "1s" => mean = "-1s" | e.toml:14:35 | service.demand.exponential.mean | at least zero
+slowdown = 4 => slowdown = nan | e.toml:21:61 | interference.bernoulli.slowdown
+probability = 0.1 => probability = 1.1 | e.toml:21:45 | interference.bernoulli.probability | 1.1
+[0.0, 0.01] => [0.0, 1.5] | e.toml:31:24 | 1.5 | network.loss = 1.5
+order = 2 => order = 30 | e.toml:24:26 | latin-square | exceeds the number of servers | cluster.nodes
+nodes = 10\n => nodes = 0\n | e.toml:5:9 | without nodes | nodes = 1 or more
+cores = 2 => cpu = 8 | e.toml:6:7 | cluster.cpu | without `service.cpu` | add cpu to [service]
+cores = 2 => memory = "64" | e.toml:6:10 | cluster.memory | is not a size | 64 GiB
+cores = 2 => cpu = 0 | e.toml:6:7 | between 0.001 and | a tenth of a core
+[service] => [service]\nmemory = "1 GiB" | e.toml:14:10 | without `cluster.memory`
+nodes = 10\n => | e.toml:4:2 | `cluster` lacks `nodes` | topology
+nodes = 10\n => nodes = 10\nkind = [{ nodes = 3 }]\n | e.toml:5:9 | `cluster.kind` says its own `nodes`
+nodes = 10\ncores = 2 => kind = [{ nodes = 0 }] | e.toml:5:19 | without nodes | nodes = 1 or more
+nodes = 10\ncores = 2 => kind = [{ nodes = 3, cpu = 8 }] | e.toml:5:28 | `cluster.kind.cpu` says nothing without `service.cpu` | add cpu to [service]
+seed = 7 => repeat = 0 | e.toml:2:10 | repeat | at least 1
+seed = 7 => repeat = "often" | e.toml:2:10 | repeat | auto
+seed = 7 => precision = 2.0 | e.toml:2:13 | precision | between 0 and 1
+seed = 7 => seed = -7 | e.toml:2:8 | seed
+seed = 7 => seed =  | e.toml:2:8 | quoted
+seed = 7 => title = "again" | e.toml:2:1 | duplicate key | keep one
+title = "two policies"\n => | e.toml:1:1 | the file lacks `title`
+demand = { exponential = { mean = "1s" } } => | e.toml:13:2 | service.demand | a synthetic workload needs it
+sparrow = { probe_ratio = 2 } => sparow = {} | e.toml:27:1 | unknown name `sparow` | did you mean `sparrow`?
+probe_ratio = 2 => probe_ration = 2 | e.toml:27:13 | did you mean `probe_ratio`?
+sparrow = { probe_ratio = 2 } => latin-square = {} | e.toml:27:1 | two policies are called | label =
+sparrow = { probe_ratio = 2 } => sparrow = {}\nlabel = "a b" | e.toml:28:9 | not a label
+sparrow = { probe_ratio = 2 } => sparrow = {}\nrandom = {} | e.toml:26:1 | two policies
+sparrow = { probe_ratio = 2 } => label = "x" | e.toml:26:1 | no policy is named
+"service.correlated" = => "service.corelated" = | e.toml:30:1 | unknown key `corelated` | did you mean `correlated`?
+[true, false] => [true, "no"] | e.toml:30:31 | true, false, or the share | service.correlated = no
+[true, false] => true | e.toml:30:24 | a list
+< sparrow => < sparow | e.toml:36:41 | unknown policy `sparow` | did you mean `sparrow`?
+sparrow.response_s.p50 => sparrow.respons_s.p50 | e.toml:36:49 | did you mean `response_s`?
+p50 < sparrow => p50 << sparrow | e.toml:36:40 | a number or the label
+{ "service.correlated" = false } => { "service.corelated" = false } | e.toml:35:32 | unknown swept key | did you mean
+" = false } => " = 3 } | e.toml:35:33 | never 3 | true, false
+check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] | e.toml:36:9 | without a check
+[workload.synthetic]\njobs = 100\ntasks = 4 => [workload.trace]\nfile = "nowhere.tr"\njobs = 4 | e.toml:9:8 | nowhere.tr | VOLARY_TRACES | fallback
+[service] => [workload.yahoo-like]\n[service] | e.toml:8:2 | workload | exactly one
+[interference] => [interference]\nprofile = "no.toml" | e.toml:21:11 | no.toml | cannot read
+[interference] => [[network.fault]]\ncrash = { who = ["nodes:5-50"], at = "1s" }\n[interference] | e.toml:21: | network.fault | nodes:5-50
+[interference] => [[network.fault]]\ncrash = { who = ["node:1", "client:0"], at = "1s" }\n[interference] | e.toml:21: | "client:0" would crash a client | outside the experiment
+[interference] => [[network.fault]]\ncrash = { who = ["all"], at = "1s" }\n[interference] | e.toml:21: | "all" would crash a client
+"#;
 
 #[test]
 fn every_mistake_is_located_and_has_a_remedy() {
-    let mut wrong = Vec::new();
-    for (from, to, place, words) in MISTAKES {
-        assert!(GOOD.contains(from), "{from}");
-        let text = message(&GOOD.replace(from, to));
-        let place = format!("e.toml{place}");
-        let missing: Vec<_> = words.iter().filter(|word| !text.contains(**word)).collect();
-        if !text.contains(&place) || !missing.is_empty() || !text.contains(" = help: ") {
-            wrong.push(format!("{from:?} -> {to:?}\n  wanted {place}, missing {missing:?}\n{text}\n"));
-        }
+    for mistake in MISTAKES.trim().lines() {
+        let mut words = mistake.split(" | ");
+        let (from, to) = words.next().unwrap().split_once(" =>").unwrap();
+        let [from, to] = [from, to.strip_prefix(' ').unwrap_or(to)].map(|text| text.replace("\\n", "\n"));
+        let text = message(&changed(GOOD, &[(&from, &to)]));
+        let missing: Vec<_> = words.chain([" = help: "]).filter(|word| !text.contains(word)).collect();
+        assert!(missing.is_empty(), "{mistake} lacks {missing:?}\n{text}");
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn a_task_that_fits_nowhere_is_refused() {
-    let text = GOOD.replace("cores = 2", "cpu = 8").replace("[service]", "[service]\ncpu = 9");
-    let text = message(&text);
+    let text = message(&changed(GOOD, &[("cores = 2", "cpu = 8"), ("[service]", "[service]\ncpu = 9")]));
     assert!(
         text.contains("e.toml:14:7") && text.contains("lower service.cpu, or raise cluster.cpu"),
         "{text}"
@@ -158,14 +88,11 @@ fn a_task_that_fits_nowhere_is_refused() {
 
 #[test]
 fn no_policy_is_refused() {
-    let text: String = GOOD.split("[[policy]]").next().unwrap().replace("seed = 7", "seed = 7\npolicy = []");
-    assert!(
-        message(&text).contains("e.toml:3:10") && message(&text).contains("no policy"),
-        "{}",
-        message(&text)
-    );
     let without = GOOD.split("[[policy]]").next().unwrap();
-    assert!(message(without).contains("the file lacks `policy`"), "{}", message(without));
+    let said = message(without);
+    assert!(said.contains("the file lacks `policy`"), "{said}");
+    let said = message(&changed(without, &[("seed = 7", "seed = 7\npolicy = []")]));
+    assert!(said.contains("e.toml:3:10") && said.contains("no policy"), "{said}");
 }
 
 #[test]
@@ -186,7 +113,7 @@ fn overrides_are_located_in_themselves() {
 
 #[test]
 fn an_error_is_drawn_like_a_compiler_draws_it() {
-    let text = message(&GOOD.replace("cores = 2", "core = 2"));
+    let text = message(&changed(GOOD, &[("cores = 2", "core = 2")]));
     assert_eq!(
         text,
         "unknown key `core`\n --> e.toml:6:1\n  |\n6 | core = 2\n  | ^^^^ expected `nodes`, `cores`, \

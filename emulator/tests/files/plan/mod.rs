@@ -6,6 +6,7 @@ mod mistakes;
 
 use std::path::Path;
 
+use crate::common::binary::changed;
 use volary::config::error::Text;
 use volary::config::{ConfigError, Experiment, Overrides, Repeat};
 
@@ -53,6 +54,12 @@ fn plan_with(text: &str, overrides: &Overrides) -> Result<Experiment, ConfigErro
     Experiment::plan(Path::new("e.toml"), text, overrides)
 }
 
+/// The small experiment with values set.
+fn good(set: &[&str]) -> Experiment {
+    let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
+    plan_with(GOOD, &overrides).unwrap_or_else(|error| panic!("{set:?}: {error}"))
+}
+
 fn plan(text: &str) -> Result<Experiment, ConfigError> {
     plan_with(text, &Overrides::default())
 }
@@ -79,43 +86,38 @@ fn cells_times_policies_in_written_order() {
 /// A node of 8 cores and 64 GiB that may run 110 tasks at once has CPU for 80 of them, and memory for 64.
 #[test]
 fn nodes_run_as_many_tasks_at_once_as_they_have_room_for() {
-    let workers = |cluster: &str, service: &str| {
-        let text = GOOD.replace("cores = 2", cluster).replace("[service]", &format!("[service]\n{service}"));
-        plan(&text).unwrap().points[0].resolved.cluster.layout(0).workers()
-    };
-    assert_eq!(workers("cores = 110\ncpu = 8", "cpu = 0.1"), 10 * 80);
-    assert_eq!(
-        workers("cores = 110\ncpu = 8\nmemory = \"64 GiB\"", "cpu = 0.1\nmemory = \"1 GiB\""),
-        10 * 64
-    );
-    assert_eq!(workers("cores = 110\ncpu = 32", "cpu = 0.1"), 10 * 110);
-    assert_eq!(workers("memory = \"64 GiB\"", "memory = \"20 GiB\""), 10 * 3);
+    let workers = |set: &[&str]| good(set).points[0].resolved.cluster.layout(0).workers();
+    let (cores, cpu, memory) = ("cluster.cores=110", "service.cpu=0.1", "cluster.memory=64 GiB");
+    assert_eq!(workers(&[cores, cpu, "cluster.cpu=8"]), 10 * 80);
+    assert_eq!(workers(&[cores, cpu, "cluster.cpu=8", memory, "service.memory=1 GiB"]), 10 * 64);
+    assert_eq!(workers(&[cores, cpu, "cluster.cpu=32"]), 10 * 110);
+    assert_eq!(workers(&["cluster.cores=8", memory, "service.memory=20 GiB"]), 10 * 3);
 }
 
 #[test]
 fn ids_follow_what_a_result_depends_on() {
-    let ids = |text: &str, overrides: &Overrides| -> Vec<String> {
-        plan_with(text, overrides).unwrap().runs(None).into_iter().map(|unit| unit.id).collect()
+    let ids = |experiment: Experiment| -> Vec<String> {
+        experiment.runs(None).into_iter().map(|unit| unit.id).collect()
     };
-    let base = ids(GOOD, &Overrides::default());
+    let base = ids(good(&[]));
     let mut distinct = base.clone();
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), base.len());
     // Words and comments don't matter.
-    let words = GOOD.replace("two policies", "the same").replace("seed = 7", "# more\nseed = 7");
-    assert_eq!(ids(&words, &Overrides::default()), base);
+    let words = changed(GOOD, &[("two policies", "the same"), ("seed = 7", "# more\nseed = 7")]);
+    assert_eq!(ids(plan(&words).unwrap()), base);
     // A parameter of one policy touches that policy alone.
-    let other = ids(&GOOD.replace("probe_ratio = 2", "probe_ratio = 3"), &Overrides::default());
+    let other = ids(good(&["policy.sparrow.probe_ratio=3"]));
     assert!(base.iter().zip(&other).enumerate().all(|(i, (a, b))| (a == b) == (i % 2 == 0)));
-    for change in [("slowdown = 4", "slowdown = 5"), ("nodes = 10", "nodes = 11"), ("seed = 7", "seed = 8")] {
-        let other = ids(&GOOD.replace(change.0, change.1), &Overrides::default());
-        assert!(base.iter().zip(&other).all(|(a, b)| a != b), "{change:?}");
+    for set in ["interference.bernoulli.slowdown=5", "cluster.nodes=11", "seed=8"] {
+        assert!(base.iter().zip(ids(good(&[set]))).all(|(a, b)| *a != b), "{set}");
     }
     // Replication 1 under seed 7 is replication 0 under seed 8.
     let twice = Overrides { repeat: Some(Repeat::Times(2)), ..Overrides::default() };
     let eight = Overrides { seed: Some(8), ..Overrides::default() };
-    assert_eq!(ids(GOOD, &twice)[1], ids(GOOD, &eight)[0]);
+    let [twice, eight] = [twice, eight].map(|overrides| ids(plan_with(GOOD, &overrides).unwrap()));
+    assert_eq!(twice[1], eight[0]);
 }
 
 #[test]
@@ -158,23 +160,18 @@ fn the_offered_load_is_that_of_the_laws() {
     use volary::workload::Traces;
 
     let traces = Traces::new(Vec::new());
-    let of = |text: &str| load(&plan(text).unwrap().points[0].resolved, 7, &traces);
+    let of = |set: &[&str]| load(&good(set).points[0].resolved, 7, &traces);
     // 10 jobs a second of 4 tasks of 1 s on 20 cores that do 1 − 0.1 · (1 − 1/4) of their work.
-    let found = of(GOOD).unwrap();
+    let found = of(&[]).unwrap();
     assert!((found.offered - 40.0 / (20.0 * 0.925)).abs() < 1e-9, "{found:?}");
     // Drawn jobs of a generator come near the same formula: the Yahoo facts give 4,500 cores about 3/4.
-    // A trace-like generator has no copies that differ, so the sweep is left out.
-    let yahoo = GOOD.split("[sweep]").next().unwrap()
-        .replace("[workload.synthetic]\njobs = 100\ntasks = 4\ninterarrival = { exponential = { mean = \"100ms\" } }", "[workload.yahoo-like]")
-        .replace("demand = { exponential = { mean = \"1s\" } }", "")
-        .replace("nodes = 10\ncores = 2", "nodes = 4_500");
+    // A trace-like generator has no copies that differ.
+    let yahoo =
+        ["workload={yahoo-like={}}", "service={}", "cluster={nodes=4_500}", "service.correlated=true"];
     let found = of(&yahoo).unwrap();
     assert!((0.5..1.2).contains(&found.offered), "{found:?}");
     // Slowdowns without a closed form leave it open.
-    assert_eq!(
-        of(&GOOD.replace("slowdown = 4", "slowdown = { lognormal = { median = 4.0, sigma = 1.0 } }")),
-        None
-    );
+    assert_eq!(of(&["interference.bernoulli.slowdown={lognormal={median=4, sigma=1}}"]), None);
     let text = volary::config::describe::text(&plan(GOOD).unwrap(), None);
     assert!(text.contains("WARNING") && text.contains("ρ = 2.162"), "{text}");
 }

@@ -1,47 +1,52 @@
-//! Murmuration in a whole system: what its paper counts, what its caches know, and that a message to
-//! everybody may be one event.
+//! Murmuration in a whole system: messages as its paper counts them, what caches know, and broadcasts as one event.
 
-use volary::runtime::virtual_time::measure;
-use volary::runtime::{Watch, local};
+use crate::common::{run, with, world};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
-use volary_engine::metrics::Recorder;
+use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::results::Measured;
 use volary_engine::shard::{Observer, Parts, Placement, Shard};
 
-fn text(
-    schedulers: u32,
-    nodes: u32,
-    jobs: u32,
-    tasks: u32,
-    gap: &str,
-    one_way: &str,
-    policy: &str,
-) -> String {
-    format!(
-        r#"
-        title = "murmuration"
-        seed = 11
-        [cluster]
-        nodes = {nodes}
-        schedulers = {schedulers}
-        [workload.synthetic]
-        jobs = {jobs}
-        tasks = {tasks}
-        interarrival = {{ exponential = {{ mean = "{gap}" }} }}
-        [service]
-        demand = {{ exponential = {{ mean = "1s" }} }}
-        [network]
-        one_way = {one_way}
-        [[policy]]
-        murmuration = {{ {policy} }}
-        "#
-    )
+/// Four schedulers and fifteen nodes that are busy five sixths of the time.
+const WORLD: &str = r#"
+seed = 11
+[cluster]
+nodes = 15
+schedulers = 4
+[workload.synthetic]
+jobs = 300
+tasks = 5
+interarrival = { exponential = { mean = "500ms" } }
+[service]
+demand = { exponential = { mean = "1s" } }
+[network]
+one_way = "5ms"
+"#;
+
+/// Links of various delays.
+const SPREAD_DELAY: &str = "network.one_way={exponential={mean=\"50ms\"}}";
+
+/// The world under a policy of these parameters, with other values.
+fn file(policy: &str, set: &[&str]) -> String {
+    with(&format!("{WORLD}[[policy]]\nmurmuration = {{ {policy} }}\n"), set)
 }
 
-fn run(text: &str) -> Measured {
-    crate::common::run(text).remove(0)
+/// The values of a cluster and its jobs: schedulers, nodes, jobs, tasks of a job, and mean time between jobs.
+fn load(schedulers: u32, nodes: u32, jobs: u32, tasks: u32, gap: &str) -> [String; 6] {
+    [
+        format!("cluster.schedulers={schedulers}"),
+        format!("cluster.nodes={nodes}"),
+        format!("workload.synthetic.jobs={jobs}"),
+        format!("workload.synthetic.tasks={tasks}"),
+        format!("workload.synthetic.interarrival.exponential.mean={gap}"),
+        "network.one_way=500us".to_owned(),
+    ]
+}
+
+/// The world with another load and links of 500 µs.
+fn loaded(policy: &str, load: &[String; 6]) -> String {
+    file(policy, &load.each_ref().map(String::as_str))
 }
 
 fn sent(measured: &Measured, kind: &str) -> u64 {
@@ -54,7 +59,7 @@ fn updates_are_as_many_as_the_paper_counts() {
     for (policy, each, placed) in
         [("batch = false", 285, "gossip.placed"), ("batch = true", 159, "gossip.batch")]
     {
-        let measured = run(&text(10, 40, 200, 15, "1s", "\"500us\"", policy));
+        let measured = run(&loaded(policy, &load(10, 40, 200, 15, "1s")));
         let updates = sent(&measured, placed) + sent(&measured, "gossip.ended");
         assert_eq!(updates, 200 * each, "{policy}");
         assert_eq!(sent(&measured, "gossip.ended"), 200 * 15 * 10);
@@ -69,13 +74,13 @@ fn updates_are_as_many_as_the_paper_counts() {
 #[test]
 fn news_in_flight_obeys_little() {
     let policy = "batch = false, update_delay = \"1500ms\"";
-    let measured = run(&text(2, 40, 10_000, 2, "100ms", "\"500us\"", policy));
+    let measured = run(&loaded(policy, &load(2, 40, 10_000, 2, "100ms")));
     let staleness = measured.summary.staleness.unwrap();
     let expected = 30.0 * 1.5005;
     assert!((staleness.in_flight.mean / expected - 1.0).abs() < 0.04, "{staleness:?}");
     assert!(staleness.age_s.max <= 1.5006 && staleness.age_s.max > 1.4, "{staleness:?}");
     // Without a delay nobody is ever wrong for longer than the network takes.
-    let fresh = run(&text(2, 40, 2_000, 2, "100ms", "\"500us\"", "")).summary.staleness.unwrap();
+    let fresh = run(&loaded("", &load(2, 40, 2_000, 2, "100ms"))).summary.staleness.unwrap();
     assert!(fresh.age_s.max <= 0.000_501, "{fresh:?}");
     assert!(fresh.regret_s.mean < 0.01 * staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
 }
@@ -121,15 +126,15 @@ impl Observer for Audit<'_> {
 #[test]
 fn nothing_but_news_separates_caches_from_the_truth() {
     for (one_way, policy) in [
-        ("\"500us\"", "update_delay = \"2s\""),
-        ("{ exponential = { mean = \"300ms\" } }", "batch = false"),
-        ("\"1ms\"", "decision_per_job = \"50ms\", decision_per_task = \"5ms\", order = \"srjf\""),
+        ("500us", "update_delay = \"2s\""),
+        ("{exponential={mean=\"300ms\"}}", "batch = false"),
+        ("1ms", "decision_per_job = \"50ms\", decision_per_task = \"5ms\", order = \"srjf\""),
     ] {
-        let file = text(3, 7, 60, 5, "800ms", one_way, policy);
-        let experiment = crate::common::parse(&file);
-        let world = crate::common::worlds(&experiment).next().unwrap();
+        let text =
+            with(&loaded(policy, &load(3, 7, 60, 5, "800ms")), &[&format!("network.one_way={one_way}")]);
+        let world = world(&text);
         for shared in [true, false] {
-            let books = world.recorder(experiment.run.recording());
+            let books = world.recorder(Recording::default());
             let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
             let parts = Parts { shared, ..world.parts(Placement::ALONE).unwrap() };
             let mut shard = Shard::new(parts, audit);
@@ -146,7 +151,10 @@ fn nothing_but_news_separates_caches_from_the_truth() {
 /// One scheduler knows everything at once: it never regrets, and ends are all it can be behind with.
 #[test]
 fn a_scheduler_alone_is_never_wrong_for_long() {
-    let alone = run(&text(1, 20, 2_000, 2, "150ms", "\"0s\"", "")).summary.staleness.unwrap();
+    let alone = run(&with(&loaded("", &load(1, 20, 2_000, 2, "150ms")), &["network.one_way=0s"]))
+        .summary
+        .staleness
+        .unwrap();
     assert_eq!((alone.regret_s.max, alone.decision_error_s.max), (0.0, 0.0), "{alone:?}");
     assert_eq!(alone.schedulers, 1);
 }
@@ -165,14 +173,12 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
     ];
     for (i, policy) in policies.into_iter().enumerate() {
         for schedulers in [2, 17, 50] {
-            let file = text(schedulers, 23, 300, 4, "210ms", "\"500us\"", policy)
-                .replace("seed = 11", &format!("seed = {}", 100 + i));
-            let experiment = crate::common::parse(&file);
-            let world = crate::common::worlds(&experiment).next().unwrap();
-            let together = measure("together", &world, &experiment.run, &Watch::default()).unwrap();
+            let text = loaded(policy, &load(schedulers, 23, 300, 4, "210ms"));
+            let text = with(&text, &[&format!("seed={}", 100 + i)]);
+            let (world, together) = (world(&text), run(&text));
             assert_eq!(together.summary.jobs.finished, 300);
             let parts = Parts { shared: false, ..world.parts(Placement::ALONE).unwrap() };
-            let mut shard = Shard::new(parts, world.recorder(experiment.run.recording()));
+            let mut shard = Shard::new(parts, world.recorder(Recording::default()));
             shard.start();
             while !shard.observer.all_finished() && shard.advance() {}
             let (now, events) = (shard.now(), shard.events());
@@ -193,20 +199,17 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
 
 #[test]
 fn policies_without_caches_have_no_staleness() {
-    let file = text(2, 10, 100, 2, "1s", "\"0s\"", "").replace("murmuration = {  }", "sparrow = {}");
-    let measured = run(&file);
+    let measured = run(&file("", &["policy=[{sparrow={}}]"]));
     assert!(measured.summary.staleness.is_none() && measured.staleness.is_empty());
 }
 
 /// What everybody believes, the truth, and the news between, once all has ended and `seconds` more have passed.
-fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
-    let experiment = crate::common::parse(file);
-    let world = crate::common::worlds(&experiment).next().unwrap();
-    let mut shard =
-        Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(experiment.run.recording()));
+fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
+    let world = world(text);
+    let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(Recording::default()));
     shard.start();
     while !shard.observer.all_finished() {
-        assert!(shard.advance(), "{file}");
+        assert!(shard.advance(), "{text}");
     }
     let end = shard.now() + Span::from_secs(seconds);
     while shard.now() < end && shard.advance() {}
@@ -219,14 +222,11 @@ fn at_rest(file: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
 fn reports_cure_lost_news_to_the_last_nanosecond() {
     for spread in ["spread = \"datagrams\"", "spread = \"epidemic\", batch = false, update_delay = \"200ms\""]
     {
-        let file = |policy: &str| {
-            text(4, 15, 300, 5, "500ms", "{ exponential = { mean = \"50ms\" } }", policy)
-                .replace("[[policy]]", "loss = 0.1\n[[policy]]")
-        };
-        let drifted = at_rest(&file(spread), 60);
+        let lossy = [SPREAD_DELAY, "network.loss=0.1"];
+        let drifted = at_rest(&file(spread, &lossy), 60);
         let wrong = drifted.iter().filter(|(work, ..)| *work != 0).count();
         assert!(wrong > drifted.len() / 4, "{spread}: {wrong} of {}", drifted.len());
-        let cured = at_rest(&file(&format!("{spread}, repair = \"3s\"")), 60);
+        let cured = at_rest(&file(&format!("{spread}, repair = \"3s\""), &lossy), 60);
         assert!(cured.iter().all(|&(work, truth, _)| (work, truth) == (0, 0)), "{spread}: {cured:?}");
     }
 }
@@ -237,9 +237,8 @@ fn reports_cure_lost_news_to_the_last_nanosecond() {
 fn who_joins_late_counts_nothing_twice() {
     let rest = |copy: &str| {
         let policy = format!("batch = false, copy = \"{copy}\", ask_timeout = \"4s\", answer_delay = \"3s\"");
-        let late = "[[network.fault]]\ncrash = { who = [\"scheduler:3\"], at = \"0s\", for = \"10s\" }";
-        let file = text(4, 15, 300, 5, "500ms", "\"5ms\"", &policy);
-        at_rest(&file.replace("[[policy]]", &format!("{late}\n[[policy]]")), 60)
+        let late = "network.fault=[{crash={who=[\"scheduler:3\"], at=\"0s\", for=\"10s\"}}]";
+        at_rest(&file(&policy, &[late]), 60)
     };
     let (numbered, naive) = (rest("numbered"), rest("naive"));
     assert!(numbered.iter().all(|&(work, truth, _)| (work, truth) == (0, 0)), "{numbered:?}");
@@ -253,9 +252,8 @@ fn who_joins_late_counts_nothing_twice() {
 #[test]
 fn a_part_that_is_late_is_not_lost() {
     for policy in ["batch = false", ""] {
-        let file =
-            text(4, 40, 12, 1000, "20s", "\"5ms\"", policy).replace("[[policy]]", "loss = 0.01\n[[policy]]");
-        let rest = at_rest(&file, 60);
+        let text = loaded(policy, &load(4, 40, 12, 1000, "20s"));
+        let rest = at_rest(&with(&text, &["network.one_way=5ms", "network.loss=0.01"]), 60);
         assert!(rest.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {rest:?}");
     }
 }
@@ -270,7 +268,7 @@ fn what_heals_leaves_no_error_behind() {
         "partition = { a = [\"scheduler:1\"], b = [\"nodes:6-9\"], at = \"70s\", for = \"25s\" }",
         "partition = { a = [\"scheduler:0\"], b = [\"scheduler:2\", \"node:1\"], at = \"110s\", for = \"15s\" }",
     ];
-    let faults: String = faults.iter().map(|fault| format!("[[network.fault]]\n{fault}\n")).collect();
+    let faults = format!("network.fault=[{}]", faults.map(|fault| format!("{{{fault}}}")).join(", "));
     let policies = [
         "",
         "batch = false",
@@ -278,9 +276,7 @@ fn what_heals_leaves_no_error_behind() {
         "update_delay = \"300ms\", order = \"srjf\"",
     ];
     for policy in policies {
-        let file = text(4, 15, 300, 5, "500ms", "{ exponential = { mean = \"50ms\" } }", policy)
-            .replace("[[policy]]", &format!("loss = 0.02\n{faults}[[policy]]"));
-        let rest = at_rest(&file, 60);
+        let rest = at_rest(&file(policy, &[SPREAD_DELAY, "network.loss=0.02", &faults]), 60);
         assert!(rest.iter().all(|&pair| pair == (0, 0, 0)), "{policy}: {rest:?}");
     }
 }
@@ -292,9 +288,8 @@ fn news_dies_with_its_maker() {
     let rest = |repair: &str| {
         let policy = format!("batch = false, update_delay = \"2s\"{repair}");
         let who = "\"scheduler:1\", \"scheduler:2\", \"scheduler:3\"";
-        let fault = format!("[[network.fault]]\ncrash = {{ who = [{who}], at = \"60s\", for = \"5s\" }}");
-        let file = text(4, 15, 300, 5, "500ms", "\"5ms\"", &policy);
-        at_rest(&file.replace("[[policy]]", &format!("{fault}\n[[policy]]")), 60)
+        let crash = format!("network.fault=[{{crash={{who=[{who}], at=\"60s\", for=\"5s\"}}}}]");
+        at_rest(&file(&policy, &[&crash]), 60)
     };
     let (lost, cured) = (rest(""), rest(", repair = \"3s\""));
     assert!(lost.iter().any(|&(work, truth, _)| work < truth), "{lost:?}");
@@ -305,52 +300,17 @@ fn news_dies_with_its_maker() {
 #[test]
 fn nodes_hold_what_fits_on_them() {
     let makespan = |cluster: &str, service: &str, tasks: u32| {
-        let file = text(1, 1, 1, tasks, "1s", "\"0s\"", "")
-            .replace("nodes = 1\n", &format!("{cluster}\n"))
-            .replace("demand = { exponential = { mean = \"1s\" } }", &format!("demand = \"1s\"\n{service}"));
-        run(&file).summary.makespan_s
+        let (cluster, service) =
+            (format!("cluster={{{cluster}}}"), format!("service={{demand=\"1s\", {service}}}"));
+        let text = loaded("", &load(1, 1, 1, tasks, "1s"));
+        run(&with(&text, &[&cluster, &service, "network.one_way=0s"])).summary.makespan_s
     };
-    let pods = "nodes = 1\ncores = 110\ncpu = 16\nmemory = \"64 GiB\"";
-    assert_eq!(makespan(pods, "cpu = 0.1\nmemory = \"100 MiB\"", 220), 2.0, "110 pods");
-    assert_eq!(makespan(pods, "cpu = 0.2\nmemory = \"100 MiB\"", 220), 3.0, "80 by CPU");
-    assert_eq!(makespan(pods, "cpu = 0.1\nmemory = \"1 GiB\"", 220), 4.0, "64 by memory");
-    let mixed = |order: [&str; 2]| {
-        let kinds = order.map(|kind| format!("[[cluster.kind]]\n{kind}"));
-        let cluster = "[cluster]\n        schedulers = 1\n        ".to_owned() + &kinds.join("\n");
-        let file = text(1, 1, 1, 240, "1s", "\"0s\"", "")
-            .replace("[cluster]\n        nodes = 1\n        schedulers = 1", &cluster)
-            .replace("demand = { exponential = { mean = \"1s\" } }", "demand = \"1s\"\ncpu = 0.1");
-        run(&file).summary.makespan_s
-    };
-    let (small, large) = ("nodes = 2\ncores = 110\ncpu = 1", "nodes = 1\ncores = 110\ncpu = 16");
+    let pods = "nodes=1, cores=110, cpu=16, memory=\"64 GiB\"";
+    assert_eq!(makespan(pods, "cpu=0.1, memory=\"100 MiB\"", 220), 2.0, "110 pods");
+    assert_eq!(makespan(pods, "cpu=0.2, memory=\"100 MiB\"", 220), 3.0, "80 by CPU");
+    assert_eq!(makespan(pods, "cpu=0.1, memory=\"1 GiB\"", 220), 4.0, "64 by memory");
+    let (small, large) = ("{nodes=2, cores=110, cpu=1}", "{nodes=1, cores=110, cpu=16}");
+    let mixed = |kinds: [&str; 2]| makespan(&format!("kind=[{}]", kinds.join(", ")), "cpu=0.1", 240);
     // 10, 10 and 110 at once: 18, 19 and 203 of the 240, each node two rounds.
     assert_eq!([mixed([small, large]), mixed([large, small])], [2.0; 2]);
-}
-
-/// Gossip in real time: the same jobs, and staleness as in virtual time within the lateness budget.
-#[test]
-fn caches_are_as_stale_in_real_time() {
-    let _machine = crate::machine();
-    let policy = "batch = false, update_delay = \"80ms\"";
-    let file = text(3, 12, 150, 3, "15ms", "\"20ms\"", policy).replace("mean = \"1s\"", "mean = \"20ms\"")
-        + "\n[run.record]\nstaleness = \"10ms\"";
-    let experiment = crate::common::parse(&file);
-    let world = crate::common::worlds(&experiment).next().unwrap();
-    let virtually = measure("virtual", &world, &experiment.run, &Watch::default()).unwrap().summary;
-    let really = local::measure("local", world, &experiment.run, 2, None, &Watch::default()).unwrap().summary;
-    assert_eq!((virtually.jobs, virtually.tasks), (really.jobs, really.tasks));
-    let (a, b) = (virtually.staleness.unwrap(), really.staleness.unwrap());
-    let certificate = really.fidelity.unwrap();
-    assert!((0.08..0.1001).contains(&a.age_s.max), "{a:?}");
-    assert!(b.age_s.max > 0.08, "{b:?}");
-    if !crate::common::within_budget("staleness in real time", &certificate) {
-        return;
-    }
-    // An update passes a timer and two deliveries.
-    let late = 3.0 * crate::common::LATENESS_BUDGET_S.1;
-    assert!(b.age_s.max < 0.1001 + late, "{b:?}, {certificate:?}");
-    for (here, there) in [(b.age_s, a.age_s), (b.in_flight, a.in_flight), (b.error_s, a.error_s)] {
-        let ratio = here.mean / there.mean;
-        assert!((0.6..1.5).contains(&ratio), "{here:?} against {there:?}, {certificate:?}");
-    }
 }
