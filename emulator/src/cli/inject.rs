@@ -11,7 +11,7 @@ use volary_actors::base::{Span, Time};
 use super::output::{print, show};
 use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
-use crate::cluster::protocol::{InjectionPlan, InjectionShare};
+use crate::cluster::protocol::{InjectionPlan, InjectionShare, Refusal};
 use crate::config;
 use crate::number;
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
@@ -75,7 +75,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.dry_run {
         return match dry_run(&request) {
             Ok((injection, table)) => options.show(&injection, &table),
-            Err(InjectError::NotRunning(why)) => {
+            Err(InjectError::Refused(Refusal::NotRunning, why)) => {
                 tracing::warn!("{why}; from 0 it would be");
                 unseen(options, profile)
             }

@@ -5,6 +5,7 @@ use std::io;
 use super::net::endpoint::{BindError, ConnectError};
 use super::net::hosts_file::HostsFileError;
 use super::net::identity::IdentityError;
+use super::protocol::Refusal;
 use crate::config::ConfigError;
 
 /// Why hosts cannot be used.
@@ -52,15 +53,9 @@ impl HostsError {
 pub enum InjectError {
     #[error(transparent)]
     Hosts(#[from] HostsError),
-    /// The request names something that does not exist or has no meaning.
-    #[error("{0}")]
-    Invalid(String),
-    /// No cell is running.
-    #[error("{0}")]
-    NotRunning(String),
-    /// Something failed at the hosts, or a limit was reached.
-    #[error("{0}")]
-    Failed(String),
+    /// The controller or this side refuses the request.
+    #[error("{1}")]
+    Refused(Refusal, String),
 }
 
 impl InjectError {
@@ -68,9 +63,8 @@ impl InjectError {
     #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {
-            Self::Invalid(_) => true,
+            Self::Refused(refusal, _) => matches!(refusal, Refusal::Invalid),
             Self::Hosts(error) => error.is_input(),
-            Self::NotRunning(_) | Self::Failed(_) => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::timeout_at;
 use volary_actors::base::Span;
 
 use super::error::{HostsError, InjectError};
-use super::net::control::{ControlReceiver, ControlSender};
+use super::net::framed::{ControlReceiver, ControlSender};
 use super::net::{Control, End, Hosts, Identity, Transport};
 use super::protocol::{
     FIRST_FRAME, INJECTOR_LEASE, InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage,
@@ -110,7 +110,7 @@ fn with_injector<T>(
     if let Some(odd) = options.on.iter().find(|name| file.hosts.iter().all(|host| host.name != **name)) {
         let known: Vec<_> = file.hosts.iter().map(|host| host.name.as_str()).collect();
         let (path, known) = (options.hosts.display(), known.join(", "));
-        return Err(InjectError::Invalid(format!("--host {odd}: {path} has {known}")));
+        return Err(InjectError::Refused(Refusal::Invalid, format!("--host {odd}: {path} has {known}")));
     }
     let identity = Identity::load(&file.controller(), SystemTime::now()).map_err(HostsError::from)?;
     let runtime = Builder::new_current_thread().enable_all().build().map_err(HostsError::System)?;
@@ -152,14 +152,14 @@ impl<'a> Injector<'a> {
                 Err(why) => _ = error.get_or_insert(why),
             }
         }
-        let none = || InjectError::NotRunning("the hosts file names no host".to_owned());
+        let none = || InjectError::Refused(Refusal::NotRunning, "the hosts file names no host".to_owned());
         Err(error.map_or_else(none, |error| HostsError::from(error).into()))
     }
 
     async fn request(&mut self, dry_run: bool) -> Result<(), InjectError> {
         let InjectOptions { profile, seed, targets, cores, on, lasting, .. } = self.options.clone();
-        let profile =
-            toml::to_string(&profile.table).map_err(|error| InjectError::Invalid(error.to_string()))?;
+        let profile = toml::to_string(&profile.table)
+            .map_err(|error| InjectError::Refused(Refusal::Invalid, error.to_string()))?;
         let request = InjectRequest { profile, seed, targets, cores, hosts: on, lasting, dry_run };
         self.send(&InjectorMessage::Request(Box::new(request))).await
     }
@@ -174,18 +174,12 @@ impl<'a> Injector<'a> {
         loop {
             let renewal = (Instant::now() + INJECTOR_LEASE / 3).into();
             match timeout_at(renewal, self.incoming.receive()).await {
-                Ok(Ok(InjectReply::Refused(refusal, why))) => {
-                    return Err(match refusal {
-                        Refusal::Invalid => InjectError::Invalid(why),
-                        Refusal::NotRunning => InjectError::NotRunning(why),
-                        Refusal::Failed => InjectError::Failed(why),
-                    });
-                }
+                Ok(Ok(InjectReply::Refused(refusal, why))) => return Err(InjectError::Refused(refusal, why)),
                 Ok(reply) => return reply.map_err(|end| failed(&self.host, &end)),
                 Err(_) if Instant::now() > late => {
                     let waited = NEXT_CELL_TIMEOUT.as_secs();
                     let why = format!("the hosts have not begun one cell together for {waited} s");
-                    return Err(InjectError::NotRunning(why));
+                    return Err(InjectError::Refused(Refusal::NotRunning, why));
                 }
                 Err(_) => self.send(&InjectorMessage::Renew).await?,
             }
@@ -240,9 +234,9 @@ impl<'a> Injector<'a> {
 }
 
 fn failed(host: &str, end: &End) -> InjectError {
-    InjectError::Failed(format!("host {host}: {end}"))
+    InjectError::Refused(Refusal::Failed, format!("host {host}: {end}"))
 }
 
 fn unexpected() -> InjectError {
-    InjectError::Failed("the controller answers something else".to_owned())
+    InjectError::Refused(Refusal::Failed, "the controller answers something else".to_owned())
 }

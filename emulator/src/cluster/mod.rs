@@ -9,7 +9,6 @@
 //! | [`protocol`] | the messages between them |
 //! | [`net`] | QUIC endpoints, identities, links between hosts |
 //! | `placement` | the placement of actors on hosts |
-//! | `check` | bounds checks of received messages |
 //! | [`error`], [`timing`] | errors; limits of silence and timeouts |
 //!
 //! # Queues
@@ -25,13 +24,12 @@
 //! | messages to the controller | `SEND_QUEUE`, agent/io.rs | 64 | observations stay with the shard, which waits |
 //! | frames of input logs | `INPUT_QUEUE`, agent/io.rs | 64 | the shard waits |
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
-//! | messages to one agent | `SEND_QUEUE`, controller/host_connection.rs | 64 | progress and pongs are dropped; for other messages the controller waits |
+//! | messages to one agent | `SEND_QUEUE`, controller/host_pool.rs | 64 | progress and pongs are dropped; for other messages the controller waits |
 
 // The crate's inside needs no sentence on every field.
 #![allow(missing_docs, reason = "fields whose names say what they hold")]
 
 pub mod agent;
-mod check;
 pub mod controller;
 pub mod error;
 pub mod inject;

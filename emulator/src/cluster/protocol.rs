@@ -12,7 +12,7 @@ use volary_actors::base::{Span, Time};
 
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
-use volary_engine::cores::CoreSet;
+use volary_engine::cores::{CoreSet, Interference, Profile};
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::Observation;
 use volary_engine::results::HostVitals;
@@ -28,6 +28,10 @@ pub const FIRST_FRAME: usize = 64;
 
 /// Silence of an injector after which its injection is lifted, both at the agent that relays and at the controller.
 pub const INJECTOR_LEASE: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Slots that one second of work may span in an injected profile: the cores evaluate them one by one whenever a copy
+/// begins, on the thread that runs the shard.
+const MAX_SLOTS_PER_SECOND: f64 = 1e7;
 
 /// The first message of a peer with a controller's certificate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -267,6 +271,20 @@ pub struct InjectionShare {
     pub until: Option<Time>,
     /// Why it ended.
     pub ended: String,
+}
+
+/// Reads a profile that refers to no file and is cheap enough to be evaluated while a run goes on.
+pub(crate) fn load_profile(text: &str) -> Result<Profile, String> {
+    let table: Interference = toml::from_str(text).map_err(|error| error.to_string())?;
+    let profile = table.resolve().map_err(|error| error.to_string())?;
+    let slots = profile.stretches_of_work();
+    if slots > MAX_SLOTS_PER_SECOND {
+        return Err(format!(
+            "a second of work would take {slots:.0e} slots of this profile, more than can be looked at while a run \
+             goes on: make slots longer or the slowdown less"
+        ));
+    }
+    Ok(profile)
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ async fn claim(
             return closed(connection).await;
         }
     };
-    state.log.begin();
+    state.settings.log.begin();
     tracing::info!("{who} takes over");
     match catch_panic(serve(state, control, messages, queue)).await {
         Ok(Ok(())) => tracing::info!("{who} is done"),

@@ -1,6 +1,5 @@
 //! The part of a cell on one host: its shard, and the links to the other hosts.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::io;
 use std::rc::Rc;
@@ -10,25 +9,22 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
-use volary_actors::base::ActorId;
+use volary_actors::base::{ActorId, Time};
 
 use super::context::CellContext;
-use super::injectable::InjectableCell;
+use super::injections::ShardInjections;
 use super::io::{LINK_QUEUE, QuicIo};
 use super::state::AgentState;
 use super::tasks::TaskGroup;
-use crate::cluster::check::is_valid_parcel;
 use crate::cluster::net::link::LinkEvent;
 use crate::cluster::net::{Arrival, Connection, Control, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
 use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, Member};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::runtime::executor::{Burners, RealExecutor, assign_cpus};
-use crate::runtime::live::clock::Clock;
-use crate::runtime::live::clock::MonotonicClock;
-use crate::runtime::live::event_loop::run_shard;
+use crate::runtime::live::clock::{Clock, MonotonicClock};
+use crate::runtime::live::event_loop::{LiveObserver, run_shard};
 use crate::runtime::live::host_stats::HostStats;
-use crate::runtime::live::observer::LiveObserver;
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
 use volary_engine::finalize::Counters;
@@ -82,7 +78,7 @@ impl AgentCell<'_> {
         let burners = self.burners(real, &world, &task, &homes).await?;
         self.wait_to_begin(task.run).await?;
         let stats = HostStats::begin(&task.members[task.me as usize].name);
-        let clock = Rc::new(Clock::new(self.state.ticks, 0, speed));
+        let clock = Rc::new(Clock::new(self.state.settings.ticks, 0, speed));
         self.context.adjust(&clock);
         if let (Some((burners, cores)), Some(real)) = (burners, real) {
             let context = Rc::clone(&self.context);
@@ -94,17 +90,10 @@ impl AgentCell<'_> {
         }
         tasks.spawn_in(&self.context, keep_time(Rc::clone(&self.context), Rc::clone(&clock)));
         let (context, messages) = (Rc::clone(&self.context), self.messages.clone());
-        let mut io = QuicIo::new(context, links, messages, carried, self.state.events);
-        let injectable = Rc::new(InjectableCell {
-            held: cores_of(&world, &homes, task.me).collect(),
-            clock: Rc::clone(&clock),
-            context: Rc::clone(&self.context),
-            messages: self.messages.clone(),
-            active: RefCell::default(),
-        });
-        tasks.spawn_in(&self.context, Rc::clone(&injectable).serve());
+        let injections = ShardInjections::new(cores_of(&world, &homes, task.me).collect());
+        let mut io = QuicIo::new(context, links, messages, carried, self.state.settings.events, injections);
         let driven = run_shard(&mut shard, &clock, &self.context.inbox, &mut io).await;
-        self.finish(driven, shard, io, stats, &injectable).await
+        self.finish(driven, shard, io, stats, clock.now()).await
     }
 
     /// Calibrated burners for this host's cores, and the cores; `None` if copies are timed.
@@ -117,7 +106,7 @@ impl AgentCell<'_> {
     ) -> Result<Option<(Burners, Vec<u32>)>, String> {
         let Some(real) = real else { return Ok(None) };
         let cores: Vec<u32> = cores_of(world, homes, task.me).collect();
-        let cpus = assign_cpus(&real, cores.len(), &self.state.cpus)?;
+        let cpus = assign_cpus(&real, cores.len(), &self.state.settings.cpus)?;
         // Calibration takes seconds, during which the network must answer.
         let start = spawn_blocking(move || Burners::start(real.kernel, &cpus));
         tokio::select! {
@@ -137,8 +126,10 @@ impl AgentCell<'_> {
         task: &Assignment,
     ) -> Result<(Vec<Option<Connection>>, i64), String> {
         tasks.spawn_in(&self.context, stop_when_closed(Rc::clone(&self.context), self.messages.clone()));
-        tasks
-            .spawn_in(&self.context, ping(Rc::clone(&self.context), self.messages.clone(), self.state.ticks));
+        tasks.spawn_in(
+            &self.context,
+            ping(Rc::clone(&self.context), self.messages.clone(), self.state.settings.ticks),
+        );
         let ready = async {
             let connections = self.connections(task).await?;
             let bound = self.context.clock_known(PINGS).await;
@@ -182,16 +173,15 @@ impl AgentCell<'_> {
         mut shard: Shard<'_, LiveObserver>,
         mut io: QuicIo,
         stats: HostStats,
-        injectable: &InjectableCell,
+        now: Time,
     ) -> Result<Box<FinalReport>, String> {
-        self.context.refuse_changes();
         let datagrams = io.datagrams();
         io.close();
         // The input log ends when its writer is dropped. It is sent even if the cell failed.
         shard.observer.inputs = None;
-        let rest = std::iter::from_fn(|| io.next_waiting()).chain(injectable.close(injectable.clock.now()));
-        for word in rest {
-            self.messages.send(word).await.map_err(|_| "the controller is gone".to_owned())?;
+        let lifted = io.injections.close(now);
+        for message in std::iter::from_fn(|| io.next_waiting()).chain(lifted) {
+            self.messages.send(message).await.map_err(|_| "the controller is gone".to_owned())?;
         }
         driven.map_err(|error| error.to_string())?;
         self.context.check_panic()?;
@@ -342,4 +332,17 @@ async fn receive(
             LinkEvent::Ended(_) => {}
         }
     }
+}
+
+/// Whether a parcel goes from an actor of `host` to one of `me`, and its message refers to existing jobs and nodes.
+/// Delays are computed as `due - sent`, so these must be in order.
+fn is_valid_parcel(world: &World, homes: &[u16], me: u16, host: u16, parcel: &Parcel) -> bool {
+    let layout = world.layout();
+    let Parcel { from, to, msg, .. } = parcel;
+    if from.0 >= layout.actors() || to.0 >= layout.actors() || parcel.sent > parcel.due {
+        return false;
+    }
+    let home = |actor| homes[layout.endpoint(actor).index()];
+    let ends = if parcel.returned { (home(*to), home(*from)) } else { (home(*from), home(*to)) };
+    ends == (host, me) && msg.check(*from, *to, layout, world.workload())
 }

@@ -6,12 +6,10 @@ use std::collections::VecDeque;
 use tokio::sync::Notify;
 use volary_actors::base::Time;
 
+use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
-use crate::cluster::protocol::InjectOrder;
-use crate::runtime::live::clock::Clock;
-use crate::runtime::live::clock::MonotonicClock;
+use crate::runtime::live::clock::{Clock, MonotonicClock};
 use crate::runtime::live::event_loop::Inbox;
-use crate::runtime::live::event_loop::ProfileChange;
 use volary_engine::results::ClockError;
 
 /// Samples of the controller's clock that the offset is estimated from.
@@ -28,7 +26,7 @@ pub(super) struct CellContext {
     pub(super) slowest: Cell<Time>,
     /// The common start on the controller's clock, ns.
     start: Cell<Option<i64>>,
-    /// Notified when one of the fields above changes, a pong arrives or an order is queued.
+    /// Notified when one of the fields above changes or a pong arrives.
     changed: Notify,
     ticks: MonotonicClock,
     estimator: RefCell<OffsetEstimator>,
@@ -38,11 +36,8 @@ pub(super) struct CellContext {
     max_bound: Cell<i64>,
     /// The message of the first panic of a task.
     panic: RefCell<Option<String>>,
-    /// Orders of the controller that [`InjectableCell`](super::injectable::InjectableCell) has not carried out. The
-    /// controller orders at most a hundred injections a cell.
+    /// Orders of the controller that have not been carried out. The controller orders at most a hundred injections a cell.
     orders: RefCell<VecDeque<InjectionOrder>>,
-    /// Changes of interference that the shard has not made; `None` once it accepts no more.
-    changes: RefCell<Option<VecDeque<ProfileChange>>>,
 }
 
 impl CellContext {
@@ -59,44 +54,18 @@ impl CellContext {
             max_bound: Cell::new(0),
             panic: RefCell::default(),
             orders: RefCell::default(),
-            changes: RefCell::new(Some(VecDeque::new())),
         }
     }
 
-    /// Queues a change for the shard. If the shard accepts no more, the change is dropped together with the sender for
-    /// its confirmation.
-    pub(super) fn change(&self, change: ProfileChange) {
-        if let Some(changes) = &mut *self.changes.borrow_mut() {
-            changes.push_back(change);
-            self.inbox.wake();
-        }
-    }
-
-    /// The next change that the shard is to make.
-    pub(super) fn next_change(&self) -> Option<ProfileChange> {
-        self.changes.borrow_mut().as_mut()?.pop_front()
-    }
-
-    /// Drops the changes that the shard has not made, and all later ones.
-    pub(super) fn refuse_changes(&self) {
-        *self.changes.borrow_mut() = None;
-    }
-
-    /// Queues an order for the cell.
+    /// Queues an order for the shard, and wakes it.
     pub(super) fn order(&self, order: InjectionOrder) {
         self.orders.borrow_mut().push_back(order);
-        self.changed.notify_waiters();
+        self.inbox.wake();
     }
 
-    /// Waits for the next order.
-    pub(super) async fn next_order(&self) -> InjectionOrder {
-        loop {
-            let changed = self.changed.notified();
-            if let Some(order) = self.orders.borrow_mut().pop_front() {
-                return order;
-            }
-            changed.await;
-        }
+    /// The next order that the shard is to carry out.
+    pub(super) fn next_order(&self) -> Option<InjectionOrder> {
+        self.orders.borrow_mut().pop_front()
     }
 
     /// Ends the cell in any phase.
@@ -188,10 +157,4 @@ impl CellContext {
             drift_ppm: self.estimator.borrow().drift().map_or(0.0, |drift| -drift.ppm),
         }
     }
-}
-
-/// An order of the controller that concerns injections.
-pub(super) enum InjectionOrder {
-    Begin(Box<InjectOrder>),
-    Lift { id: u64, why: String },
 }

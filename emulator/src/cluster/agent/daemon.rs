@@ -5,45 +5,19 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
-use volary_actors::base::Span;
 
 use super::accept::accept;
-use super::log::RunLog;
-use super::state::AgentState;
+use super::state::{AgentState, Settings};
 use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::Accepted;
 use crate::cluster::net::{Identity, Transport};
 use crate::cluster::timing::socket_options;
-use crate::runtime::executor::CpuId;
-use crate::runtime::live::clock::MonotonicClock;
-
-/// The settings of an agent.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where to listen.
-    pub listen: SocketAddr,
-    /// The folder of its identity.
-    pub identity: PathBuf,
-    /// Silence after which a peer is given up.
-    pub lease: Span,
-    /// Whether to end after one controller.
-    pub once: bool,
-    /// Events of a cell that may wait at most; a cell that exceeds this ends.
-    pub events: usize,
-    /// CPUs that copies may burn.
-    pub cpus: Vec<CpuId>,
-    /// Its clock.
-    pub ticks: MonotonicClock,
-    /// Where log lines are kept for the controller.
-    pub log: RunLog,
-}
 
 /// A listening agent.
 #[derive(Debug)]
@@ -52,11 +26,7 @@ pub struct Agent {
     transport: Transport,
     accepted: Accepted,
     name: String,
-    once: bool,
-    events: usize,
-    cpus: Vec<CpuId>,
-    ticks: MonotonicClock,
-    log: RunLog,
+    settings: Settings,
 }
 
 impl Agent {
@@ -71,10 +41,7 @@ impl Agent {
         let lease = Duration::from_nanos(settings.lease.0);
         let (transport, accepted) = Transport::listen(&identity, settings.listen, &socket_options(lease))?;
         drop(guard);
-        let name = identity.subject.name;
-        let Settings { once, events, ticks, .. } = *settings;
-        let (cpus, log) = (settings.cpus.clone(), settings.log.clone());
-        Ok(Self { runtime, transport, accepted, name, once, events, cpus, ticks, log })
+        Ok(Self { runtime, transport, accepted, name: identity.subject.name, settings: settings.clone() })
     }
 
     /// The name in its certificate.
@@ -96,9 +63,9 @@ impl Agent {
     /// # Errors
     /// Signals cannot be waited for.
     pub fn run(self) -> io::Result<()> {
-        let state = Rc::new(AgentState::new(self.transport, self.ticks, self.log, self.events, self.cpus));
+        let (once, accepted) = (self.settings.once, self.accepted);
+        let state = Rc::new(AgentState::new(self.transport, self.settings));
         let local = LocalSet::new();
-        let (once, accepted) = (self.once, self.accepted);
         let result = self.runtime.block_on(local.run_until(async {
             let mut term = signal(SignalKind::terminate())?;
             tokio::select! {

@@ -7,13 +7,14 @@ use tokio::sync::mpsc;
 use volary_actors::base::{Class, Time};
 
 use super::context::CellContext;
+use super::injections::ShardInjections;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
-use crate::runtime::live::event_loop::ProfileChange;
-use crate::runtime::live::event_loop::ShardIo;
+use crate::runtime::live::event_loop::{LiveObserver, ShardIo};
 use crate::storage::input_log::Carried;
 use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::shard::Shard;
 
 /// Messages to the controller that may wait; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;
@@ -36,6 +37,7 @@ pub(super) struct QuicIo {
     progress: Time,
     /// Events that may wait at most.
     max_events: usize,
+    pub(super) injections: ShardInjections,
 }
 
 impl QuicIo {
@@ -45,8 +47,10 @@ impl QuicIo {
         messages: mpsc::Sender<AgentMessage>,
         inputs: Option<Carried>,
         max_events: usize,
+        injections: ShardInjections,
     ) -> Self {
-        Self { context, links, messages, waiting: Vec::new(), inputs, progress: Time::ZERO, max_events }
+        let (waiting, progress) = (Vec::new(), Time::ZERO);
+        Self { context, links, messages, waiting, inputs, progress, max_events, injections }
     }
 
     /// The next message of those that there was no room for.
@@ -121,8 +125,15 @@ impl ShardIo for QuicIo {
         self.context.stopped.get()
     }
 
-    fn next_change(&mut self) -> Option<ProfileChange> {
-        self.context.next_change()
+    /// Carries out orders while the queue has room for the reports.
+    fn change_profiles(&mut self, now: Time, shard: &mut Shard<'_, LiveObserver>) {
+        while self.messages.capacity() > 0
+            && let Some(order) = self.injections.expired(now).or_else(|| self.context.next_order())
+        {
+            let report = self.injections.carry_out(order, now, shard);
+            // Fails only if the controller is gone.
+            report.into_iter().for_each(|report| drop(self.messages.try_send(report)));
+        }
     }
 
     fn congested(&self) -> bool {

@@ -9,7 +9,7 @@
 //! | `cell` | one host's part of a cell: its shard, and the links |
 //! | `context`, `io` | state shared by the tasks of a cell; what its shard sends and reports |
 //! | `tasks` | tasks that are aborted with their owner, and caught panics |
-//! | `injectable` | the injections that a running cell carries out |
+//! | `injections` | the injections that a running cell carries out |
 //! | `relay` | the relay between an injector and the controller |
 //! | `log` | log lines kept for the controller |
 
@@ -17,7 +17,7 @@ mod accept;
 mod cell;
 mod context;
 mod daemon;
-mod injectable;
+mod injections;
 mod io;
 mod log;
 mod relay;
@@ -25,5 +25,6 @@ mod session;
 mod state;
 mod tasks;
 
-pub use daemon::{Agent, Settings};
+pub use daemon::Agent;
 pub use log::RunLog;
+pub use state::Settings;

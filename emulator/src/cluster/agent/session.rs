@@ -9,12 +9,13 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::cell::AgentCell;
-use super::context::{CellContext, InjectionOrder};
+use super::context::CellContext;
+use super::injections::InjectionOrder;
 use super::log::RunLog;
 use super::state::AgentState;
 use super::tasks::{TaskGroup, catch_panic};
 use crate::cluster::net::Control;
-use crate::cluster::net::control::{ControlReceiver, ControlSender};
+use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, MESSAGE_FRAME};
 use crate::codec::LARGEST_FRAME;
 use crate::config::{Bundle, Experiment};
@@ -48,7 +49,7 @@ pub(super) async fn serve(
     let mut tasks = TaskGroup::default();
     tasks.spawn(send_all(outgoing, queue));
     tasks.spawn(receive_all(Rc::clone(state), incoming, cell));
-    tasks.spawn(send_log(state.log.clone(), messages.clone()));
+    tasks.spawn(send_log(state.settings.log.clone(), messages.clone()));
     let planned = tokio::select! {
         planned = plan(bundle) => planned,
         // The thread that plans ends by itself; the session need not wait for it.
@@ -81,7 +82,7 @@ async fn run_cells(
     let mut message = AgentMessage::Loaded;
     loop {
         // The log lines that explain the message precede it.
-        if let Some(text) = state.log.take() {
+        if let Some(text) = state.settings.log.take() {
             let _ = messages.send(AgentMessage::Log(text)).await;
         }
         if messages.send(message).await.is_err() {
@@ -140,7 +141,7 @@ async fn receive_all(
     mut incoming: ControlReceiver<ControllerMessage>,
     cells: mpsc::Sender<(Assignment, Rc<CellContext>)>,
 ) {
-    let mut latest = Latest(Rc::new(CellContext::new(state.ticks)));
+    let mut latest = Latest(Rc::new(CellContext::new(state.settings.ticks)));
     loop {
         let context = &latest.0;
         match incoming.receive().await {
@@ -154,7 +155,7 @@ async fn receive_all(
                 state.reply_to_injector(injector, reply);
             }
             Ok(ControllerMessage::Prepare(assignment)) => {
-                latest = Latest(Rc::new(CellContext::new(state.ticks)));
+                latest = Latest(Rc::new(CellContext::new(state.settings.ticks)));
                 if cells.send((*assignment, Rc::clone(&latest.0))).await.is_err() {
                     return;
                 }

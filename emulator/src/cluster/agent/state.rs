@@ -1,12 +1,14 @@
-//! State shared by all tasks of an agent.
+//! The settings of an agent, and the state that all its tasks share.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
+use volary_actors::base::Span;
 
 use super::log::RunLog;
 use crate::cluster::net::{Connection, Transport};
@@ -19,15 +21,31 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Replies that may wait for an injector: there are two.
 const REPLY_QUEUE: usize = 4;
 
+/// The settings of an agent.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The folder of its identity.
+    pub identity: PathBuf,
+    /// Silence after which a peer is given up.
+    pub lease: Span,
+    /// Whether to end after one controller.
+    pub once: bool,
+    /// Events of a cell that may wait at most; a cell that exceeds this ends.
+    pub events: usize,
+    /// CPUs that copies may burn.
+    pub cpus: Vec<CpuId>,
+    /// Its clock.
+    pub ticks: MonotonicClock,
+    /// Where log lines are kept for the controller.
+    pub log: RunLog,
+}
+
 /// State shared by all tasks of an agent.
 pub(super) struct AgentState {
     pub(super) transport: Transport,
-    pub(super) ticks: MonotonicClock,
-    pub(super) log: RunLog,
-    /// Events of a cell that may wait at most.
-    pub(super) events: usize,
-    /// CPUs that copies may burn.
-    pub(super) cpus: Vec<CpuId>,
+    pub(super) settings: Settings,
     session: RefCell<Option<Session>>,
     /// The smallest run number that links are accepted for.
     run: Cell<u64>,
@@ -49,19 +67,10 @@ struct Session {
 }
 
 impl AgentState {
-    pub(super) fn new(
-        transport: Transport,
-        ticks: MonotonicClock,
-        log: RunLog,
-        events: usize,
-        cpus: Vec<CpuId>,
-    ) -> Self {
+    pub(super) fn new(transport: Transport, settings: Settings) -> Self {
         Self {
             transport,
-            ticks,
-            log,
-            events,
-            cpus,
+            settings,
             session: RefCell::default(),
             run: Cell::default(),
             links: RefCell::default(),
@@ -175,7 +184,7 @@ impl Drop for SessionGuard {
         *state.session.borrow_mut() = None;
         state.run.set(0);
         state.links.borrow_mut().clear();
-        state.log.end();
+        state.settings.log.end();
         state.served.set(state.served.get() + 1);
         state.session_ended.notify_waiters();
     }

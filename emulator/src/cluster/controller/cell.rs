@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use tokio::time::timeout_at;
-use volary_actors::base::Time;
+use volary_actors::base::{CopyId, JobId, Time};
+use volary_actors::catalog::Catalog;
+use volary_actors::machine::Note;
+use volary_actors::message::KINDS;
 
-use super::host_connection::HostEvent;
-use super::host_pool::{HostPool, InjectorId, PROGRESS_INTERVAL};
+use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL};
 use super::injections::Injections;
-use crate::cluster::check::is_in_bounds;
+use crate::cluster::HostsError;
 use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
@@ -17,7 +19,7 @@ use crate::runtime::live::monitor::Monitor;
 use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
 use volary_engine::metrics::{Aggregator, EndReason};
-use volary_engine::parcel::Observation;
+use volary_engine::parcel::{Observation, Seen};
 use volary_engine::world::World;
 
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
@@ -334,7 +336,30 @@ async fn prepare(
     let ready = |message: &AgentMessage| matches!(message, AgentMessage::Ready { run, .. } if *run == this);
     if let Err(error) = pool.wait_all(this, "prepare a run", ready, watch).await {
         pool.broadcast(&ControllerMessage::Stop).await;
-        return Err(error.into());
+        let interrupted = matches!(error, HostsError::Interrupted);
+        return Err(if interrupted { UnitError::Interrupted } else { UnitError::Refused(error.to_string()) });
     }
     Ok(())
+}
+
+/// Whether the actors, jobs, cores and nodes of an observation exist: the recorder indexes its tables with them.
+fn is_in_bounds(world: &World, observation: &Observation) -> bool {
+    let (layout, jobs) = (world.layout(), world.workload());
+    let job = |job: JobId| job.0 < jobs.jobs();
+    let copy = |copy: CopyId| job(copy.task.job) && copy.task.index < jobs.job(copy.task.job).tasks;
+    match observation.what {
+        Seen::Crashed(core) => core < layout.workers(),
+        Seen::Note(who, _) if who.0 >= layout.actors() => false,
+        Seen::Note(_, note) => match note {
+            Note::Arrived { job: id } | Note::Resubmitted { job: id } | Note::Finished { job: id } => job(id),
+            Note::Started { copy: id, .. }
+            | Note::Completed { copy: id }
+            | Note::Preempted { copy: id }
+            | Note::Suspended { copy: id }
+            | Note::Bound { copy: id } => copy(id),
+            Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),
+            Note::Learnt { node, .. } | Note::Believes { node, .. } => node < layout.nodes(),
+            Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
+        },
+    }
 }

@@ -1,4 +1,4 @@
-//! The connected hosts of a run.
+//! The connected hosts of a run, and the control connection to each of them.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -11,19 +11,19 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::archive::Archive;
-use super::host_connection::{EventSender, HostConnection, HostEvent};
 use crate::cluster::error::HostsError;
 use crate::cluster::net::endpoint::ConnectError;
-use crate::cluster::net::{Host, Hosts, Identity, Options, Transport};
+use crate::cluster::net::framed::{ControlReceiver, ControlSender};
+use crate::cluster::net::{Connection, Control, End, Host, Hosts, Identity, Options, Transport};
 use crate::cluster::protocol::{
-    AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, Member,
-    Opening,
+    AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, MESSAGE_FRAME,
+    Member, Opening,
 };
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
+use crate::runtime::Watch;
 use crate::runtime::live::clock::MonotonicClock;
-use crate::runtime::{UnitError, Watch};
 use crate::storage::hosts::HostLoss;
 
 /// How long hosts may take to plan an experiment and to build a cell.
@@ -132,7 +132,7 @@ impl HostPool {
             self.hosts.push(host.map_err(|error| HostsError::System(io::Error::other(error)))??);
         }
         let planned = |message: &AgentMessage| matches!(message, AgentMessage::Loaded);
-        Ok(self.wait_all(0, "plan the experiment", planned, watch).await?)
+        self.wait_all(0, "plan the experiment", planned, watch).await
     }
 
     /// Waits until every host has sent a message of some kind.
@@ -142,13 +142,14 @@ impl HostPool {
         what: &str,
         done: impl Fn(&AgentMessage) -> bool,
         watch: &Watch,
-    ) -> Result<(), WaitError> {
+    ) -> Result<(), HostsError> {
         let mut missing = vec![true; self.hosts.len()];
         let late = Instant::now() + BUILD_TIMEOUT;
         while let Some(slowest) = missing.iter().position(|missing| *missing) {
-            let failed = |i: usize, why: String| Err(WaitError::Host(self.members[i].name.clone(), why));
+            let failed =
+                |i: usize, why: String| Err(HostsError::Host { host: self.members[i].name.clone(), why });
             if watch.stopped() {
-                return Err(WaitError::Interrupted);
+                return Err(HostsError::Interrupted);
             }
             if Instant::now() > late {
                 return failed(slowest, format!("took longer than {} s to {what}", BUILD_TIMEOUT.as_secs()));
@@ -242,31 +243,6 @@ fn opening(bundle: Bundle) -> Result<Bytes, HostsError> {
     }
 }
 
-/// Why not every host has sent what was waited for.
-pub(super) enum WaitError {
-    Interrupted,
-    /// The name of a host, and the reason.
-    Host(String, String),
-}
-
-impl From<WaitError> for HostsError {
-    fn from(error: WaitError) -> Self {
-        match error {
-            WaitError::Interrupted => Self::Interrupted,
-            WaitError::Host(host, why) => Self::Host { host, why },
-        }
-    }
-}
-
-impl From<WaitError> for UnitError {
-    fn from(error: WaitError) -> Self {
-        match error {
-            WaitError::Interrupted => Self::Interrupted,
-            WaitError::Host(host, why) => Self::Refused(format!("host {host}: {why}")),
-        }
-    }
-}
-
 /// A number that no other controller has: the time, mixed with the process.
 fn run_number() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -276,6 +252,126 @@ fn run_number() -> u64 {
 async fn stopped(watch: &Watch) {
     while !watch.stopped() {
         sleep(PROGRESS_INTERVAL).await;
+    }
+}
+
+/// Messages to one host that may wait.
+const SEND_QUEUE: usize = 64;
+
+/// The connection to a host that this controller has claimed.
+#[derive(Debug)]
+pub(super) struct HostConnection {
+    messages: mpsc::Sender<ControllerMessage>,
+    connection: Connection,
+    tasks: [JoinHandle<()>; 2],
+    /// The loss of the host, once it has happened.
+    pub(super) lost: Option<HostLoss>,
+}
+
+/// An event of one host's connection.
+#[derive(Debug)]
+pub(super) enum HostEvent {
+    Message(AgentMessage),
+    Gone(String),
+}
+
+/// The sending end of the events of all hosts, each with the host's index.
+pub(super) type EventSender = mpsc::Sender<(usize, HostEvent)>;
+
+impl Drop for HostConnection {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl HostConnection {
+    /// Connects to the host of index `i`, sends it the encoded `opening`, and begins to receive.
+    pub(super) async fn open(
+        i: usize,
+        member: Member,
+        transport: Arc<Transport>,
+        ticks: MonotonicClock,
+        archive: Archive,
+        events: EventSender,
+        opening: Bytes,
+    ) -> Result<Self, ConnectError> {
+        let peer = transport.connect(&member.name, member.address).await?;
+        let control =
+            Control::<ControllerMessage, AgentMessage>::new(&peer.connection, peer.streams, LARGEST_FRAME);
+        let Control { outgoing, incoming } = control.receive_limit(MESSAGE_FRAME);
+        let (messages, queue) = mpsc::channel(SEND_QUEUE);
+        let (pongs, send_events) = (messages.clone(), events.clone());
+        let send = tokio::spawn(async move {
+            if let Err(error) = send_all(outgoing, opening, queue).await {
+                let _ = send_events.send((i, HostEvent::Gone(error.to_string()))).await;
+            }
+        });
+        let receive = tokio::spawn(receive_all(i, incoming, pongs, ticks, archive, events));
+        Ok(Self { messages, connection: peer.connection, tasks: [send, receive], lost: None })
+    }
+
+    /// Queues a message; waits while the queue is full. Errors are left to the receiving task, which sees the end of
+    /// the connection.
+    pub(super) async fn send(&self, message: ControllerMessage) {
+        let _ = self.messages.send(message).await;
+    }
+
+    /// Queues a message that a later one supersedes, unless the queue is full.
+    pub(super) fn send_if_idle(&self, message: ControllerMessage) {
+        let _ = self.messages.try_send(message);
+    }
+
+    pub(super) fn round_trip(&self) -> Duration {
+        self.connection.round_trip()
+    }
+}
+
+async fn send_all(
+    mut outgoing: ControlSender<ControllerMessage>,
+    opening: Bytes,
+    mut queue: mpsc::Receiver<ControllerMessage>,
+) -> Result<(), End> {
+    outgoing.pass(opening).await?;
+    while let Some(message) = queue.recv().await {
+        outgoing.send(&message).await?;
+    }
+    Ok(())
+}
+
+/// Forwards the messages of a host. Pings are answered here, without the delay of a queue, and logs and inputs go to
+/// the archive.
+async fn receive_all(
+    i: usize,
+    mut incoming: ControlReceiver<AgentMessage>,
+    pongs: mpsc::Sender<ControllerMessage>,
+    ticks: MonotonicClock,
+    archive: Archive,
+    events: EventSender,
+) {
+    loop {
+        let event = match incoming.receive().await {
+            Ok(AgentMessage::Ping { sent }) => {
+                // A pong that waits in a full queue would be too late to be of use.
+                let _ = pongs.try_send(ControllerMessage::Pong { sent, here: ticks.now() });
+                continue;
+            }
+            Ok(AgentMessage::Log(text)) => {
+                archive.log(i, &text);
+                continue;
+            }
+            Ok(AgentMessage::Inputs(frame)) => {
+                archive.inputs(i, frame);
+                continue;
+            }
+            Ok(message) => HostEvent::Message(message),
+            Err(error) => {
+                let _ = events.send((i, HostEvent::Gone(error.to_string()))).await;
+                return;
+            }
+        };
+        if events.send((i, event)).await.is_err() {
+            return;
+        }
     }
 }
 

@@ -7,13 +7,11 @@ use volary_actors::base::{ActorId, Endpoint, Span, Time};
 use volary_actors::layout::Role;
 use volary_netem::{Places, Target};
 
-use super::host_connection::HostEvent;
-use super::host_pool::{HostPool, InjectorId};
-use crate::cluster::check::load_profile;
+use super::host_pool::{HostEvent, HostPool, InjectorId};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
     AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
-    InjectionShare, InjectorMessage, Refusal,
+    InjectionShare, InjectorMessage, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
 use volary_engine::cores::{CoreSet, Injection};

@@ -3,8 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `handle` | `Controller`, the blocking interface for a runtime |
-//! | `host_pool` | the connected hosts |
-//! | `host_connection` | the control connection to one host |
+//! | `host_pool` | the connected hosts, and the control connection to each |
 //! | `cell` | the execution of one cell: reports merged, losses, end |
 //! | `injections` | the injections into a running cell |
 //! | `losses` | datagram losses per sender and path |
@@ -14,7 +13,6 @@
 mod archive;
 mod cell;
 mod handle;
-mod host_connection;
 mod host_pool;
 mod injections;
 mod losses;

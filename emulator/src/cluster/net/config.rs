@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::crypto::rustls::{NoInitialCipherSuite, QuicClientConfig, QuicServerConfig};
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{IdleTimeout, TransportConfig, VarInt};
 use rustls::client::Resumption;
-use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
-use thiserror::Error;
 
 use super::identity::{Identity, provider};
 
@@ -48,22 +47,11 @@ impl Default for Options {
 /// The application protocol (ALPN) of both sides.
 const ALPN: &[u8] = b"volary/1";
 
-/// Why an identity cannot be used for connections.
-#[derive(Debug, Error)]
-pub enum TlsError {
-    #[error(transparent)]
-    Tls(#[from] rustls::Error),
-    #[error(transparent)]
-    Authority(#[from] VerifierBuilderError),
-    #[error(transparent)]
-    Cipher(#[from] NoInitialCipherSuite),
-    /// An option is out of range.
-    #[error("{0}")]
-    Range(String),
-}
+/// Why an identity or the options cannot be used for connections.
+pub(super) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The configuration of the accepting side.
-pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::ServerConfig, TlsError> {
+pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::ServerConfig, Error> {
     let verifier =
         WebPkiClientVerifier::builder_with_provider(Arc::clone(&identity.roots), provider()).build()?;
     let mut tls = rustls::ServerConfig::builder_with_provider(provider())
@@ -79,7 +67,7 @@ pub(super) fn server(identity: &Identity, options: &Options) -> Result<quinn::Se
 }
 
 /// The configuration of the connecting side.
-pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::ClientConfig, TlsError> {
+pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::ClientConfig, Error> {
     let mut tls = rustls::ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_root_certificates(Arc::clone(&identity.roots))
@@ -91,10 +79,9 @@ pub(super) fn client(identity: &Identity, options: &Options) -> Result<quinn::Cl
     Ok(config)
 }
 
-fn transport(options: &Options) -> Result<Arc<TransportConfig>, TlsError> {
-    let idle =
-        IdleTimeout::try_from(options.idle_timeout).map_err(|error| TlsError::Range(error.to_string()))?;
-    let both = VarInt::from_u64(3 * u64::from(options.window)).map_err(|e| TlsError::Range(e.to_string()))?;
+fn transport(options: &Options) -> Result<Arc<TransportConfig>, Error> {
+    let idle = IdleTimeout::try_from(options.idle_timeout)?;
+    let both = VarInt::from_u64(3 * u64::from(options.window))?;
     let mut config = TransportConfig::default();
     config
         .max_idle_timeout(Some(idle))

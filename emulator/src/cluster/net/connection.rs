@@ -7,7 +7,7 @@ use std::time::Duration;
 use quinn::{SendStream, VarInt};
 
 use super::end::{Close, End};
-use super::frames::FrameReader;
+use super::framed::FrameReader;
 use super::identity::Role;
 
 /// A peer that proved its identity and sent a valid hello.

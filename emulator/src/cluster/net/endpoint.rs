@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use super::config::{self, Options, TlsError};
+use super::config::{self, Options};
 use super::connection::{Connection, Peer, PeerInfo, Streams};
 use super::end::{Close, End};
 use super::hello::{Hello, HelloError};
@@ -30,12 +30,8 @@ pub struct Buffers {
 
 /// Why no socket could be opened.
 #[derive(Debug, Error)]
-pub enum BindError {
-    #[error("cannot listen on {address}: {error}")]
-    Socket { address: SocketAddr, error: io::Error },
-    #[error("cannot use the identity of {name}: {error}")]
-    Identity { name: String, error: TlsError },
-}
+#[error("{0}")]
+pub struct BindError(String);
 
 /// Why a host cannot be connected to.
 #[derive(Debug, Error)]
@@ -92,7 +88,7 @@ impl Transport {
         options: &Options,
         server: Option<quinn::ServerConfig>,
     ) -> Result<Self, BindError> {
-        let refused = |error| BindError::Socket { address, error };
+        let refused = |error: io::Error| BindError(format!("cannot listen on {address}: {error}"));
         let client = config::client(identity, options).map_err(|e| unusable(identity, e))?;
         let (socket, buffers) = socket(address, options.socket_buffer).map_err(refused)?;
         let endpoint = quinn::EndpointConfig::default();
@@ -176,7 +172,9 @@ impl Greeter {
             theirs.check(&self.hello, &subject)?;
             Ok(streams)
         };
-        let streams = timeout(self.timeout, hellos).await.unwrap_or(Err(HelloError::Late(self.timeout)));
+        let streams = timeout(self.timeout, hellos)
+            .await
+            .unwrap_or_else(|_| Err(HelloError::Refused(format!("no hello within {:?}", self.timeout))));
         peer(connection, subject, streams)
     }
 
@@ -249,6 +247,6 @@ fn socket(address: SocketAddr, bytes: usize) -> io::Result<(std::net::UdpSocket,
     Ok((socket.into(), buffers))
 }
 
-fn unusable(identity: &Identity, error: TlsError) -> BindError {
-    BindError::Identity { name: identity.subject.name.clone(), error }
+fn unusable(identity: &Identity, error: config::Error) -> BindError {
+    BindError(format!("cannot use the identity of {}: {error}", identity.subject.name))
 }

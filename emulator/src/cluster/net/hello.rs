@@ -3,8 +3,6 @@
 //! The connecting side opens the control stream and sends its hello first. The protocol version is the frame's own
 //! (see [`codec`](mod@crate::codec)); name and role must be those of the certificate.
 
-use std::time::Duration;
-
 use quinn::{RecvStream, SendStream};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -14,7 +12,7 @@ use volary_engine::fingerprint::Fingerprint;
 
 use super::connection::Streams;
 use super::end::End;
-use super::frames::FrameReader;
+use super::framed::FrameReader;
 use super::identity::{Role, Subject};
 use crate::codec;
 
@@ -29,14 +27,8 @@ pub(super) struct Hello {
 /// Why a hello was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(super) enum HelloError {
-    #[error(
-        "{name} runs volary {theirs} and this is volary {ours}: install the same version on all hosts, of one build"
-    )]
-    Engine { name: String, theirs: String, ours: String },
-    #[error("{certified} says it is {said}")]
-    Impostor { certified: String, said: String },
-    #[error("no hello within {0:?}")]
-    Late(Duration),
+    #[error("{0}")]
+    Refused(String),
     #[error(transparent)]
     End(#[from] End),
 }
@@ -69,12 +61,14 @@ impl Hello {
     /// Checks a peer's hello against ours and the subject of its certificate.
     pub(super) fn check(&self, ours: &Self, subject: &Subject) -> Result<(), HelloError> {
         if (&self.name, self.role) != (&subject.name, subject.role) {
-            let (certified, said) = (subject.name.clone(), format!("{} ({:?})", self.name, self.role));
-            return Err(HelloError::Impostor { certified, said });
+            let why = format!("{} says it is {} ({:?})", subject.name, self.name, self.role);
+            return Err(HelloError::Refused(why));
         }
         if self.engine != ours.engine {
-            let (theirs, ours) = (self.engine.clone(), ours.engine.clone());
-            return Err(HelloError::Engine { name: self.name.clone(), theirs, ours });
+            return Err(HelloError::Refused(format!(
+                "{} runs volary {} and this is volary {}: install the same version on all hosts, of one build",
+                self.name, self.engine, ours.engine
+            )));
         }
         Ok(())
     }

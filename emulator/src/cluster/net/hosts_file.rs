@@ -11,7 +11,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -45,15 +44,10 @@ pub struct Host {
     pub weight: u32,
 }
 
-/// Why a hosts file cannot be used.
+/// Why a hosts file cannot be used, with line and key of what is wrong in it.
 #[derive(Debug, Error)]
-pub enum HostsFileError {
-    #[error("cannot read {}: {error}", path.display())]
-    Io { path: PathBuf, error: io::Error },
-    /// Its contents are invalid; the text names line and key.
-    #[error("{}: {why}", path.display())]
-    Bad { path: PathBuf, why: String },
-}
+#[error("{0}")]
+pub struct HostsFileError(String);
 
 impl Host {
     /// A host of weight 1.
@@ -65,9 +59,9 @@ impl Host {
 impl Hosts {
     /// Reads a hosts file.
     pub fn load(path: &Path) -> Result<Self, HostsFileError> {
-        let text =
-            fs::read_to_string(path).map_err(|error| HostsFileError::Io { path: path.to_owned(), error })?;
-        let bad = |why: String| HostsFileError::Bad { path: path.to_owned(), why: why.trim_end().to_owned() };
+        let text = fs::read_to_string(path)
+            .map_err(|error| HostsFileError(format!("cannot read {}: {error}", path.display())))?;
+        let bad = |why: String| HostsFileError(format!("{}: {}", path.display(), why.trim_end()));
         let mut hosts: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
         hosts.check().map_err(bad)?;
         hosts.identities = path.with_file_name("").join(&hosts.identities);

@@ -3,10 +3,11 @@
 //! The only DNS name in a certificate is the host's name; the controller's is [`CONTROLLER_NAME`], which no host
 //! can have. A folder holds `ca.pem`, `cert.pem` and `key.pem`, as [`issue`](super::issue) writes them.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -54,34 +55,10 @@ pub struct Subject {
     pub until: SystemTime,
 }
 
-/// Why an identity cannot be used, or made.
+/// Why an identity cannot be used or made, with the path and the remedy.
 #[derive(Debug, Error)]
-pub enum IdentityError {
-    /// A file is missing.
-    #[error("no {}: make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host", .0.display())]
-    Missing(PathBuf),
-    /// A file cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    Io { path: PathBuf, error: io::Error },
-    /// Others can read the key.
-    #[error("{}: mode {mode:04o} lets others use this key: chmod 600 it, or issue new identities if others could", path.display())]
-    Exposed { path: PathBuf, mode: u32 },
-    /// The certificate has expired.
-    #[error("{}: expired on {since} UTC: issue new identities with `volary certs`", path.display())]
-    Expired { path: PathBuf, since: String },
-    /// The certificate is not valid yet.
-    #[error("{}: valid from {from} UTC on: is this machine's clock right?", path.display())]
-    Early { path: PathBuf, from: String },
-    /// A file's contents are invalid.
-    #[error("{}: {why}", path.display())]
-    Bad { path: PathBuf, why: String },
-    /// A file or folder would be overwritten.
-    #[error("{} exists and is not overwritten: {remedy}", path.display())]
-    Exists { path: PathBuf, remedy: &'static str },
-    /// The request is invalid.
-    #[error("{0}")]
-    Request(String),
-}
+#[error("{0}")]
+pub struct IdentityError(pub(super) String);
 
 impl Identity {
     /// Loads the identity in `folder` and verifies it as peers will at time `now`.
@@ -90,7 +67,8 @@ impl Identity {
         let key = read(&key_path)?;
         let mode = fs::metadata(&key_path).map_err(io_error(&key_path))?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(IdentityError::Exposed { path: key_path, mode });
+            let why = "lets others use this key: chmod 600 it, or issue new identities if others could";
+            return Err(bad(&key_path, format!("mode {mode:04o} {why}")));
         }
         let key =
             PrivateKeyDer::from_pem_slice(&key).map_err(|e| bad(&key_path, format!("no key in it ({e})")))?;
@@ -104,7 +82,17 @@ impl Identity {
         let roots = Arc::new(roots);
         let leaf = chain.first().ok_or_else(|| bad(&cert_path, "no certificate in it"))?;
         let subject = Subject::of(leaf).map_err(|why| bad(&cert_path, why))?;
-        subject.check(&cert_path, now)?;
+        if now < subject.from {
+            let from = written(subject.from);
+            return Err(bad(&cert_path, format!("valid from {from} UTC on: is this machine's clock right?")));
+        }
+        if now > subject.until {
+            let since = written(subject.until);
+            return Err(bad(
+                &cert_path,
+                format!("expired on {since} UTC: issue new identities with `volary certs`"),
+            ));
+        }
         verify(leaf, &roots, now).map_err(|error| {
             bad(
                 &cert_path,
@@ -134,17 +122,6 @@ impl Subject {
         let validity = parsed.validity();
         let (from, until) = (at(validity.not_before.timestamp()), at(validity.not_after.timestamp()));
         Ok(Self { name: name.to_owned(), role, from, until })
-    }
-
-    fn check(&self, path: &Path, now: SystemTime) -> Result<(), IdentityError> {
-        let path = path.to_owned();
-        if now < self.from {
-            return Err(IdentityError::Early { path, from: written(self.from) });
-        }
-        if now > self.until {
-            return Err(IdentityError::Expired { path, since: written(self.until) });
-        }
-        Ok(())
     }
 
     /// The DNS name of this subject's certificate.
@@ -198,17 +175,22 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityErr
 
 fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
     fs::read(path).map_err(|error| {
-        let missing = error.kind() == io::ErrorKind::NotFound;
-        if missing { IdentityError::Missing(path.to_owned()) } else { io_error(path)(error) }
+        if error.kind() == io::ErrorKind::NotFound {
+            let remedy =
+                "make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host";
+            IdentityError(format!("no {}: {remedy}", path.display()))
+        } else {
+            bad(path, error)
+        }
     })
 }
 
 pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
-    |error| IdentityError::Io { path: path.to_owned(), error }
+    move |error| bad(path, error)
 }
 
-pub(super) fn bad(path: &Path, why: impl ToString) -> IdentityError {
-    IdentityError::Bad { path: path.to_owned(), why: why.to_string() }
+pub(super) fn bad(path: &Path, why: impl fmt::Display) -> IdentityError {
+    IdentityError(format!("{}: {why}", path.display()))
 }
 
 /// Formats a time to the minute, UTC.

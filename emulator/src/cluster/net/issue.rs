@@ -63,13 +63,13 @@ pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityEr
 impl IssueRequest {
     fn check(&self) -> Result<(), IdentityError> {
         if self.hosts.is_empty() {
-            return Err(IdentityError::Request("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
+            return Err(IdentityError("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
         }
         if !(1..=3650).contains(&self.days) {
-            return Err(IdentityError::Request("--days must be 1 to 3650".to_owned()));
+            return Err(IdentityError("--days must be 1 to 3650".to_owned()));
         }
         for (name, _) in &self.hosts {
-            check_name(name, Role::Host).map_err(IdentityError::Request)?;
+            check_name(name, Role::Host).map_err(IdentityError)?;
         }
         Ok(())
     }
@@ -88,10 +88,10 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         let remedy = "name a new folder; hosts can only be added where --keep-ca kept the authority";
-        return Err(IdentityError::Exists { path: folder.to_owned(), remedy });
+        return Err(exists(folder, remedy));
     }
     let hosts = Hosts { identities: ".".into(), hosts: request.hosts() };
-    hosts.check().map_err(IdentityError::Request)?;
+    hosts.check().map_err(IdentityError)?;
     let until = request.until();
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| bad(folder, error))?;
     let params = authority(&authority_name(&key), request.now, until);
@@ -115,16 +115,16 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
 /// Adds hosts with an authority that was kept.
 fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
     let path = folder.join(HOSTS);
-    let mut hosts = Hosts::load(&path).map_err(|error| IdentityError::Request(error.to_string()))?;
+    let mut hosts = Hosts::load(&path).map_err(|error| IdentityError(error.to_string()))?;
     for (name, _) in &request.hosts {
         let path = folder.join(name);
         if path.exists() {
-            return Err(IdentityError::Exists { path, remedy: "name only new hosts, or make a new folder" });
+            return Err(exists(&path, "name only new hosts, or make a new folder"));
         }
     }
     let added = Hosts { identities: ".".into(), hosts: request.hosts() }.text();
     hosts.hosts.extend(request.hosts());
-    hosts.check().map_err(IdentityError::Request)?;
+    hosts.check().map_err(IdentityError)?;
     let ca_path = folder.join(CA_CERT);
     let ca = fs::read_to_string(&ca_path).map_err(io_error(&ca_path))?;
     let (name, limit) = authority_of(&ca).map_err(|why| bad(&ca_path, why))?;
@@ -140,6 +140,10 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
     let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(io_error(&path))?;
     file.write_all(format!("\n{added}").as_bytes()).map_err(io_error(&path))?;
     Ok(Issued { folders, until, hosts: path })
+}
+
+fn exists(path: &Path, remedy: &str) -> IdentityError {
+    IdentityError(format!("{} exists and is not overwritten: {remedy}", path.display()))
 }
 
 /// A name unique to this authority: a certificate of another one then fails as unknown issuer, not as bad signature.

@@ -5,12 +5,13 @@
 //! drops duplicates. The send queue is bounded: with a slow reader [`Link::waiting`] grows, then [`Link::send`] returns
 //! [`SendError::Full`].
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::mem;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use quinn::{SendDatagramError, SendStream};
+use quinn::SendDatagramError;
 use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
@@ -18,8 +19,7 @@ use volary_actors::base::Class;
 
 use super::connection::Connection;
 use super::end::{Close, End};
-use super::frames::FrameReader;
-use super::sequence::Sequence;
+use super::framed::FrameReader;
 use crate::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use crate::guard::guard;
 use volary_engine::parcel::Parcel;
@@ -69,17 +69,6 @@ pub struct LinkStats {
     pub datagrams_repeated: u64,
 }
 
-/// [`LinkStats`] as the link's tasks count them.
-#[derive(Debug, Default)]
-struct LinkCounters {
-    stream_sent: AtomicU64,
-    datagram_sent: AtomicU64,
-    datagram_dropped: AtomicU64,
-    received: AtomicU64,
-    datagram_missing: AtomicU64,
-    datagrams_repeated: AtomicU64,
-}
-
 /// A link to a peer. Dropping it aborts its tasks, without an [`Arrival`].
 #[derive(Debug)]
 pub struct Link {
@@ -96,9 +85,7 @@ struct LinkState {
     wake: Notify,
     /// The queue became shorter, or the link ended.
     moved: Notify,
-    counts: LinkCounters,
-    /// Bytes of queued stream parcels, readable without the lock.
-    waiting: AtomicUsize,
+    stats: Mutex<LinkStats>,
 }
 
 #[derive(Debug, Default)]
@@ -120,27 +107,23 @@ impl Link {
     /// Events go to `inbox` with the number `link`; while that is full nothing is read, which holds up the peer. A
     /// parcel that `check` rejects ends the connection. `queue` bounds the send queue in bytes, to within one call of
     /// [`send`](Self::send).
-    pub fn start<C>(
+    pub fn start(
         connection: &Connection,
         queue: usize,
         link: usize,
-        check: C,
+        check: impl Fn(&Parcel) -> bool + Send + Sync + 'static,
         inbox: mpsc::Sender<Arrival>,
-    ) -> Self
-    where
-        C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
-    {
+    ) -> Self {
         let state = Arc::new(LinkState {
             connection: connection.clone(),
             queue_limit: queue.max(1),
             queue: Mutex::default(),
             wake: Notify::new(),
             moved: Notify::new(),
-            counts: LinkCounters::default(),
-            waiting: AtomicUsize::new(0),
+            stats: Mutex::default(),
         });
-        let deliver = Deliver { state: Arc::clone(&state), link, check, inbox };
-        let tasks = tokio::spawn(supervise(Arc::clone(&state), deliver)).abort_handle();
+        let deliver = Deliver { state: Arc::clone(&state), link, check: Arc::new(check), inbox };
+        let tasks = tokio::spawn(deliver.supervise()).abort_handle();
         Self { state, tasks }
     }
 
@@ -164,7 +147,7 @@ impl Link {
 
     /// Bytes of queued stream parcels.
     pub fn waiting(&self) -> usize {
-        self.state.waiting.load(Ordering::Relaxed)
+        guard(&self.state.queue).waiting()
     }
 
     /// Waits until at most `bytes` are queued, or until the link ends.
@@ -191,27 +174,13 @@ impl Link {
 
     /// The counts so far.
     pub fn stats(&self) -> LinkStats {
-        self.state.counts.read()
+        *guard(&self.state.stats)
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         self.tasks.abort();
-    }
-}
-
-impl LinkCounters {
-    fn read(&self) -> LinkStats {
-        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        LinkStats {
-            stream_sent: get(&self.stream_sent),
-            datagram_sent: get(&self.datagram_sent),
-            datagram_dropped: get(&self.datagram_dropped),
-            received: get(&self.received),
-            datagram_missing: get(&self.datagram_missing),
-            datagrams_repeated: get(&self.datagrams_repeated),
-        }
     }
 }
 
@@ -234,8 +203,7 @@ impl LinkState {
             queue.batches += 1;
             rest = &rest[taken..];
         }
-        self.waiting.store(queue.waiting(), Ordering::Relaxed);
-        self.counts.stream_sent.fetch_add(parcels.len() as u64, Ordering::Relaxed);
+        guard(&self.stats).stream_sent += parcels.len() as u64;
         self.wake.notify_one();
         Ok(())
     }
@@ -249,7 +217,7 @@ impl LinkState {
             queue.datagram.clear();
             let taken = codec::encode_batch(queue.number, rest, room, &mut queue.datagram);
             if taken == 0 {
-                self.counts.datagram_dropped.fetch_add(rest.len() as u64, Ordering::Relaxed);
+                guard(&self.stats).datagram_dropped += rest.len() as u64;
                 break;
             }
             // With a full buffer QUIC would drop older datagrams, which could not be counted.
@@ -265,94 +233,74 @@ impl LinkState {
                     ) => false,
                     Err(SendDatagramError::ConnectionLost(error)) => return Err(End::from(error).into()),
                 };
-            let count = if sent { &self.counts.datagram_sent } else { &self.counts.datagram_dropped };
-            count.fetch_add(taken as u64, Ordering::Relaxed);
-            queue.number += if sent { taken as u64 } else { 0 };
             rest = &rest[taken..];
+            let (taken, mut stats) = (taken as u64, guard(&self.stats));
+            if sent {
+                stats.datagram_sent += taken;
+                queue.number += taken;
+            } else {
+                stats.datagram_dropped += taken;
+            }
         }
         Ok(())
     }
 
-    fn end(&self, end: &End) {
-        guard(&self.queue).end = Some(end.clone());
-        self.moved.notify_waiters();
-    }
-}
-
-/// Runs the link's tasks until one of them ends.
-async fn supervise<C>(state: Arc<LinkState>, deliver: Deliver<C>)
-where
-    C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static,
-{
-    let mut parts = JoinSet::new();
-    parts.spawn(write(Arc::clone(&state)));
-    parts.spawn(deliver.clone().streams());
-    parts.spawn(deliver.clone().datagrams());
-    let end = match parts.join_next().await {
-        Some(Ok(end)) => state.connection.fail(end),
-        Some(Err(error)) => End::Broken(error.to_string()),
-        None => End::Here,
-    };
-    state.end(&end);
-    drop(parts);
-    // Fails if the owner has dropped its inbox.
-    let _ = deliver.inbox.send(Arrival { link: deliver.link, event: LinkEvent::Ended(end) }).await;
-}
-
-/// Writes the queue to the stream, all of it at once.
-async fn write(state: Arc<LinkState>) -> End {
-    let stream = match state.connection.quic.open_uni().await {
-        Ok(stream) => stream,
-        Err(error) => return error.into(),
-    };
-    match write_on(&state, stream).await {
-        Err(end) => end,
-        Ok(never) => match never {},
-    }
-}
-
-async fn write_on(state: &LinkState, mut stream: SendStream) -> Result<std::convert::Infallible, End> {
-    let mut bytes = Vec::new();
-    loop {
-        {
-            let mut queue = guard(&state.queue);
-            mem::swap(&mut queue.pending, &mut bytes);
-            queue.writing = bytes.len();
-        }
-        if bytes.is_empty() {
-            state.wake.notified().await;
-            continue;
-        }
-        let mut written = 0;
-        while written < bytes.len() {
-            written += stream.write(&bytes[written..]).await?;
+    /// Writes the queue to a stream, all of it at once.
+    async fn write(self: Arc<Self>) -> Result<Infallible, End> {
+        let mut stream = self.connection.quic.open_uni().await?;
+        let mut bytes = Vec::new();
+        loop {
             {
-                let mut queue = guard(&state.queue);
-                queue.writing = bytes.len() - written;
-                state.waiting.store(queue.waiting(), Ordering::Relaxed);
+                let mut queue = guard(&self.queue);
+                mem::swap(&mut queue.pending, &mut bytes);
+                queue.writing = bytes.len();
             }
-            state.moved.notify_waiters();
+            if bytes.is_empty() {
+                self.wake.notified().await;
+                continue;
+            }
+            let mut written = 0;
+            while written < bytes.len() {
+                written += stream.write(&bytes[written..]).await?;
+                guard(&self.queue).writing = bytes.len() - written;
+                self.moved.notify_waiters();
+            }
+            bytes.clear();
         }
-        bytes.clear();
     }
 }
 
 /// The receiving side of a link.
 #[derive(Clone)]
-struct Deliver<C> {
+struct Deliver {
     state: Arc<LinkState>,
     link: usize,
-    check: C,
+    check: Arc<dyn Fn(&Parcel) -> bool + Send + Sync>,
     inbox: mpsc::Sender<Arrival>,
 }
 
-impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
-    async fn streams(self) -> End {
-        let stream = match self.state.connection.quic.accept_uni().await {
-            Ok(stream) => stream,
-            Err(error) => return error.into(),
+impl Deliver {
+    /// Runs the link's tasks until one of them ends.
+    async fn supervise(self) {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&self.state).write());
+        tasks.spawn(self.clone().streams());
+        tasks.spawn(self.clone().datagrams());
+        let end = match tasks.join_next().await {
+            Some(Ok(Err(end))) => self.state.connection.fail(end),
+            Some(Err(error)) => End::Broken(error.to_string()),
+            None => End::Here,
         };
-        let mut frames = FrameReader::new(stream, PARCEL_FRAME);
+        guard(&self.state.queue).end = Some(end.clone());
+        self.state.moved.notify_waiters();
+        drop(tasks);
+        // Fails if the owner has dropped its inbox.
+        let _ = self.inbox.send(Arrival { link: self.link, event: LinkEvent::Ended(end) }).await;
+    }
+
+    async fn streams(self) -> Result<Infallible, End> {
+        let quic = &self.state.connection.quic;
+        let mut frames = FrameReader::new(quic.accept_uni().await?, PARCEL_FRAME);
         let mut expected = 0;
         loop {
             let mut parcels = Vec::new();
@@ -361,12 +309,9 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
                 self.deliver(parcels).await;
             }
             match read {
-                Ok(()) => {}
                 // A closed connection has a more precise reason than the stream that it closes.
-                Err(End::Stream) => {
-                    break self.state.connection.quic.close_reason().map_or(End::Stream, End::from);
-                }
-                Err(end) => break end,
+                Err(End::Stream) => return Err(quic.close_reason().map_or(End::Stream, End::from)),
+                read => read?,
             }
         }
     }
@@ -378,50 +323,135 @@ impl<C: Fn(&Parcel) -> bool + Clone + Send + Sync + 'static> Deliver<C> {
         expected: &mut u64,
         parcels: &mut Vec<Parcel>,
     ) -> Result<(), End> {
-        let first = frames.next().await?.ok_or(End::Stream)?;
-        self.batch(first, expected, parcels)?;
-        while let Some(frame) = frames.ready()? {
-            self.batch(frame, expected, parcels)?;
+        let mut next = Some(frames.next().await?.ok_or(End::Stream)?);
+        while let Some(frame) = next {
+            let batch = Batch::open(frame)?;
+            if batch.sequence != *expected {
+                return Err(CodecError::Sequence { found: batch.sequence, expected: *expected }.into());
+            }
+            *expected += 1;
+            parcels.reserve(batch.estimated_len());
+            batch.read(&*self.check, parcels)?;
+            next = frames.ready()?;
         }
         Ok(())
     }
 
-    fn batch(&self, frame: &[u8], expected: &mut u64, parcels: &mut Vec<Parcel>) -> Result<(), End> {
-        let batch = Batch::open(frame)?;
-        if batch.sequence != *expected {
-            return Err(CodecError::Sequence { found: batch.sequence, expected: *expected }.into());
-        }
-        *expected += 1;
-        parcels.reserve(batch.estimated_len());
-        Ok(batch.read(&self.check, parcels)?)
-    }
-
-    async fn datagrams(self) -> End {
+    async fn datagrams(self) -> Result<Infallible, End> {
         let mut sequence = Sequence::default();
         loop {
-            let datagram = match self.state.connection.quic.read_datagram().await {
-                Ok(datagram) => datagram,
-                Err(error) => break error.into(),
-            };
-            let counts = &self.state.counts;
-            let read = Batch::open(&datagram).and_then(|batch| {
-                let mut parcels = Vec::with_capacity(batch.estimated_len());
-                batch.read(&self.check, &mut parcels)?;
-                let new = sequence.is_new(batch.sequence, parcels.len() as u64);
-                Ok(new.then_some(parcels))
-            });
-            counts.datagram_missing.store(sequence.missing(), Ordering::Relaxed);
-            match read {
-                Ok(Some(parcels)) => self.deliver(parcels).await,
-                Ok(None) => drop(counts.datagrams_repeated.fetch_add(1, Ordering::Relaxed)),
-                Err(error) => break error.into(),
+            let datagram = self.state.connection.quic.read_datagram().await?;
+            let batch = Batch::open(&datagram)?;
+            let (first, mut parcels) = (batch.sequence, Vec::with_capacity(batch.estimated_len()));
+            batch.read(&*self.check, &mut parcels)?;
+            let new = sequence.is_new(first, parcels.len() as u64);
+            {
+                let mut stats = guard(&self.state.stats);
+                stats.datagram_missing = sequence.missing();
+                stats.datagrams_repeated += u64::from(!new);
+            }
+            if new {
+                self.deliver(parcels).await;
             }
         }
     }
 
     async fn deliver(&self, parcels: Vec<Parcel>) {
-        self.state.counts.received.fetch_add(parcels.len() as u64, Ordering::Relaxed);
+        guard(&self.state.stats).received += parcels.len() as u64;
         // Fails if the owner has dropped its inbox; the link lasts until it is dropped too.
         let _ = self.inbox.send(Arrival { link: self.link, event: LinkEvent::Parcels(parcels) }).await;
+    }
+}
+
+/// Datagrams in the window; older ones count as duplicates.
+const WINDOW: usize = 64;
+
+/// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram carries the number of its first
+/// parcel, so that losses are counted in parcels.
+#[derive(Clone, Debug, Default)]
+struct Sequence {
+    /// First numbers of the latest datagrams, sorted.
+    recent: VecDeque<u64>,
+    /// One more than the largest number received.
+    end: u64,
+    /// Parcels received.
+    received: u64,
+}
+
+impl Sequence {
+    /// Records a datagram of `parcels` parcels that are numbered from `first`; false if it is a duplicate
+    /// or older than the window.
+    fn is_new(&mut self, first: u64, parcels: u64) -> bool {
+        let full = self.recent.len() == WINDOW;
+        match self.recent.binary_search(&first) {
+            Ok(_) => return false,
+            Err(0) if full => return false,
+            Err(at) => self.recent.insert(at, first),
+        }
+        if full {
+            self.recent.pop_front();
+        }
+        self.received += parcels;
+        self.end = self.end.max(first.saturating_add(parcels));
+        true
+    }
+
+    /// Parcels before the latest that have not been received so far.
+    fn missing(&self) -> u64 {
+        // Numbers of a faulty peer may overlap.
+        self.end.saturating_sub(self.received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn counts_what_is_lost_repeated_and_late() {
+        let mut sequence = Sequence::default();
+        let new =
+            [(0, 2), (2, 1), (8, 5), (8, 5), (3, 3), (3, 3)].map(|(at, count)| sequence.is_new(at, count));
+        assert_eq!(new, [true, true, true, false, true, false]);
+        assert_eq!(sequence.missing(), 2, "parcels 6 and 7");
+        assert!(sequence.is_new(6, 2));
+        assert_eq!(sequence.missing(), 0);
+        assert_eq!([u64::MAX, u64::MAX].map(|number| sequence.is_new(number, 9)), [true, false]);
+    }
+
+    #[test]
+    fn datagrams_before_the_window_are_duplicates() {
+        let mut sequence = Sequence::default();
+        (1..=WINDOW as u64).for_each(|i| assert!(sequence.is_new(10 * i, 10)));
+        assert!(!sequence.is_new(0, 10));
+        assert_eq!(sequence.missing(), 10);
+    }
+
+    proptest! {
+        /// Agrees with an unbounded set on every datagram within the window. The n-th datagram holds n % 7 + 1 parcels.
+        #[test]
+        fn agrees_with_a_set(datagrams in proptest::collection::vec(0_usize..300, 0..400)) {
+            let firsts: Vec<u64> = (0..=300).scan(0, |sum, n| {
+                let first = *sum;
+                *sum += n % 7 + 1;
+                Some(first)
+            }).collect();
+            let (mut sequence, mut all) = (Sequence::default(), BTreeSet::new());
+            for n in datagrams {
+                let oldest = all.iter().rev().nth(WINDOW - 1);
+                let unknown = !all.contains(&n) && oldest.is_none_or(|oldest| n > *oldest);
+                prop_assert_eq!(sequence.is_new(firsts[n], n as u64 % 7 + 1), unknown);
+                if unknown {
+                    all.insert(n);
+                }
+            }
+            let upto = all.last().map_or(0, |last| firsts[last + 1]);
+            let came: u64 = all.iter().map(|&n| n as u64 % 7 + 1).sum();
+            prop_assert_eq!(sequence.missing(), upto - came);
+        }
     }
 }

@@ -8,9 +8,8 @@
 //! | [`endpoint`] | the socket: connects and accepts |
 //! | `hello` | the first frames on a connection |
 //! | [`connection`], [`end`] | one connection: its peer, and why it ended |
-//! | [`control`] | typed frames both ways |
-//! | [`link`] | batches of parcels both ways, bounded |
-//! | `frames`, `sequence` | frames of a stream; datagrams that came twice or not at all |
+//! | [`framed`] | frames of a stream; typed frames both ways |
+//! | [`link`] | batches of parcels both ways, bounded, and lost or duplicate datagrams |
 //! | [`clock_offset`] | the offset of the other machine's clock |
 //!
 //! Everything runs on the tokio runtime it is called in, meant to be a `current_thread` one. A peer that breaks the
@@ -19,22 +18,20 @@
 pub mod clock_offset;
 pub mod config;
 pub mod connection;
-pub mod control;
 pub mod end;
 pub mod endpoint;
-mod frames;
+pub mod framed;
 mod hello;
 pub mod hosts_file;
 pub mod identity;
 pub mod issue;
 pub mod link;
-mod sequence;
 
 pub use config::Options;
 pub use connection::{Connection, Peer, PeerInfo};
-pub use control::Control;
 pub use end::{Close, End};
 pub use endpoint::Transport;
+pub use framed::Control;
 pub use hello::engine;
 pub use hosts_file::{Host, Hosts};
 pub use identity::{Identity, Role};

@@ -1,4 +1,4 @@
-//! The event loop of a shard in real time, and the I/O it needs.
+//! The event loop of a shard in real time, its observer, and the I/O it needs.
 //!
 //! Everything that is due waits in the shard's own queue, so one timer serves all of it, and no task sleeps per message
 //! or link. Overload shows as lateness and not as memory: no shard runs further ahead of the slowest than
@@ -8,15 +8,17 @@ use std::cell::RefCell;
 use std::io;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, oneshot};
-use volary_actors::base::{Class, Time};
+use tokio::sync::Notify;
+use volary_actors::base::{ActorId, Class, Span, Time};
+use volary_actors::machine::{Effect, Input, Note};
 
 use super::clock::Clock;
-use super::observer::LiveObserver;
 use super::timerfd::TimerFd;
-use volary_engine::cores::{CoreSet, Injection};
-use volary_engine::parcel::{Observation, Parcel};
-use volary_engine::shard::Shard;
+use crate::fidelity::gauge::LatenessHistograms;
+use crate::storage::input_log::Section;
+use volary_engine::parcel::{Observation, Parcel, Seen};
+use volary_engine::replay::LogEvent;
+use volary_engine::shard::{Due, Observer, Shard};
 
 /// Real time that a shard may be ahead of the slowest one.
 const MAX_LEAD: Duration = Duration::from_millis(500);
@@ -35,34 +37,66 @@ const MAX_SPINS: u32 = 8;
 /// Real time until a shard that is too far ahead checks again.
 const LEAD_RETRY: Duration = Duration::from_micros(500);
 
-/// A change of the interference profile during a run, and where to report when it took effect.
-#[derive(Debug)]
-pub enum ProfileChange {
-    /// Another profile applies to some cores.
-    Inject {
-        injection: Box<Injection>,
-        /// Receives the injection's number and when it starts.
-        done: oneshot::Sender<(usize, Time)>,
-    },
-    /// An injection ends.
-    Lift {
-        number: usize,
-        cores: CoreSet,
-        /// Receives the time from which it no longer applies.
-        done: oneshot::Sender<Time>,
-    },
+/// Collects what a shard observes until the next report.
+#[derive(Debug, Default)]
+pub struct LiveObserver {
+    /// Observations since the last report, in order of time.
+    pub notes: Vec<Observation>,
+    /// Lateness of events.
+    pub gauge: LatenessHistograms,
+    /// The log of inputs, if there is one.
+    pub inputs: Option<Section>,
 }
 
-impl ProfileChange {
-    fn apply(self, now: Time, shard: &mut Shard<'_, LiveObserver>) {
-        // Sending fails only if the caller is gone.
-        match self {
-            Self::Inject { injection, done } => {
-                let _ = done.send(shard.inject(now, *injection));
+impl LiveObserver {
+    /// Ends the log of inputs at `now`.
+    pub fn end(&mut self, now: Time) {
+        if let Some(mut section) = self.inputs.take() {
+            section.put(now, LogEvent::End);
+        }
+    }
+}
+
+impl Observer for LiveObserver {
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        self.notes.push(Observation { at: now, what: Seen::Note(who, note) });
+    }
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.notes.push(Observation { at: now, what: Seen::Crashed(core) });
+        if let Some(section) = &mut self.inputs {
+            section.crashed(now, core);
+        }
+    }
+
+    #[inline]
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        if let Some(section) = &mut self.inputs {
+            section.stepped(now, who, input, effects);
+        }
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        if let Some(section) = &mut self.inputs {
+            section.restarted(now, who, epoch);
+        }
+    }
+
+    fn due(&mut self, what: Due, late: Span) {
+        match what {
+            Due::Delivery { asked } => {
+                self.gauge.deliveries.add(late);
+                self.gauge.asked.add(asked);
+                self.gauge.achieved.add(asked + late);
             }
-            Self::Lift { number, cores, done } => {
-                let _ = done.send(shard.lift(now, number, &cores));
-            }
+            Due::Timer => self.gauge.timers.add(late),
+            Due::Work => self.gauge.work.add(late),
+        }
+    }
+
+    fn received(&mut self, late: Span) {
+        if late != Span::ZERO {
+            self.gauge.arrivals.add(late);
         }
     }
 }
@@ -83,10 +117,8 @@ pub trait ShardIo {
     }
     /// Announces that the shard is awake.
     fn unpark(&mut self) {}
-    /// The next change of interference, if there is one.
-    fn next_change(&mut self) -> Option<ProfileChange> {
-        None
-    }
+    /// Changes the interference profiles of the shard, if that was ordered.
+    fn change_profiles(&mut self, _now: Time, _shard: &mut Shard<'_, LiveObserver>) {}
     /// Whether there may be parcels to [collect](Self::collect).
     fn has_incoming(&self) -> bool {
         false
@@ -178,9 +210,7 @@ pub async fn run_shard<I: ShardIo>(
         for parcel in incoming.drain(..) {
             shard.receive(now, &parcel);
         }
-        while let Some(change) = io.next_change() {
-            change.apply(now, shard);
-        }
+        io.change_profiles(now, shard);
         shard.poll_executor(now);
         io.check_backlog(shard.pending())?;
         let slowest = io.progress(shard.next().map_or(now, |due| due.min(now)));

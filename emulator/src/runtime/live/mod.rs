@@ -2,12 +2,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`event_loop`] | the event loop of a shard, and its I/O trait |
+//! | [`event_loop`] | the event loop of a shard, its observer and its I/O trait |
 //! | [`clock`] | the monotonic clock, and emulated time derived from it |
 //! | [`timerfd`] | a timer with a resolution of microseconds |
 //! | [`eventfd`] | a wake-up without a lock |
 //! | [`mailbox`] | parcels between shards of one process |
-//! | [`observer`] | observations and lateness of a shard |
 //! | [`monitor`] | the progress bar of a run, and a warning when nothing happens |
 //! | [`placement`] | the assignment of actors to shards |
 //! | [`host_stats`] | processor time, memory and timer lateness of a process |
@@ -18,6 +17,5 @@ pub mod eventfd;
 pub mod host_stats;
 pub mod mailbox;
 pub mod monitor;
-pub mod observer;
 pub mod placement;
 pub mod timerfd;

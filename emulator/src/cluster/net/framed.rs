@@ -1,16 +1,94 @@
-//! The control stream: typed frames both ways between controller and agent, beside the parcels.
+//! Length-prefixed frames on streams: the reader, and the typed control stream between controller and agent.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use bytes::Bytes;
-use quinn::SendStream;
+use quinn::{RecvStream, SendStream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::connection::{Connection, Streams};
 use super::end::End;
-use super::frames::FrameReader;
-use crate::codec;
+use crate::codec::{self, CodecError, PREFIX};
+
+/// Bytes requested from a stream at once.
+const READ: usize = 64 << 10;
+
+/// Splits a stream into frames. The buffer grows with the bytes that arrive, not with the announced length.
+#[derive(Debug)]
+pub(super) struct FrameReader {
+    stream: RecvStream,
+    buffer: Vec<u8>,
+    /// The part of the buffer that was read from the stream and not yet returned.
+    filled: Range<usize>,
+    limit: usize,
+}
+
+impl FrameReader {
+    pub(super) fn new(stream: RecvStream, limit: usize) -> Self {
+        Self { stream, buffer: Vec::new(), filled: 0..0, limit }
+    }
+
+    /// Sets the largest length of a frame.
+    pub(super) fn limited(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// The next frame without its prefix; `None` if the stream ends between frames. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Option<&[u8]>, End> {
+        loop {
+            match self.missing()? {
+                0 => return Ok(Some(self.take())),
+                bytes if self.read(bytes).await? => {}
+                _ if self.filled.is_empty() => return Ok(None),
+                _ => return Err(CodecError::Truncated.into()),
+            }
+        }
+    }
+
+    /// The next frame, if it is complete in the buffer.
+    pub(super) fn ready(&mut self) -> Result<Option<&[u8]>, End> {
+        Ok(if self.missing()? == 0 { Some(self.take()) } else { None })
+    }
+
+    /// Bytes of the next frame, or of its length prefix, that have not arrived.
+    fn missing(&self) -> Result<usize, End> {
+        let available = self.filled.len();
+        Ok(match self.buffer[self.filled.clone()].first_chunk() {
+            None => PREFIX - available,
+            Some(prefix) => (PREFIX + codec::length(*prefix, self.limit)?).saturating_sub(available),
+        })
+    }
+
+    /// The next frame, which is complete in the buffer.
+    fn take(&mut self) -> &[u8] {
+        let start = self.filled.start + PREFIX;
+        let prefix = std::array::from_fn(|i| self.buffer[self.filled.start + i]);
+        self.filled.start = start + u32::from_le_bytes(prefix) as usize;
+        &self.buffer[start..self.filled.start]
+    }
+
+    /// Reads once, with space for the `missing` bytes, but at most doubles the buffer; false at the end of the stream.
+    async fn read(&mut self, missing: usize) -> Result<bool, End> {
+        let kept = self.filled.len();
+        if kept == 0 {
+            self.filled = 0..0;
+            if self.buffer.len() > 4 * READ {
+                self.buffer = Vec::new(); // a large frame's memory is not kept
+            }
+        }
+        if self.buffer.len() - self.filled.end < missing.min(READ) {
+            self.buffer.copy_within(self.filled.clone(), 0);
+            self.filled = 0..kept;
+            let needed = kept + missing.min(kept).max(READ);
+            self.buffer.resize(self.buffer.len().max(needed), 0);
+        }
+        let read = self.stream.read(&mut self.buffer[self.filled.end..]).await?;
+        self.filled.end += read.unwrap_or(0);
+        Ok(read.is_some())
+    }
+}
 
 /// The control stream of a connection: sends `S`, receives `R`. The two halves can be moved apart.
 #[derive(Debug)]
