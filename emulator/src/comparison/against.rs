@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use super::causes::cause;
-use super::divergence::{self, MetricDivergence};
-use super::validate::{Error, ValidatedPoint, VariantRuns};
+use super::divergence;
+use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
+use super::variant::{Error, VariantRuns};
 use crate::runtime::RunError;
 use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
@@ -15,58 +14,6 @@ use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;
-
-/// The comparison of a runtime with the reference.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Against {
-    pub runtime: String,
-    pub runs: usize,
-    /// Counts of jobs and tasks that differ, in words.
-    pub books: Vec<String>,
-    /// Whether its jobs are those of the reference.
-    pub draws: DrawsCompared,
-    /// Placement of jobs; absent if no executions were sampled.
-    pub placement: Option<JobPlacement>,
-    /// Reasons for degraded results, and injections.
-    pub degraded: Vec<String>,
-    pub metrics: Vec<MetricDivergence>,
-    /// Metrics that only some policies have, by section of the summary.
-    #[serde(flatten)]
-    pub policy: BTreeMap<String, Vec<MetricDivergence>>,
-}
-
-/// Jobs compared one by one, arrival and demand bit by bit, in the repetition with the most differences.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct DrawsCompared {
-    /// Jobs in either run.
-    pub jobs: u64,
-    /// Jobs in only one of the runs, or with another arrival time or other work.
-    pub different: u64,
-}
-
-/// The placement of sampled jobs, in the repetition in which most jobs moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct JobPlacement {
-    /// Jobs whose executions were sampled in both.
-    pub jobs: u64,
-    /// Of these, jobs with a task whose first finished copy ran on another core.
-    pub moved: u64,
-}
-
-impl Against {
-    /// See [`Validation::holds`](super::Validation::holds).
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        let same = self.books.is_empty() && self.draws.different == 0;
-        let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));
-        same && (!self.degraded.is_empty() || self.beyond().next().is_none() && !off)
-    }
-
-    /// Metrics beyond the bar, with cores as asked and as found.
-    pub fn beyond(&self) -> impl Iterator<Item = &MetricDivergence> {
-        self.metrics.iter().filter(|divergence| divergence.is_beyond())
-    }
-}
 
 /// The reference with cores as a run found them, from its folder and record; `None` if that is not known.
 pub(super) type AsFound<'a> = dyn Fn((&Path, &CellRecord)) -> Result<Option<Summary>, Error> + 'a;
@@ -81,7 +28,8 @@ pub(super) fn against(
     variant: &VariantRuns,
     as_found: &AsFound<'_>,
 ) -> Result<Option<Against>, Error> {
-    let (reference, runs) = (reference.of(point), variant.of(point));
+    let (reference, runs) =
+        (reference.of(&point.policy, &point.cell), variant.of(&point.policy, &point.cell));
     let (Some((folder, base)), false) = (reference.first(), runs.is_empty()) else {
         return Ok(None);
     };

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use volary_actors::base::{Span, Time};
 
-use super::validate::{Error, RunVariant};
+use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
 use crate::runtime::{RunError, UnitError, Watch, virtual_time};
 use crate::storage::cell::CellRecord;

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::against::{Against, DrawsCompared, against};
+use super::against::against;
 use super::divergence::MetricDivergence;
-use super::validate::{RunVariant, SkippedRuntime, ValidatedPoint, Validation, VariantRuns};
+use super::validation::{Against, DrawsCompared, SkippedRuntime, ValidatedPoint, Validation};
+use super::variant::{RunVariant, VariantRuns};
 use crate::config::RuntimeKind;
 use crate::fidelity::fixture;
 use crate::storage::RunDir;

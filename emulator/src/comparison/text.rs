@@ -5,10 +5,9 @@ use std::fmt::Write;
 
 use comfy_table::Table;
 
-use super::against::Against;
 use super::divergence::MetricDivergence;
 use super::metrics::{BAR, ComparedMetric, missing, point_name, text_table};
-use super::validate::{ValidatedPoint, Validation};
+use super::validation::{Against, ValidatedPoint, Validation};
 use crate::number;
 
 impl Validation {

@@ -2,10 +2,9 @@
 //! 3.4).
 
 use serde::Serialize;
-
 use volary_engine::workload::Trace;
 
-use super::quantiles::Quantiles;
+use super::quantiles::{Quantiles, share};
 
 const HOUR_NS: u64 = 3_600_000_000_000;
 
@@ -57,7 +56,7 @@ impl Arrivals {
         Self {
             span_s: gaps.iter().sum(),
             gap_cv2: gap_s.cov().powi(2),
-            sub_second: super::share(gaps.iter(), |&&gap| gap < 1.0),
+            sub_second: share(gaps.iter(), |&&gap| gap < 1.0),
             gap_s,
             ks,
             ks_p,

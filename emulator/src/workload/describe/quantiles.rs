@@ -79,6 +79,16 @@ impl Quantiles {
     }
 }
 
+/// Share of the items that satisfy `so`; zero if there are no items.
+pub(super) fn share<T>(items: impl Iterator<Item = T>, so: impl Fn(&T) -> bool) -> f64 {
+    let (mut all, mut those) = (0u64, 0u64);
+    for item in items {
+        all += 1;
+        those += u64::from(so(&item));
+    }
+    if all == 0 { 0.0 } else { those as f64 / all as f64 }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -4,7 +4,9 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::{Arrivals, Description, Quantiles};
+use super::arrivals::Arrivals;
+use super::description::Description;
+use super::quantiles::Quantiles;
 
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

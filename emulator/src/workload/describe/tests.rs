@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use super::quantiles::Quantiles;
 use super::*;
-use volary_actors::base::{JobId, Time};
+use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
-use volary_engine::workload::{Like, NoTraces, Service, Workload, WorkloadSpec};
+use volary_engine::workload::{Format, Like, NoTraces, Service, Trace, Workload, WorkloadSpec};
 
 fn parse(name: &str, text: &str) -> Trace {
     Trace::parse(Path::new(name), std::io::Cursor::new(text.to_owned()), None).unwrap()

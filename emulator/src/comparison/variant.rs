@@ -1,0 +1,85 @@
+//! The variants of an experiment, a runtime each, and their runs.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
+use crate::storage::cell::CellRecord;
+use crate::runtime::RunError;
+use crate::storage::Study;
+use volary_engine::results::Cell;
+
+/// A runtime, and how copies use its cores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RunVariant {
+    pub runtime: RuntimeKind,
+    /// Whether copies burn real cores; `None` for an experiment in which they never do.
+    pub real: Option<bool>,
+}
+
+impl RunVariant {
+    /// The variants of an experiment in these runtimes. If copies burn real cores, each runs once with timed copies
+    /// and once with burning ones.
+    #[must_use]
+    pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
+        let burns = |runtime| {
+            let run = RunSection { runtime, ..experiment.run.clone() };
+            run.burning().is_some()
+        };
+        let variants = runtimes.iter().flat_map(|&runtime| {
+            let real: &[Option<bool>] = if burns(runtime) { &[Some(false), Some(true)] } else { &[None] };
+            real.iter().map(move |&real| Self { runtime, real })
+        });
+        let mut all: Vec<Self> = Vec::new();
+        variants.for_each(|variant| all.extend((!all.contains(&variant)).then_some(variant)));
+        all
+    }
+
+    /// The override that turns an experiment into this variant.
+    #[must_use]
+    pub fn set(&self) -> Option<&'static str> {
+        (self.real == Some(false)).then_some("run.real.kernel=none")
+    }
+}
+
+impl fmt::Display for RunVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match self.real {
+            None => "",
+            Some(false) => " timed",
+            Some(true) => " burnt",
+        };
+        write!(f, "{}{how}", self.runtime)
+    }
+}
+
+/// Why a validation has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The experiment is invalid.
+    #[error(transparent)]
+    Spec(#[from] ConfigError),
+    /// A run could not start, or its results could not be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A run broke off.
+    #[error("the {variant} run could not finish: {why}")]
+    Broken { variant: RunVariant, why: String },
+    /// Fewer than two runtimes can run.
+    #[error("nothing to compare: {0}name at least two with --runtimes")]
+    Alone(String),
+}
+
+/// All runs of one variant.
+pub(super) struct VariantRuns {
+    pub(super) variant: RunVariant,
+    pub(super) runs: Vec<(PathBuf, Study)>,
+}
+
+impl VariantRuns {
+    /// Its runs of a policy in a cell, with their folders.
+    pub(super) fn of(&self, policy: &str, cell: &Cell) -> Vec<(&Path, &CellRecord)> {
+        let is = |record: &&CellRecord| record.summary.policy == policy && record.summary.cell == *cell;
+        self.runs.iter().filter_map(|(folder, study)| Some((&**folder, study.records().find(is)?))).collect()
+    }
+}
