@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
-use crate::storage::cell::CellRecord;
 use crate::runtime::RunError;
 use crate::storage::Study;
+use crate::storage::cell::CellRecord;
 use volary_engine::results::Cell;
 
 /// A runtime, and how copies use its cores.
