@@ -72,3 +72,8 @@ pub(super) fn damaged(path: &Path) -> impl Fn(serde_json::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Damaged { path: path.clone(), source }
 }
+
+pub(super) fn rows(path: &Path) -> impl FnOnce(::parquet::errors::ParquetError) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Rows { path, source }
+}

@@ -62,9 +62,9 @@ pub(super) fn check_own(root: &Path) -> Result<(), Error> {
     if root.join(MANIFEST).exists() {
         return Ok(());
     }
-    let rows = TableKind::ALL.map(|kind| format!("{}.parquet", kind.name()));
+    let rows = TableKind::ALL.iter().map(|kind| format!("{}.parquet", kind.name()));
     let others = [SUMMARY, REPORT, TIMELINE, input_log::FILE].map(str::to_owned);
-    match rows.into_iter().chain(others).find(|name| root.join(name).exists()) {
+    match rows.chain(others).find(|name| root.join(name).exists()) {
         Some(file) => Err(Error::Foreign { path: root.to_owned(), file }),
         None => Ok(()),
     }
@@ -82,40 +82,43 @@ pub(super) fn append(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes).or_else(|error| file.set_len(end).and(Err(error)))
 }
 
-/// Writes a file beside `path` and renames it to `path` if `fill` succeeds.
+/// Writes a file beside `path` and renames it to `path` if `fill` succeeds; `failed` makes the error if it does not.
 pub(super) fn replace<T, E>(
     path: &Path,
     fill: impl FnOnce(File) -> Result<T, E>,
-) -> io::Result<Result<T, E>> {
+    failed: impl FnOnce(E) -> Error,
+) -> Result<(), Error> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let filled = fill(File::create(&partial)?);
-    if filled.is_ok() {
-        fs::rename(&partial, path)?
-    } else {
-        fs::remove_file(&partial)?
-    }
-    Ok(filled)
+    let filled = File::create(&partial).map(fill).map_err(io("create", path))?;
+    let moved = match filled {
+        Ok(_) => fs::rename(&partial, path),
+        Err(_) => fs::remove_file(&partial),
+    };
+    moved.map_err(io("create", path))?;
+    filled.map(drop).map_err(failed)
 }
 
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace(path, |mut file| file.write_all(bytes)).map_err(io("create", path))?.map_err(io("write", path))
+    replace(path, |mut file| file.write_all(bytes), io("write", path))
+}
+
+/// A value as a line of JSON for the file at `path`.
+pub(super) fn json_line<T: Serialize>(path: &Path, value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map(|line| line + "\n").map_err(damaged(path))
 }
 
 pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    let mut text = serde_json::to_string(value).map_err(damaged(path))?;
-    text.push('\n');
-    write(path, text.as_bytes())
+    write(path, json_line(path, value)?.as_bytes())
 }
 
 /// Writes the manifest. At the end of a run it can be written even if the disk is full.
 pub(super) fn write_manifest(root: &Path, manifest: &Manifest) -> Result<(), Error> {
     let path = root.join(MANIFEST);
-    let mut text = serde_json::to_string(manifest).map_err(damaged(&path))?;
+    let mut text = json_line(&path, manifest)?;
     let running = manifest.state == RunState::Running;
-    text.push_str(&" ".repeat(if running { ROOM } else { 0 }));
-    text.push('\n');
+    text.insert_str(text.len() - 1, &" ".repeat(if running { ROOM } else { 0 }));
     match write(&path, text.as_bytes()) {
         Err(error) if !running => write_over(&path, text.as_bytes()).map_err(|_| error),
         written => written,

@@ -45,16 +45,16 @@ pub struct Manifest {
     pub ended: Option<String>,
 }
 
-/// The progress of a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+/// The progress of a run, from best to worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
-    /// In progress, or ended without writing its state.
-    Running,
     /// Every cell is finished.
     Finished,
     /// Stopped by the user, or killed; finished cells are kept.
     Interrupted,
+    /// In progress, or ended without writing its state.
+    Running,
     /// Some cell failed; its log is in `cells/`.
     Failed,
 }
@@ -64,10 +64,7 @@ impl RunState {
     /// write its final state.
     #[must_use]
     pub const fn without_its_process(self) -> Self {
-        match self {
-            Self::Running => Self::Interrupted,
-            ended @ (Self::Finished | Self::Interrupted | Self::Failed) => ended,
-        }
+        if matches!(self, Self::Running) { Self::Interrupted } else { self }
     }
 }
 

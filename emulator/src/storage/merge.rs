@@ -6,7 +6,7 @@ use super::error::{Error, MergeError};
 use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
-use crate::storage::manifest::{Manifest, RunState};
+use crate::storage::manifest::Manifest;
 use volary_engine::results::{ClaimResult, Verdict};
 
 /// Combines the run directories of one experiment.
@@ -62,15 +62,7 @@ fn absorb(manifest: &mut Manifest, other: Manifest) {
             manifest.cells.push(id);
         }
     }
-    let rank = |state: RunState| match state {
-        RunState::Finished => 0,
-        RunState::Interrupted => 1,
-        RunState::Running => 2,
-        RunState::Failed => 3,
-    };
-    if rank(other.state) > rank(manifest.state) {
-        manifest.state = other.state;
-    }
+    manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);
 }

@@ -33,7 +33,9 @@ pub fn write<'a, W: Write>(
     let (mut left, mut cut) = (cap, false);
     if records.is_empty() {
         // Viewers refuse an empty file.
-        to.write_all(&empty())?;
+        let mut bytes = Vec::new();
+        append(&mut bytes, 1, 0, process(1, "nothing was recorded".to_owned(), None));
+        to.write_all(&bytes)?;
     }
     for (i, record) in records.iter().enumerate() {
         let share = left / (records.len() - i);
@@ -52,33 +54,17 @@ pub fn write<'a, W: Write>(
     Ok(cut)
 }
 
-/// A trace without events.
-fn empty() -> Vec<u8> {
-    let name = Some("nothing was recorded".to_owned());
-    let process = ProcessDescriptor { pid: Some(1), process_name: name };
-    let uuid = Some(process_uuid(1));
-    let root = TrackDescriptor { uuid, process: Some(process), ..TrackDescriptor::default() };
-    let mut bytes = Vec::new();
-    append(&mut bytes, packet(1, 0, Data::TrackDescriptor(root)));
-    bytes
-}
-
 /// The packets of one run as bytes of the trace, at most `share`, and whether all of them fit.
 fn encode(record: &CellRecord, pid: u32, share: usize) -> (Vec<u8>, bool) {
     let mut bytes = Vec::new();
-    let mut packets: Vec<TracePacket> = Vec::new();
-    describe(record, pid, &mut packets);
-    for packet in packets.drain(..) {
-        append(&mut bytes, packet);
-    }
+    describe(record, pid, &mut bytes);
     let mut slices = slices(record, pid);
     slices.sort_by_key(|(begin, ..)| *begin);
     for (begin, end, event) in slices {
-        let track_uuid = event.track_uuid;
-        let kept = bytes.len();
-        append(&mut bytes, packet(pid, begin, Data::TrackEvent(event)));
+        let (track_uuid, kept) = (event.track_uuid, bytes.len());
+        append(&mut bytes, pid, begin, Data::TrackEvent(event));
         let event = TrackEvent { r#type: Some(Type::SliceEnd as i32), track_uuid, ..TrackEvent::default() };
-        append(&mut bytes, packet(pid, end, Data::TrackEvent(event)));
+        append(&mut bytes, pid, end, Data::TrackEvent(event));
         if bytes.len() > share {
             bytes.truncate(kept);
             return (bytes, false);
@@ -87,28 +73,25 @@ fn encode(record: &CellRecord, pid: u32, share: usize) -> (Vec<u8>, bool) {
     (bytes, !record.cut)
 }
 
-/// A trace is a sequence of packets, so it can be written incrementally.
-fn append(bytes: &mut Vec<u8>, packet: TracePacket) {
+/// Appends a packet. A trace is a sequence of packets, so it can be written incrementally.
+fn append(bytes: &mut Vec<u8>, pid: u32, timestamp: u64, data: Data) {
+    let packet =
+        TracePacket { timestamp: Some(timestamp), trusted_packet_sequence_id: Some(pid), data: Some(data) };
     bytes.extend(Trace { packet: vec![packet] }.encode_to_vec());
 }
 
-fn packet(pid: u32, timestamp: u64, data: Data) -> TracePacket {
-    TracePacket { timestamp: Some(timestamp), trusted_packet_sequence_id: Some(pid), data: Some(data) }
+fn process(pid: u32, name: String, child_ordering: Option<i32>) -> Data {
+    let process = Some(ProcessDescriptor { pid: Some(pid as i32), process_name: Some(name) });
+    let uuid = Some(process_uuid(pid));
+    Data::TrackDescriptor(TrackDescriptor { uuid, process, child_ordering, ..TrackDescriptor::default() })
 }
 
-/// The process and its tracks.
-fn describe(record: &CellRecord, pid: u32, packets: &mut Vec<TracePacket>) {
+/// Appends the process and its tracks.
+fn describe(record: &CellRecord, pid: u32, bytes: &mut Vec<u8>) {
     let summary = &record.summary;
     let words = [summary.policy.clone(), cell_name(&summary.cell), format!("seed {}", summary.seed)];
     let name = words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" · ");
-    let process = ProcessDescriptor { pid: Some(pid as i32), process_name: Some(name) };
-    let root = TrackDescriptor {
-        uuid: Some(process_uuid(pid)),
-        process: Some(process),
-        child_ordering: Some(EXPLICIT),
-        ..TrackDescriptor::default()
-    };
-    packets.push(packet(pid, 0, Data::TrackDescriptor(root)));
+    append(bytes, pid, 0, process(pid, name, Some(EXPLICIT)));
     let mut cores: BTreeMap<u32, bool> = record.timeline.iter().map(|slice| (slice.0.core, false)).collect();
     cores.extend(record.bursts.iter().map(|burst| (burst.0, true)));
     for (core, degraded) in cores {
@@ -120,7 +103,7 @@ fn describe(record: &CellRecord, pid: u32, packets: &mut Vec<TracePacket>) {
                 sibling_order_rank: Some((2 * core + kind) as i32),
                 ..TrackDescriptor::default()
             };
-            packets.push(packet(pid, 0, Data::TrackDescriptor(descriptor)));
+            append(bytes, pid, 0, Data::TrackDescriptor(descriptor));
         };
         track(COPIES, format!("core {core}"));
         if degraded {
@@ -319,8 +302,8 @@ mod tests {
     fn bytes_are_those_of_the_protocol() {
         let event = TrackEvent { r#type: Some(2), track_uuid: Some(5), ..TrackEvent::default() };
         let mut bytes = Vec::new();
-        append(&mut bytes, packet(7, 300, Data::TrackEvent(event)));
-        // packet(1) of 11 bytes: timestamp(8) 300, sequence(10) 7, track_event(11) of 4: type(9) 2, track(11) 5.
+        append(&mut bytes, 7, 300, Data::TrackEvent(event));
+        // Packet (1) of 11 bytes: timestamp(8) 300, sequence(10) 7, track_event(11) of 4: type(9) 2, track(11) 5.
         assert_eq!(bytes, [0x0a, 11, 0x40, 0xac, 0x02, 0x50, 7, 0x5a, 4, 0x48, 2, 0x58, 5]);
     }
 

@@ -5,14 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::error::{Error, damaged, io as failed};
-use super::files::{append, check_own, lock, read, remove, replace, write, write_json, write_manifest};
+use super::error::{Error, io as failed, rows};
+use super::files::{
+    append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
+};
 use super::hosts::{self, HostRecord};
 use super::load::{load, load_manifest};
 use super::manifest::{Failure, Manifest, RunState, utc_now};
 use super::paths::{CELLS, LOGS, MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path, part_path, record_path};
 use super::study::{Study, json_lines};
-use super::tables::{Labels, TableKind};
+use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::storage::cell::CellRecord;
@@ -76,8 +78,10 @@ impl RunDir {
         manifest.state = RunState::Running;
         manifest.ended = None;
         write_manifest(root, &manifest)?;
-        let lines = lines(&manifest.cells, |id| summary_of(&record_path(root, id)))?;
         let path = root.join(SUMMARY);
+        let records = manifest.cells.iter().filter_map(|id| readable(root, id));
+        let lines: String =
+            records.map(|record| json_line(&path, &record.summary)).collect::<Result<_, _>>()?;
         write(&path, lines.as_bytes())?;
         let summary = OpenOptions::new().append(true).open(&path).map_err(failed("open", &path))?;
         let (manifest, summary) = (Mutex::new(manifest), Mutex::new(summary));
@@ -92,8 +96,7 @@ impl RunDir {
     /// Whether the cell is finished and readable.
     #[must_use]
     pub fn has(&self, id: &str) -> bool {
-        let path = record_path(&self.root, id);
-        path.exists() && read::<CellRecord>(&path).inspect_err(|error| tracing::warn!("{error}")).is_ok()
+        readable(&self.root, id).is_some()
     }
 
     /// The record of a finished cell.
@@ -133,20 +136,16 @@ impl RunDir {
     /// # Errors
     /// The folder cannot be written; the cell then counts as missing.
     pub fn store(&self, id: &str, measured: &Measured) -> Result<(), Error> {
-        let labels = Labels::new(id, &measured.summary);
-        for kind in TableKind::ALL.into_iter().filter(|kind| kind.concerns(measured)) {
-            let path = part_path(&self.root, id, kind);
-            replace(&path, |file| kind.write(file, &labels, measured))
-                .map_err(failed("create", &path))?
-                .map_err(|source| Error::Rows { path, source })?;
+        for kind in TableKind::ALL.iter().filter(|kind| kind.concerns(measured)) {
+            let path = part_path(&self.root, id, *kind);
+            replace(&path, |file| kind.write(file, id, measured), rows(&path))?;
         }
         self.clock_error(&measured.summary)?;
         let record = CellRecord::new(id, measured);
         write_json(&record_path(&self.root, id), &record)?;
         remove(&failure_path(&self.root, id))?;
-        let mut line = serde_json::to_string(&record.summary).map_err(damaged(&self.root.join(SUMMARY)))?;
-        line.push('\n');
         let path = self.root.join(SUMMARY);
+        let line = json_line(&path, &record.summary)?;
         append(&mut guard(&self.summary), line.as_bytes()).map_err(failed("write", &path))
     }
 
@@ -256,7 +255,7 @@ impl LockedDir {
 
 /// Writes the files that are made from cells. Their parts are taken from the folders that the study was loaded from.
 fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), Error> {
-    for kind in TableKind::ALL {
+    for &kind in TableKind::ALL {
         let parts = study.records().filter_map(|record| {
             study.folders.iter().map(|folder| part_path(folder, &record.id, kind)).find(|part| part.exists())
         });
@@ -266,30 +265,20 @@ fn write_final_files(root: &Path, study: &Study, render: Render) -> Result<(), E
             remove(&path)?;
             continue;
         }
-        replace(&path, |file| kind.merge(file, &parts))
-            .map_err(failed("create", &path))?
-            .map_err(|source| Error::Rows { path, source })?;
+        replace(&path, |file| kind.merge(file, &parts), rows(&path))?;
     }
     let path = root.join(TIMELINE);
-    replace(&path, |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES))
-        .map_err(failed("create", &path))?
-        .map_err(failed("write", &path))?;
+    replace(
+        &path,
+        |file| perfetto::write(file, study.records(), perfetto::CAP_BYTES),
+        failed("write", &path),
+    )?;
     write(&root.join(SUMMARY), json_lines(study).as_bytes())?;
     write(&root.join(REPORT), render(study).as_bytes())
 }
 
-/// The summary line of a cell, if it is finished; a damaged cell is left to be run again.
-fn summary_of(path: &Path) -> Option<Summary> {
-    path.exists()
-        .then(|| read::<CellRecord>(path).inspect_err(|error| tracing::warn!("{error}")).ok())?
-        .map(|r| r.summary)
-}
-
-fn lines(ids: &[String], summary: impl Fn(&str) -> Option<Summary>) -> Result<String, Error> {
-    let mut text = String::new();
-    for summary in ids.iter().filter_map(|id| summary(id)) {
-        text.push_str(&serde_json::to_string(&summary).map_err(damaged(Path::new(SUMMARY)))?);
-        text.push('\n');
-    }
-    Ok(text)
+/// The record of a cell, if it is finished; a damaged one is left to be run again.
+fn readable(root: &Path, id: &str) -> Option<CellRecord> {
+    let path = record_path(root, id);
+    path.exists().then(|| read(&path).inspect_err(|error| tracing::warn!("{error}")).ok())?
 }

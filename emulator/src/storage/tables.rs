@@ -23,29 +23,10 @@ use ::parquet::schema::types::TypePtr;
 
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
 
-/// The first columns of every table, which are equal for all rows of a cell.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Labels {
-    pub cell: String,
-    pub policy: String,
-    pub seed: u64,
-}
-
-impl Labels {
-    /// Labels of the cell `id` with this summary.
-    #[must_use]
-    pub fn new(id: &str, summary: &Summary) -> Self {
-        Self { cell: id.to_owned(), policy: summary.policy.clone(), seed: summary.seed }
-    }
-}
-
 /// A row of a table.
 pub trait TableRow: Sized {
     /// The table.
     const KIND: TableKind;
-
-    /// Its columns after the [`Labels`], in the notation of Parquet schemas.
-    fn schema() -> String;
 
     /// Writes the columns of all rows.
     ///
@@ -60,21 +41,48 @@ pub trait TableRow: Sized {
     fn read(row: &Row) -> Result<Self>;
 }
 
-/// Implements [`TableRow`]: a line per column, with the field of the row and the type in the file. Times in rows are
-/// emulated seconds from the run's start.
-macro_rules! table {
-    ($table:ident: $row:ident { $($column:literal: $kind:ident = $field:ident,)* }) => {
-        impl TableRow for $row {
-            const KIND: TableKind = TableKind::$table;
+/// Declares the tables, each with its file, its rows among the [measurements](Measured), and a line per column: the
+/// field of the row and the type in the file. Times in rows are emulated seconds from the run's start.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $table:ident $name:literal, $rows:ident: $row:ident {
+        $($column:literal: $kind:ident = $field:ident,)*
+    })*) => {
+        /// The kinds of rows, with a file each.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum TableKind {
+            $($(#[$doc])* $table,)*
+        }
 
-            fn schema() -> String {
-                [$(column_schema::<$kind, _, _>($column, |row: &Self| row.$field)),*].concat()
+        impl TableKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$table),*];
+
+            /// Name of the file without suffix.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$table => $name,)*
+                }
             }
 
-            fn write<W: Write + Send>(
-                rows: &[Self],
-                group: &mut SerializedRowGroupWriter<'_, W>,
-            ) -> Result<()> {
+            /// The columns after the labels, in the notation of Parquet schemas.
+            fn columns(self) -> String {
+                match self {
+                    $(Self::$table => [$(column_schema::<$kind, _, _>($column, |row: &$row| row.$field)),*].concat(),)*
+                }
+            }
+
+            fn write_rows<W: Write + Send>(self, file: &mut SerializedFileWriter<W>, id: &str, measured: &Measured) -> Result<()> {
+                match self {
+                    $(Self::$table => write_group(file, id, &measured.summary, &measured.$rows),)*
+                }
+            }
+        }
+
+        $(impl TableRow for $row {
+            const KIND: TableKind = TableKind::$table;
+
+            fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
                 $(write_column::<$kind, _>(group, rows.iter().map(|row| row.$field))?;)*
                 Ok(())
             }
@@ -82,48 +90,54 @@ macro_rules! table {
             fn read(row: &Row) -> Result<Self> {
                 Ok(Self { $($field: read_column::<$kind, _>(row, $column)?,)* })
             }
-        }
+        })*
     };
 }
 
-table!(Jobs: JobRow {
-    "job": Int64 = job,
-    "arrival_s": Double = arrival,
-    "response_s": OptionalDouble = response,
-    "longest_s": Double = longest,
-    "tasks": Int64 = tasks,
-    "class": Words = class,
-});
+tables! {
+    /// Every job.
+    Jobs "jobs", jobs: JobRow {
+        "job": Int64 = job,
+        "arrival_s": Double = arrival,
+        "response_s": OptionalDouble = response,
+        "longest_s": Double = longest,
+        "tasks": Int64 = tasks,
+        "class": Words = class,
+    }
 
-table!(Tasks: CopyRow {
-    "job": Int64 = job,
-    "task": Int64 = task,
-    "attempt": Int32 = attempt,
-    "core": Int64 = core,
-    "start_s": Double = start,
-    "end_s": Double = end,
-    "end": Words = end_kind,
-});
+    /// Executions of sampled jobs.
+    Tasks "tasks", copies: CopyRow {
+        "job": Int64 = job,
+        "task": Int64 = task,
+        "attempt": Int32 = attempt,
+        "core": Int64 = core,
+        "start_s": Double = start,
+        "end_s": Double = end,
+        "end": Words = end_kind,
+    }
 
-table!(Staleness: StalenessRow {
-    "time_s": Double = time,
-    "scheduler": Int64 = scheduler,
-    "age_s": Double = age,
-    "age_max_s": Double = age_max,
-    "error_s": Double = error,
-    "bias_s": Double = bias,
-    "error_max_s": Double = error_max,
-    "in_flight": Int64 = in_flight,
-});
+    /// Samples of caches.
+    Staleness "staleness", staleness: StalenessRow {
+        "time_s": Double = time,
+        "scheduler": Int64 = scheduler,
+        "age_s": Double = age,
+        "age_max_s": Double = age_max,
+        "error_s": Double = error,
+        "bias_s": Double = bias,
+        "error_max_s": Double = error_max,
+        "in_flight": Int64 = in_flight,
+    }
 
-table!(Cores: CoreRow {
-    "core": Int64 = core,
-    "start_s": Double = start,
-    "end_s": Double = end,
-    "asked": Double = asked,
-    "had_s": Double = had,
-    "done_s": Double = done,
-});
+    /// Stretches of real cores, if copies burned some.
+    Cores "cores", cores: CoreRow {
+        "core": Int64 = core,
+        "start_s": Double = start,
+        "end_s": Double = end,
+        "asked": Double = asked,
+        "had_s": Double = had,
+        "done_s": Double = done,
+    }
+}
 
 /// A type of columns, for values of type `V`.
 trait ColumnKind<V> {
@@ -283,44 +297,11 @@ fn read_column<K: ColumnKind<V>, V>(row: &Row, name: &str) -> Result<V> {
         .ok_or_else(|| ParquetError::General(format!("no column `{name}` as this version writes it")))
 }
 
-/// The kinds of rows, with a file each.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TableKind {
-    /// Every job.
-    Jobs,
-    /// Executions of sampled jobs.
-    Tasks,
-    /// Samples of caches.
-    Staleness,
-    /// Stretches of real cores, if copies burned some.
-    Cores,
-}
-
 impl TableKind {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Jobs, Self::Tasks, Self::Staleness, Self::Cores];
-
-    /// Name of the file without suffix.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Jobs => "jobs",
-            Self::Tasks => "tasks",
-            Self::Staleness => "staleness",
-            Self::Cores => "cores",
-        }
-    }
-
     fn schema(self) -> Result<TypePtr> {
-        let columns = match self {
-            Self::Jobs => JobRow::schema(),
-            Self::Tasks => CopyRow::schema(),
-            Self::Staleness => StalenessRow::schema(),
-            Self::Cores => CoreRow::schema(),
-        };
         let labels =
             ["cell", "policy", "seed"].map(|name| format!("required binary {name} (UTF8); ")).concat();
-        parse_message_type(&format!("message {} {{ {labels}{columns} }}", self.name())).map(Arc::new)
+        parse_message_type(&format!("message {} {{ {labels}{} }}", self.name(), self.columns())).map(Arc::new)
     }
 
     /// Whether a cell has such rows or could have some; rows of cores exist only if copies burned real ones.
@@ -330,20 +311,14 @@ impl TableKind {
         self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())
     }
 
-    /// Writes the rows of one cell; a cell without rows gives a file without row groups.
+    /// Writes the rows of the cell `id`; a cell without rows gives a file without row groups.
     ///
     /// # Errors
     /// `to` cannot be written.
-    pub fn write<W: Write + Send>(self, to: W, labels: &Labels, measured: &Measured) -> Result<()> {
+    pub fn write<W: Write + Send>(self, to: W, id: &str, measured: &Measured) -> Result<()> {
         let mut file = SerializedFileWriter::new(to, self.schema()?, properties())?;
-        match self {
-            Self::Jobs => write_group(&mut file, labels, &measured.jobs)?,
-            Self::Tasks => write_group(&mut file, labels, &measured.copies)?,
-            Self::Staleness => write_group(&mut file, labels, &measured.staleness)?,
-            Self::Cores => write_group(&mut file, labels, &measured.cores)?,
-        }
-        file.close()?;
-        Ok(())
+        self.write_rows(&mut file, id, measured)?;
+        file.close().map(drop)
     }
 
     /// Copies the row groups of parts, in their order, into one file.
@@ -371,27 +346,27 @@ impl TableKind {
                 copy.close()?;
             }
         }
-        file.close()?;
-        Ok(())
+        file.close().map(drop)
     }
 }
 
 fn write_group<R: TableRow, W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
-    labels: &Labels,
+    id: &str,
+    summary: &Summary,
     rows: &[R],
 ) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
     let mut group = file.next_row_group()?;
-    for label in [labels.cell.clone(), labels.policy.clone(), labels.seed.to_string()] {
-        let label = ByteArray::from(label.into_bytes());
+    // The first columns of every table, which are equal for all rows of a cell.
+    for label in [id, &summary.policy, &summary.seed.to_string()] {
+        let label = ByteArray::from(label);
         write_values::<ByteArrayType>(&mut group, &vec![label; rows.len()], None)?;
     }
     R::write(rows, &mut group)?;
-    group.close()?;
-    Ok(())
+    group.close().map(drop)
 }
 
 /// The rows of a file, in its order.
@@ -437,9 +412,8 @@ mod tests {
             if let Some(job) = cell.jobs.get_mut(3) {
                 job.response = f64::NAN;
             }
-            let labels = Labels::new(&format!("cell{i}"), &cell.summary);
             let path = folder.path().join(format!("{i}.parquet"));
-            TableKind::Jobs.write(File::create(&path).unwrap(), &labels, &cell).unwrap();
+            TableKind::Jobs.write(File::create(&path).unwrap(), &format!("cell{i}"), &cell).unwrap();
             parts.push((path, cell));
         }
         let merged = folder.path().join("jobs.parquet");
@@ -465,41 +439,6 @@ mod tests {
     }
 
     #[test]
-    fn executions_keep_how_they_ended() {
-        let folder = tempfile::tempdir().unwrap();
-        let cell = measured("a", &[], 1, 1.0, 10);
-        let path = folder.path().join("tasks.parquet");
-        TableKind::Tasks
-            .write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell)
-            .unwrap();
-        let rows = rows(&path);
-        assert_eq!(rows.len(), cell.copies.len());
-        for (row, copy) in rows.iter().zip(&cell.copies) {
-            assert_eq!(*field(row, "end"), Field::Str(end_name(copy.end_kind).into()));
-            assert_eq!(*field(row, "start_s"), Field::Double(copy.start));
-            assert_eq!(*field(row, "core"), Field::Long(copy.core.into()));
-        }
-    }
-
-    #[test]
-    fn looks_at_caches_are_rows() {
-        let folder = tempfile::tempdir().unwrap();
-        let cell = measured("a", &[], 1, 1.0, 10);
-        let path = folder.path().join("staleness.parquet");
-        TableKind::Staleness
-            .write(File::create(&path).unwrap(), &Labels::new("x", &cell.summary), &cell)
-            .unwrap();
-        let rows = rows(&path);
-        assert_eq!((rows.len(), cell.staleness.len()), (20, 20));
-        for (row, look) in rows.iter().zip(&cell.staleness) {
-            assert_eq!(*field(row, "time_s"), Field::Double(look.time));
-            assert_eq!(*field(row, "age_s"), Field::Double(look.age));
-            assert_eq!(*field(row, "bias_s"), Field::Double(look.bias));
-            assert_eq!(*field(row, "in_flight"), Field::Long(look.in_flight.cast_signed()));
-        }
-    }
-
-    #[test]
     fn a_damaged_part_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part.parquet");
@@ -516,10 +455,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut cell = measured("a", &[], 1, 1.0, 50);
         cell.jobs[7].response = f64::NAN;
-        let labels = Labels::new("x", &cell.summary);
         let path = |kind: TableKind| folder.path().join(kind.name());
         for kind in TableKind::ALL {
-            kind.write(File::create(path(kind)).unwrap(), &labels, &cell).unwrap();
+            kind.write(File::create(path(*kind)).unwrap(), "x", &cell).unwrap();
         }
         let mut jobs: Vec<JobRow> = read(&path(TableKind::Jobs)).unwrap();
         assert!(jobs[7].response.is_nan());
@@ -527,6 +465,8 @@ mod tests {
         cell.jobs[7].response = 1.0;
         assert_eq!(jobs, cell.jobs);
         assert_eq!(read::<CopyRow>(&path(TableKind::Tasks)).unwrap(), cell.copies);
+        let end = end_name(cell.copies[0].end_kind);
+        assert_eq!(*field(&rows(&path(TableKind::Tasks))[0], "end"), Field::Str(end.into()));
         assert_eq!(read::<StalenessRow>(&path(TableKind::Staleness)).unwrap(), cell.staleness);
         assert_eq!(read::<CoreRow>(&path(TableKind::Cores)).unwrap(), cell.cores);
         let error = read::<CopyRow>(&path(TableKind::Jobs)).unwrap_err();

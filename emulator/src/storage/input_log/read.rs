@@ -73,33 +73,30 @@ impl<R: Read + Seek> InputLog<R> {
         let mut sections = BTreeMap::new();
         let mut payload = Vec::new();
         while log.end < size && log.tail == FileEnd::Whole {
-            log.scan(size, &mut sections, &mut payload).map_err(failed("read"))?;
+            log.tail = log.scan(size, &mut sections, &mut payload).map_err(failed("read"))?;
         }
         Ok(log)
     }
 
-    /// Processes the next frame.
+    /// Processes the next frame, and says whether the file ends there.
     fn scan(
         &mut self,
         size: u64,
         sections: &mut BTreeMap<u32, usize>,
         payload: &mut Vec<u8>,
-    ) -> std::io::Result<()> {
+    ) -> std::io::Result<FileEnd> {
         let left = size - self.end;
         if left < 12 {
-            self.tail = FileEnd::Cut;
-            return Ok(());
+            return Ok(FileEnd::Cut);
         }
         let [length, crc, number] = words(&mut self.file)?;
         if left - 12 < u64::from(length) {
-            self.tail = FileEnd::Cut;
-            return Ok(());
+            return Ok(FileEnd::Cut);
         }
         payload.clear();
         (&mut self.file).take(u64::from(length)).read_to_end(payload)?;
         if checksum(number, payload) != crc {
-            self.tail = FileEnd::Damaged("a checksum does not match".to_owned());
-            return Ok(());
+            return Ok(FileEnd::Damaged("a checksum does not match".to_owned()));
         }
         let place = Place { at: self.end + 12, length };
         if number == EXPERIMENT {
@@ -113,18 +110,14 @@ impl<R: Read + Seek> InputLog<R> {
                     sections.insert(number, self.found.len());
                     self.found.push(LogSection { header, experiment, number, frames: Vec::new() });
                 }
-                (Err(why), _) => {
-                    self.tail = FileEnd::Damaged(why.to_string());
-                    return Ok(());
-                }
+                (Err(why), _) => return Ok(FileEnd::Damaged(why.to_string())),
                 (Ok(_), None) => {
-                    self.tail = FileEnd::Damaged("a section comes before its experiment".to_owned());
-                    return Ok(());
+                    return Ok(FileEnd::Damaged("a section comes before its experiment".to_owned()));
                 }
             }
         }
         self.end = place.at + u64::from(length);
-        Ok(())
+        Ok(FileEnd::Whole)
     }
 
     /// The sections, in the order in which they began.
