@@ -21,7 +21,7 @@
 //! chance.
 
 use volary_engine::results::{
-    Certificate, Compared, Departure, HostVitals, Late, RealWork, Reason, STILL, Samples, Standing,
+    Certificate, Compared, Departure, HostVitals, RealWork, Reason, STILL, Samples, Standing,
 };
 
 use crate::number;
@@ -34,25 +34,25 @@ pub const ZERO_DELAY_PART: f64 = 0.01;
 /// Lateness, as a part of the median copy, from which a timer or the end of a copy counts as late.
 pub const TASK_PART: f64 = 0.05;
 /// Limit on the share of late events.
-pub const LATE_SHARE: f64 = 0.01;
+const LATE_SHARE: f64 = 0.01;
 /// Limit on the excess of the mean delay.
-pub const MEAN_DELAY: f64 = 0.05;
+const MEAN_DELAY: f64 = 0.05;
 /// Limit on the distance between the laws of delays.
-pub const DISTANCE: f64 = 0.1;
+const DISTANCE: f64 = 0.1;
 /// Limit on the excess of the core time of copies.
-pub const CORE_TIME: f64 = 0.01;
+const CORE_TIME: f64 = 0.01;
 /// Limit on the excess of the core time of copies that burn real cores.
-pub const REAL_CORE_TIME: f64 = 0.05;
+const REAL_CORE_TIME: f64 = 0.05;
 /// Limit on the deviation of real cores' slowdown.
-pub const SLOWDOWN: f64 = 0.05;
+const SLOWDOWN: f64 = 0.05;
 /// Possible random deviation of a single stretch of a core; for several stretches it follows from their spread.
 const ALONE: f64 = 0.25;
 /// Limit on the busy share of a host.
-pub const BUSY: f64 = 0.9;
+const BUSY: f64 = 0.9;
 /// Limit on the stolen share of a host's processor time.
-pub const STEAL: f64 = 0.05;
+const STEAL: f64 = 0.05;
 /// Limit on real loss, as a part of the asked loss.
-pub const REAL_LOSS: f64 = 0.1;
+const REAL_LOSS: f64 = 0.1;
 /// Wall time below which shares of processor time are not judged, because they are counted in ticks of 10 ms.
 const TICKS_S: f64 = 0.2;
 /// The lowest speed that a remedy suggests in one step, as a part of the present speed.
@@ -74,190 +74,174 @@ enum Remedy {
 
 /// Finds the departures and sets the verdict. `least_loss` is the smallest nonzero configured loss of a link.
 pub(super) fn judge(certificate: &mut Certificate, least_loss: f64) {
-    certificate.reasons = Judge { certificate }.reasons(least_loss);
+    let mut judge = Judge { speed: certificate.speed, reasons: Vec::new() };
+    judge.lateness(certificate);
+    judge.delays(certificate);
+    judge.core_time(certificate);
+    if let Some(real) = &certificate.cores {
+        judge.slowdowns(real);
+        judge.healthy_cores(real);
+    }
+    for host in &certificate.hosts {
+        let first = judge.reasons.len();
+        judge.processors(host, certificate.cores.is_some());
+        judge.real_loss(host, REAL_LOSS * least_loss);
+        judge.clock(host, certificate.late_beyond_s);
+        for reason in &mut judge.reasons[first..] {
+            reason.says = format!("{}: {}", host.name, reason.says);
+            reason.host = Some(host.name.clone());
+        }
+    }
+    certificate.reasons = judge.reasons;
     certificate.verdict =
         if certificate.reasons.is_empty() { Standing::Faithful } else { Standing::Degraded };
 }
 
-/// The departures found in a certificate.
-struct Judge<'a> {
-    certificate: &'a Certificate,
+/// The departures found so far.
+struct Judge {
+    /// Emulated seconds per real second.
+    speed: f64,
+    reasons: Vec<Reason>,
 }
 
-impl Judge<'_> {
-    fn reasons(&self, least_loss: f64) -> Vec<Reason> {
-        let run = self.of_lateness().chain(self.of_delays()).chain(self.of_cores());
-        let run = run.chain(self.certificate.cores.iter().flat_map(|real| self.of_real_cores(real)));
-        let hosts = self.certificate.hosts.iter().flat_map(|host| {
-            let name = |reason: Reason| Reason {
-                says: format!("{}: {}", host.name, reason.says),
-                host: Some(host.name.clone()),
-                ..reason
-            };
-            self.of_host(host, least_loss).map(name)
-        });
-        run.chain(hosts).collect()
-    }
-
-    fn reason(&self, what: Departure, numbers: (f64, f64), says: String, remedy: Remedy) -> Reason {
-        let (measured, threshold) = numbers;
+impl Judge {
+    /// Adds a departure with the measured number and its threshold.
+    fn add(&mut self, what: Departure, (measured, threshold): (f64, f64), says: String, remedy: Remedy) {
         let (speed, remedy) = match remedy {
             Remedy::Words(words) => (None, words.to_owned()),
             Remedy::Slower(part) => {
-                let speed = two_digits(self.certificate.speed * part.clamp(SLOWEST, LEAST_STEP));
+                let speed = two_digits(self.speed * part.clamp(SLOWEST, LEAST_STEP));
                 (Some(speed), format!("--set run.speed={speed} or less, or more hosts"))
             }
         };
-        Reason { what, host: None, measured, threshold, says, remedy, speed }
+        self.reasons.push(Reason { what, host: None, measured, threshold, says, remedy, speed });
     }
 
-    fn of_lateness(&self) -> impl Iterator<Item = Reason> {
-        let of_copy = TASK_PART * self.certificate.median_copy_s;
-        let kinds = [
-            (
-                Departure::LateDeliveries,
-                "deliveries",
-                self.certificate.lateness.deliveries,
-                self.certificate.late_beyond_s,
-            ),
-            (Departure::LateTimers, "timers", self.certificate.lateness.timers, of_copy),
-            (Departure::LateWork, "ends of copies", self.certificate.lateness.work, of_copy),
-        ];
-        let found = kinds.map(|(what, name, late, beyond)| self.late(what, name, late, beyond));
-        found.into_iter().flatten()
+    fn lateness(&mut self, certificate: &Certificate) {
+        let (late, of_copy) = (&certificate.lateness, TASK_PART * certificate.median_copy_s);
+        for (what, name, late, beyond) in [
+            (Departure::LateDeliveries, "deliveries", late.deliveries, certificate.late_beyond_s),
+            (Departure::LateTimers, "timers", late.timers, of_copy),
+            (Departure::LateWork, "ends of copies", late.work, of_copy),
+        ] {
+            if beyond > 0.0 && wilson(late.late_share, late.count).0 > LATE_SHARE {
+                let [most, p99] = [beyond, late.p99_s].map(number::seconds);
+                let share = number::percent(late.late_share);
+                let says = format!("{share} of {name} are more than {most} late, 99 % of them up to {p99}");
+                self.add(what, (late.late_share, LATE_SHARE), says, Remedy::Slower(beyond / late.p99_s));
+            }
+        }
     }
 
-    fn late(&self, what: Departure, name: &str, late: Late, beyond: f64) -> Option<Reason> {
-        let surely = wilson(late.late_share, late.count).0;
-        (beyond > 0.0 && surely > LATE_SHARE).then(|| {
-            let (share, p99) = (number::percent(late.late_share), number::seconds(late.p99_s));
-            let says = format!(
-                "{share} of {name} are more than {} late, 99 % of them up to {p99}",
-                number::seconds(beyond)
-            );
-            self.reason(what, (late.late_share, LATE_SHARE), says, Remedy::Slower(beyond / late.p99_s))
-        })
-    }
-
-    fn of_delays(&self) -> impl Iterator<Item = Reason> {
-        let delay = &self.certificate.network.delay;
+    fn delays(&mut self, certificate: &Certificate) {
+        let delay = &certificate.network.delay;
         let means = Compared { asked: delay.asked.mean_s, achieved: delay.achieved.mean_s };
         let excess = means.excess();
-        let longer = (excess > MEAN_DELAY).then(|| {
+        if excess > MEAN_DELAY {
             let [asked, achieved] = [means.asked, means.achieved].map(number::seconds);
             let says = format!("the mean delay is {achieved}, {asked} was asked");
-            self.reason(
-                Departure::LongerDelays,
-                (excess, MEAN_DELAY),
-                says,
-                Remedy::Slower(MEAN_DELAY / excess),
-            )
-        });
-        let distorted = delay.ks.filter(|&ks| ks > DISTANCE).map(|ks| {
+            let remedy = Remedy::Slower(MEAN_DELAY / excess);
+            self.add(Departure::LongerDelays, (excess, MEAN_DELAY), says, remedy);
+        }
+        if let Some(ks) = delay.ks.filter(|&ks| ks > DISTANCE) {
             let says = format!("the law of delays is {} from the one that was asked (KS)", number::short(ks));
-            self.reason(Departure::DistortedDelays, (ks, DISTANCE), says, Remedy::Slower(DISTANCE / ks))
-        });
-        longer.into_iter().chain(distorted)
+            self.add(Departure::DistortedDelays, (ks, DISTANCE), says, Remedy::Slower(DISTANCE / ks));
+        }
     }
 
-    fn of_cores(&self) -> impl Iterator<Item = Reason> {
-        let excess = self.certificate.core_s.excess();
-        let most = if self.certificate.cores.is_some() { REAL_CORE_TIME } else { CORE_TIME };
-        let slow = (excess > most).then(|| {
+    fn core_time(&mut self, certificate: &Certificate) {
+        let excess = certificate.core_s.excess();
+        let (most, remedy) = match certificate.cores {
+            None => (CORE_TIME, Remedy::Slower(CORE_TIME / excess)),
+            // At a lower speed, other processes take the same share of the CPU.
+            Some(_) => (REAL_CORE_TIME, Remedy::Words(OTHERS)),
+        };
+        if excess > most {
             let says =
                 format!("copies keep their cores {} longer than they were to", number::percent(excess));
-            let remedy = match self.certificate.cores {
-                None => Remedy::Slower(most / excess),
-                // At a lower speed, other processes take the same share of the CPU.
-                Some(_) => Remedy::Words(OTHERS),
-            };
-            self.reason(Departure::SlowCores, (excess, most), says, remedy)
-        });
-        slow.into_iter()
+            self.add(Departure::SlowCores, (excess, most), says, remedy);
+        }
     }
 
-    fn of_real_cores(&self, real: &RealWork) -> impl Iterator<Item = Reason> {
-        let slots = real.slots.iter().filter(|slots| is_off(&slots.pace, slots.asked)).map(|slots| {
-            let asked = number::short(slots.asked);
+    fn slowdowns(&mut self, real: &RealWork) {
+        // At a lower speed slots last longer, which does not help cores that other processes use.
+        let starved = real.cores.iter().any(|core| is_off(&core.healthy, 1.0) && core.healthy.mean < 1.0);
+        for slots in real.slots.iter().filter(|slots| is_off(&slots.pace, slots.asked)) {
+            let (asked, length) = (number::short(slots.asked), number::seconds(slots.length_s));
             let achieved = match slots.achieved {
                 achieved if achieved >= STILL => "stood still".to_owned(),
                 achieved => format!("were {} times as slow", number::short(achieved)),
             };
-            let length = number::seconds(slots.length_s);
             let says = format!(
                 "cores that were to be {asked} times as slow for {length} {achieved}, in the mean of {}",
                 number::plural(slots.pace.count, "slot")
             );
-            // At a lower speed slots last longer, which does not help cores that other processes use.
-            let starved = real.cores.iter().any(|core| is_off(&core.healthy, 1.0) && core.healthy.mean < 1.0);
             let remedy = if starved { Remedy::Words(OTHERS) } else { Remedy::Slower(0.5) };
-            self.reason(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, remedy)
-        });
-        let cores = real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)).map(|core| {
+            self.add(Departure::Slowdown, (slots.off().abs(), SLOWDOWN), says, remedy);
+        }
+    }
+
+    fn healthy_cores(&mut self, real: &RealWork) {
+        for core in real.cores.iter().filter(|core| is_off(&core.healthy, 1.0)) {
             let did = number::percent(core.healthy.mean);
             let says = format!(
                 "{}: core {} on CPU {} did {did} of what it can while it was to be healthy",
                 core.host, core.core, core.cpu
             );
-            let off = (core.healthy.mean - 1.0).abs();
             let remedy = Remedy::Words(if core.healthy.mean > 1.0 {
                 "it was measured when something slowed it down: run again with nothing else on these CPUs, or with the \
                  hash kernel, whose pace does not depend on what the other cores do"
             } else {
                 OTHERS
             });
-            let host = Some(core.host.clone());
-            Reason { host, ..self.reason(Departure::UnhealthyCore, (off, SLOWDOWN), says, remedy) }
-        });
-        slots.chain(cores).collect::<Vec<_>>().into_iter()
+            let off = (core.healthy.mean - 1.0).abs();
+            self.add(Departure::UnhealthyCore, (off, SLOWDOWN), says, remedy);
+            if let Some(reason) = self.reasons.last_mut() {
+                reason.host = Some(core.host.clone());
+            }
+        }
     }
 
-    fn of_host(&self, host: &HostVitals, least_loss: f64) -> impl Iterator<Item = Reason> {
-        [self.busy(host), self.stolen(host), self.lost(host, least_loss), self.clock(host)]
-            .into_iter()
-            .flatten()
-    }
-
-    fn busy(&self, host: &HostVitals) -> Option<Reason> {
+    /// Judges how busy a host's processors were, unless copies are to keep them busy, and what was stolen of them.
+    fn processors(&mut self, host: &HostVitals, is_burning: bool) {
+        if host.wall_s < TICKS_S {
+            return;
+        }
         let busy = host.busy();
-        (self.certificate.cores.is_none() && host.wall_s >= TICKS_S && busy > BUSY).then(|| {
-            let own = number::percent(host.cpu_share);
-            let says = format!("processors are {} busy, {own} with this run", number::percent(busy));
+        if !is_burning && busy > BUSY {
+            let [all, own] = [busy, host.cpu_share].map(number::percent);
+            let says = format!("processors are {all} busy, {own} with this run");
             let mostly = host.cpu_share > 0.5 * busy;
             let remedy =
                 if mostly { Remedy::Slower(0.5) } else { Remedy::Words("stop what else runs there") };
-            self.reason(Departure::BusyHost, (busy, BUSY), says, remedy)
-        })
+            self.add(Departure::BusyHost, (busy, BUSY), says, remedy);
+        }
+        if let Some(steal) = host.steal_share.filter(|&steal| steal > STEAL) {
+            let says = format!("the hypervisor kept {} of its processor time", number::percent(steal));
+            let remedy = Remedy::Words("run on processors of its own, or at a lower speed");
+            self.add(Departure::Steal, (steal, STEAL), says, remedy);
+        }
     }
 
-    fn stolen(&self, host: &HostVitals) -> Option<Reason> {
-        let steal = host.steal_share.filter(|&steal| host.wall_s >= TICKS_S && steal > STEAL)?;
-        let says = format!("the hypervisor kept {} of its processor time", number::percent(steal));
-        let remedy = Remedy::Words("run on processors of its own, or at a lower speed");
-        Some(self.reason(Departure::Steal, (steal, STEAL), says, remedy))
-    }
-
-    fn lost(&self, host: &HostVitals, least_loss: f64) -> Option<Reason> {
-        let most = REAL_LOSS * least_loss;
+    fn real_loss(&mut self, host: &HostVitals, most: f64) {
         let lost = host.datagrams_lost as f64 / host.datagrams_sent.max(1) as f64;
         let surely = if most > 0.0 { wilson(lost, host.datagrams_sent).0 } else { lost };
-        (surely > most).then(|| {
-            let count = number::count(host.datagrams_lost);
+        if surely > most {
+            let (count, share) = (number::count(host.datagrams_lost), number::percent(lost));
             let to: Vec<_> = host.lost_to.iter().map(|path| path.to.as_str()).collect();
             let to = if to.is_empty() { String::new() } else { format!(", to {}", to.join(", ")) };
-            let says =
-                format!("the real network lost {count} of its messages, {}{to}", number::percent(lost));
+            let says = format!("the real network lost {count} of its messages, {share}{to}");
             let remedy = Remedy::Words("a lower speed, more hosts, or larger socket buffers");
-            self.reason(Departure::LostDatagrams, (lost, most), says, remedy)
-        })
+            self.add(Departure::LostDatagrams, (lost, most), says, remedy);
+        }
     }
 
-    fn clock(&self, host: &HostVitals) -> Option<Reason> {
-        let (bound, most) = (host.clock.bound_s * self.certificate.speed, self.certificate.late_beyond_s);
-        (most > 0.0 && bound > most).then(|| {
+    fn clock(&mut self, host: &HostVitals, most: f64) {
+        let bound = host.clock.bound_s * self.speed;
+        if most > 0.0 && bound > most {
             let says = format!("its clock is known to {} only", number::seconds(bound));
-            self.reason(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound))
-        })
+            self.add(Departure::ClockBound, (bound, most), says, Remedy::Slower(most / bound));
+        }
     }
 }
 
