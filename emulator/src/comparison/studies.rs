@@ -77,8 +77,7 @@ pub struct MetricDifference {
 #[must_use]
 pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
-    let matched = right.iter().filter_map(|(key, runs)| Some((key, left.get(key)?, runs)));
-    let points = matched.map(|(key, left, right)| point(&key.1, left, right)).collect();
+    let points = right.iter().filter_map(|(key, runs)| Some(point(&key.1, left.get(key)?, runs))).collect();
     let missing = |here: &Points<'_>, there: &Points<'_>, which: &str| {
         let alone = here.keys().filter(|key| !there.contains_key(*key));
         alone.map(|key| format!("only {which} ran {}", key_name(key))).collect::<Vec<_>>()
@@ -174,17 +173,19 @@ impl StudyComparison {
         for point in &self.points {
             let name = point_name(&point.policy, &point.cell);
             out.push_str(&format!("\n{name}  ({})\n{}\n", seeds(point), point_table(point)));
-            for (which, degraded) in [("first", point.a_degraded), ("second", point.b_degraded)] {
-                if degraded {
-                    out.push_str(&format!(
-                        "DEGRADED: the {which} did not do what was asked; `volary report` says why\n"
-                    ));
-                }
-            }
-            for (which, injected) in [("first", point.a_injected), ("second", point.b_injected)] {
-                if injected {
-                    out.push_str(&format!("INJECTED: interference was injected into the {which}\n"));
-                }
+            for (said, line) in [
+                (
+                    point.a_degraded,
+                    "DEGRADED: the first did not do what was asked; `volary report` says why\n",
+                ),
+                (
+                    point.b_degraded,
+                    "DEGRADED: the second did not do what was asked; `volary report` says why\n",
+                ),
+                (point.a_injected, "INJECTED: interference was injected into the first\n"),
+                (point.b_injected, "INJECTED: interference was injected into the second\n"),
+            ] {
+                out.push_str(if said { line } else { "" });
             }
         }
         if self.points.is_empty() {

@@ -11,43 +11,51 @@ use volary_engine::workload::{Trace, WorkloadError};
 const XZ_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
+/// Writes a trace in one of the packings.
+type Pack = fn(&Trace, BufWriter<File>) -> io::Result<()>;
+
+/// The packings by the end of a file's name.
+const PACKINGS: [(&str, Pack); 4] = [
+    (".tr", |trace, mut out| {
+        write_lines(trace, &mut out)?;
+        out.flush()
+    }),
+    (".tr.xz", |trace, out| {
+        let mut encoder = liblzma::write::XzEncoder::new(out, XZ_LEVEL);
+        write_lines(trace, &mut encoder)?;
+        encoder.finish()?.flush()
+    }),
+    (".tr.zst", |trace, out| {
+        let mut encoder = zstd::stream::write::Encoder::new(out, ZSTD_LEVEL)?;
+        write_lines(trace, &mut encoder)?;
+        encoder.finish()?.flush()
+    }),
+    (".tr.gz", |trace, out| {
+        let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::default());
+        write_lines(trace, &mut encoder)?;
+        encoder.finish()?.flush()
+    }),
+];
+
 /// Writes the jobs to `to`, whose name ends in `.tr`, `.tr.xz`, `.tr.zst` or `.tr.gz`. An existing file is replaced
 /// when everything is written.
 ///
 /// # Errors
 /// When the name has another suffix, or the file cannot be written.
 pub fn write(trace: &Trace, to: &Path) -> Result<(), WorkloadError> {
-    let packing = Packing::of(to)?;
+    let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some((_, pack)) = PACKINGS.iter().find(|(suffix, _)| name.ends_with(suffix)) else {
+        let why = format!("`{}` must end in .tr, .tr.xz, .tr.zst or .tr.gz", to.display());
+        return Err(WorkloadError::config("output", why));
+    };
     let part = part_name(to);
-    let written = File::create(&part).and_then(|file| write_packed(trace, BufWriter::new(file), packing));
+    let written = File::create(&part).and_then(|file| pack(trace, BufWriter::new(file)));
     let moved = written.and_then(|()| std::fs::rename(&part, to));
     moved.map_err(|source| {
         // Best effort: the original error is reported.
         let _ = std::fs::remove_file(&part);
         WorkloadError::Io { file: to.to_owned(), source }
     })
-}
-
-fn write_packed(trace: &Trace, mut out: impl Write, packing: Packing) -> io::Result<()> {
-    match packing {
-        Packing::Plain => write_lines(trace, &mut out)?,
-        Packing::Xz => {
-            let mut encoder = liblzma::write::XzEncoder::new(&mut out, XZ_LEVEL);
-            write_lines(trace, &mut encoder)?;
-            encoder.finish()?;
-        }
-        Packing::Zst => {
-            let mut encoder = zstd::stream::write::Encoder::new(&mut out, ZSTD_LEVEL)?;
-            write_lines(trace, &mut encoder)?;
-            encoder.finish()?;
-        }
-        Packing::Gz => {
-            let mut encoder = flate2::write::GzEncoder::new(&mut out, flate2::Compression::default());
-            write_lines(trace, &mut encoder)?;
-            encoder.finish()?;
-        }
-    }
-    out.flush()
 }
 
 /// Writes one line per job. Arrivals and means are exact to the nanosecond up to 13 days (off by at most one beyond),
@@ -65,30 +73,6 @@ pub fn write_lines(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
         writeln!(out)?;
     }
     Ok(())
-}
-
-/// How a file is compressed.
-#[derive(Clone, Copy)]
-enum Packing {
-    Plain,
-    Xz,
-    Zst,
-    Gz,
-}
-
-impl Packing {
-    fn of(to: &Path) -> Result<Self, WorkloadError> {
-        let name = to.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        for (suffix, packing) in
-            [(".tr", Self::Plain), (".tr.xz", Self::Xz), (".tr.zst", Self::Zst), (".tr.gz", Self::Gz)]
-        {
-            if name.ends_with(suffix) {
-                return Ok(packing);
-            }
-        }
-        let why = format!("`{}` must end in .tr, .tr.xz, .tr.zst or .tr.gz", to.display());
-        Err(WorkloadError::config("output", why))
-    }
 }
 
 /// The name of the file while it is written, so that a partial file is never mistaken for a complete one.

@@ -25,6 +25,7 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
         return Markup::default();
     }
     let close = format!("{:.0}\u{202f}%", 100.0 * (CLOSE - 1.0));
+    let headings = ["policy", "best", &format!("within {close}"), "core time", "worst"];
     html! {
         section id="choice" {
             h2 { "Which policy when" }
@@ -46,20 +47,9 @@ pub(super) fn section(study: &Study, policies: &[&str]) -> Markup {
                         table {
                             caption { (aim) }
                             thead {
-                                tr {
-                                    th { "policy" }
-                                    th { "best" }
-                                    th { "within " (close) }
-                                    th { "core time" }
-                                    th { "worst" }
-                                    th.left { "where" }
-                                }
+                                tr { @for heading in &headings { th { (heading) } } th.left { "where" } }
                             }
-                            tbody {
-                                @for standing in standings(study, policies, metric) {
-                                    (row(study, policies, &standing))
-                                }
-                            }
+                            tbody { @for standing in standings(study, policies, metric) { (row(study, policies, &standing)) } }
                         }
                     }
                 }

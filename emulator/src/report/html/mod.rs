@@ -8,7 +8,6 @@
 //! | `cell` | one point of the sweep |
 //! | `table`, `policy`, `fidelity` | the tables of a cell |
 //! | `view` | anchors, titles and values that the parts share |
-//! | `style` | style sheet and the few lines of script |
 
 mod cell;
 mod choice;
@@ -16,7 +15,6 @@ mod fidelity;
 mod overview;
 mod page;
 mod policy;
-mod style;
 mod table;
 mod view;
 

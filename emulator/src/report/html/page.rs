@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::view::{View, anchor, short_title};
-use super::{cell, choice, overview, style, table};
+use super::{cell, choice, overview, table};
 use crate::chart::{theme, timeline};
 use crate::number;
 use crate::storage::hosts::HostRecord;
@@ -23,6 +23,8 @@ pub fn html(study: &Study) -> String {
         let open = study.cells.len() <= 3 || number == 0;
         View { number, open, policies: &policies, blocks }
     };
+    // Rules that hide a policy everywhere when the page's root has its class.
+    let hiding: String = (0..policies.len()).map(|i| format!(".hide-p{i} .p{i}{{display:none}}")).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -30,7 +32,7 @@ pub fn html(study: &Study) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width,initial-scale=1";
                 title { (title(study)) }
-                style { (PreEscaped(theme::CSS)) (PreEscaped(style::CSS)) (PreEscaped(style::hiding(policies.len()))) }
+                style { (PreEscaped(theme::CSS)) (PreEscaped(include_str!("style.css"))) (PreEscaped(hiding)) }
             }
             body {
                 (contents(study, &policies))
@@ -43,7 +45,8 @@ pub fn html(study: &Study) -> String {
                     @for (number, group) in study.cells.iter().enumerate() { (cell::section(group, &view(number))) }
                     (footer(study, &policies))
                 }
-                script { (PreEscaped(style::SCRIPT)) }
+                // The page is readable without it.
+                script { (PreEscaped(include_str!("script.js"))) }
             }
         }
     };
@@ -68,9 +71,7 @@ fn contents(study: &Study, policies: &[&str]) -> Markup {
                     @for (i, policy) in policies.iter().enumerate() {
                         li {
                             label class=(theme::series(i)) {
-                                input type="checkbox" checked data-policy=(i);
-                                i.swatch {}
-                                (policy)
+                                input type="checkbox" checked data-policy=(i); i.swatch {} (policy)
                             }
                         }
                     }
@@ -145,15 +146,9 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
             @if let Some(bound) = manifest.clock_error_s {
                 p { "Clock offset between hosts: at most " (number::seconds(bound)) "." }
             }
-            @if let Some(hosts) = &manifest.hosts {
-                h3 { "Hosts" }
-                (placed(hosts))
-            }
+            @if let Some(hosts) = &manifest.hosts { h3 { "Hosts" } (placed(hosts)) }
             (table::engine(study, policies))
-            details {
-                summary { "Resolved experiment" }
-                pre { (format!("{:#}", manifest.spec)) }
-            }
+            details { summary { "Resolved experiment" } pre { (format!("{:#}", manifest.spec)) } }
         }
     }
 }

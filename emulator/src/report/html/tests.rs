@@ -10,9 +10,7 @@ use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
-use volary_engine::results::Certificate;
-use volary_engine::results::{ClaimResult, Placements, Verdict};
-use volary_engine::results::{RealCore, RealWork, Samples};
+use volary_engine::results::{Certificate, ClaimResult, Placements, RealCore, RealWork, Samples, Verdict};
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];
@@ -188,15 +186,4 @@ fn nothing_measured_is_still_a_page() {
     let none = CellRecord::new("x", &measured("idle", &[], 1, 1.0, 0));
     let page = html(&Study::assemble(manifest(&["x"]), Vec::new(), vec![none], Vec::new(), Vec::new()));
     assert!(!page.contains("NaN"));
-}
-
-/// Writes pages for inspection; `cargo test -p volary -- --ignored pages_to_look_at`.
-#[test]
-#[ignore = "for the eye"]
-fn pages_to_look_at() {
-    let folder = std::env::temp_dir().join("volary-pages");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("few.html"), html(&study(&[0.5], 5, 5_000))).unwrap();
-    let loads = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
-    std::fs::write(folder.join("many.html"), html(&study(&loads, 1, 20_000))).unwrap();
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::arrivals::Arrivals;
-use super::description::Description;
+use super::description::{Classes, Description, Users, WithinJob};
 use super::quantiles::Quantiles;
 
 impl fmt::Display for Description {
@@ -43,40 +43,26 @@ fn facts(d: &Description) -> String {
     );
     row("variability of gaps, cv²", format!("{} (Poisson 1)", number(d.arrivals.gap_cv2)));
     row("Poisson arrivals", poisson(&d.arrivals));
-    if let Some(within) = &d.within_job {
-        row(
-            "spread within jobs",
-            format!(
-                "CoV {} (median of {} jobs of 15 tasks or more), sd/√mean {}",
-                number(within.cov.p50),
-                within.jobs,
-                number(within.std_over_root_mean.p50)
-            ),
-        );
+    if let Some(WithinJob { jobs, cov, std_over_root_mean }) = &d.within_job {
+        let [cov, std] = [cov, std_over_root_mean].map(|spread| number(spread.p50));
+        let text = format!("CoV {cov} (median of {jobs} jobs of 15 tasks or more), sd/√mean {std}");
+        row("spread within jobs", text);
     }
-    if let Some(users) = &d.users {
-        row(
-            "spread within users",
-            format!(
-                "CoV of fan-out {}, of duration {} (medians of {} users); {} of them vary more than exponentially",
-                number(users.fan_out_cov.p50),
-                number(users.duration_cov.p50),
-                users.users,
-                percent(users.highly_variable)
-            ),
+    if let Some(Users { users, fan_out_cov, duration_cov, highly_variable }) = &d.users {
+        let [fan_out, duration] = [fan_out_cov, duration_cov].map(|spread| number(spread.p50));
+        let variable = percent(*highly_variable);
+        let text = format!(
+            "CoV of fan-out {fan_out}, of duration {duration} (medians of {users} users); {variable} of them vary more \
+             than exponentially"
         );
+        row("spread within users", text);
     }
-    if let Some(classes) = &d.classes {
-        row(
-            "long jobs",
-            format!(
-                "{} of the jobs, {} of the tasks, {} of the work (mean of {} or more)",
-                percent(classes.long_jobs),
-                percent(classes.long_tasks),
-                percent(classes.long_work),
-                classes.cutoff
-            ),
+    if let Some(Classes { cutoff, long_jobs, long_tasks, long_work }) = d.classes {
+        let [jobs, tasks, work] = [long_jobs, long_tasks, long_work].map(percent);
+        let text = format!(
+            "{jobs} of the jobs, {tasks} of the tasks, {work} of the work (mean of {cutoff} or more)"
         );
+        row("long jobs", text);
     }
     table.trim_fmt()
 }
@@ -104,21 +90,18 @@ fn distributions(d: &Description) -> String {
         let values = [mean, min, p10, p25, p50, p75, p90, p99, max].map(number);
         table.add_row(std::iter::once(name.to_owned()).chain(values));
     }
-    to_the_right(&mut table, 1);
+    to_the_right(&mut table);
     table.trim_fmt()
 }
 
 /// The daily pattern in one line, if the trace is long enough.
 fn hours(arrivals: &Arrivals) -> Option<String> {
     let (peak, trough) = arrivals.peak_and_trough()?;
+    let [low, median, high, least] = [peak.p25, peak.p50, peak.p75, trough.p50].map(number);
     Some(format!(
-        "busiest hour of the trace's day {:02}: {} jobs (quartiles of the days {} to {}); quietest {:02}: {} jobs",
-        peak.hour,
-        number(peak.p50),
-        number(peak.p25),
-        number(peak.p75),
-        trough.hour,
-        number(trough.p50)
+        "busiest hour of the trace's day {:02}: {median} jobs (quartiles of the days {low} to {high}); \
+         quietest {:02}: {least} jobs",
+        peak.hour, trough.hour
     ))
 }
 
@@ -129,7 +112,7 @@ fn comparison(d: &Description) -> String {
         let ratio = format!("{:.2}", row.measured / row.published);
         table.add_row([row.what, &number(row.measured), &number(row.published), &ratio, row.source]);
     }
-    to_the_right(&mut table, 1);
+    to_the_right(&mut table);
     if let Some(source) = table.column_mut(4) {
         source.set_cell_alignment(CellAlignment::Left);
     }
@@ -142,8 +125,9 @@ fn plain() -> Table {
     table
 }
 
-fn to_the_right(table: &mut Table, from: usize) {
-    for column in table.column_iter_mut().skip(from) {
+/// Aligns all columns but the first to the right.
+fn to_the_right(table: &mut Table) {
+    for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
