@@ -88,46 +88,28 @@ impl<T> JobTable<T> {
 
 /// A set of small integers; up to 64 of them need no allocation.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TaskSet(Words);
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Words {
-    One(u64),
-    Many(Box<[u64]>),
+pub struct TaskSet {
+    first: u64,
+    more: Box<[u64]>,
 }
 
 impl TaskSet {
     /// The empty set over `0..len`.
     pub fn new(len: u32) -> Self {
-        Self(match len.div_ceil(64) {
-            0 | 1 => Words::One(0),
-            words => Words::Many(vec![0; words as usize].into()),
-        })
+        Self { first: 0, more: vec![0; len.div_ceil(64).saturating_sub(1) as usize].into() }
     }
 
     /// Whether it holds `i`.
     #[inline]
     pub fn has(&self, i: u32) -> bool {
-        let word = match &self.0 {
-            Words::One(word) => {
-                debug_assert!(i < 64, "{i} lies outside the set");
-                *word
-            }
-            Words::Many(words) => words[i as usize / 64],
-        };
+        let word = if i < 64 { self.first } else { self.more[i as usize / 64 - 1] };
         word >> (i % 64) & 1 == 1
     }
 
     /// Adds `i`; says whether it is new.
     #[inline]
     pub fn add(&mut self, i: u32) -> bool {
-        let word = match &mut self.0 {
-            Words::One(word) => {
-                debug_assert!(i < 64, "{i} lies outside the set");
-                word
-            }
-            Words::Many(words) => &mut words[i as usize / 64],
-        };
+        let word = if i < 64 { &mut self.first } else { &mut self.more[i as usize / 64 - 1] };
         let new = *word >> (i % 64) & 1 == 0;
         *word |= 1 << (i % 64);
         new

@@ -1,5 +1,5 @@
-//! A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to the
-//! node with the least wait within the big partition.
+//! A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to
+//! the node with the least wait within the big partition.
 
 use crate::base::{ActorId, JobId, TaskId, Time};
 use crate::layout::Layout;

@@ -32,16 +32,6 @@ impl Group {
         self.waiting() > 0
     }
 
-    /// Records that a node claimed one of its places.
-    pub(super) fn claimed(&mut self, node: ActorId) {
-        if let Some(i) = self.reserved.iter().position(|(n, _)| *n == node) {
-            self.reserved[i].1 -= 1;
-            if self.reserved[i].1 == 0 {
-                self.reserved.swap_remove(i);
-            }
-        }
-    }
-
     /// Adds places of a node; returns how many it has now.
     pub(super) fn add(&mut self, node: ActorId, count: u32) -> u32 {
         if let Some((_, places)) = self.reserved.iter_mut().find(|(n, _)| *n == node) {
@@ -52,8 +42,8 @@ impl Group {
         count
     }
 
-    /// Removes up to `count` places of a node; returns how many it had of them.
-    pub(super) fn refused(&mut self, node: ActorId, count: u32) -> u32 {
+    /// Removes up to `count` places that a node claimed or rejected; returns how many it had of them.
+    pub(super) fn take(&mut self, node: ActorId, count: u32) -> u32 {
         let Some(i) = self.reserved.iter().position(|(n, _)| *n == node) else { return 0 };
         let gone = count.min(self.reserved[i].1);
         self.reserved[i].1 -= gone;

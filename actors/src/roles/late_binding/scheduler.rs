@@ -176,7 +176,7 @@ impl LateBinding {
     fn claim(&mut self, node: ActorId, job: JobId, id: u32, repair: bool, fx: &mut Effects<'_>) {
         let granted = self.jobs.get_mut(job).and_then(|placed| {
             let group = placed.groups.get_mut(id as usize)?;
-            group.claimed(node);
+            group.take(node, 1);
             let (task, attempt) = group.next(&mut placed.open)?;
             placed.nodes[task as usize] = Some(node);
             let row = Row::single(job.task(task).copy(attempt));
@@ -198,7 +198,7 @@ impl LateBinding {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
         let Some(group) = placed.groups.get_mut(id as usize) else { return };
-        let places = group.refused(node, count);
+        let places = group.take(node, count);
         if !group.is_open() {
             return;
         }
