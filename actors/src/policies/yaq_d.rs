@@ -214,8 +214,8 @@ impl Snapshot {
 impl PlacementRule for Snapshot {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         self.begin(task.job, fx.now());
-        // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low until
-        // the node comes first and is recomputed.
+        // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low
+        // until the node comes first and is recomputed.
         let (now, beliefs) = (fx.now(), &self.beliefs);
         let key = |node| beliefs[node as usize].key(self.silent, now);
         let Some(node) = self.ranks.pick_updated(fx.rng(), key) else { return members.pick(fx.rng()) };
