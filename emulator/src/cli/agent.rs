@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use tempfile::TempPath;
 use volary_actors::base::Span;
 
 use super::args::address;
@@ -19,42 +20,42 @@ use crate::runtime::executor::{CpuId, free_cpus};
 use crate::runtime::live::clock::MonotonicClock;
 use volary_engine::cores::CoreSet;
 
-/// Take part in runs on several machines: wait for a controller and run what it says.
+/// Wait for a controller, and run a share of its runs on this machine.
 ///
-/// An agent talks only to those whose certificates the run's authority has signed, runs experiments and never
-/// commands, and ends on SIGTERM or Ctrl-C.
+/// An agent accepts only peers whose certificates the run's authority has signed. It runs experiments, never commands,
+/// and ends on SIGTERM or Ctrl-C.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Where to listen; port 0 takes a free one. Nothing else is listened to.
+    /// Address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     listen: SocketAddr,
-    /// The host's folder of those that `volary certs` made: ca.pem, cert.pem, key.pem.
+    /// The folder of this host that `volary certs` made: ca.pem, cert.pem, key.pem.
     #[arg(long, value_name = "DIR")]
     identity: PathBuf,
-    /// Write the process id there, and remove it at the end.
+    /// Write the process id to this file, and remove the file at the end.
     #[arg(long, value_name = "FILE")]
     pidfile: Option<PathBuf>,
-    /// Append the log there instead of writing it to stderr.
+    /// Append the log to this file instead of writing it to stderr.
     #[arg(long, value_name = "FILE")]
     pub(super) log: Option<PathBuf>,
-    /// Give up a controller or host that has been silent for so long, 1s to 10min. The controller gives this host
-    /// up after the same time; of two hosts the shorter lease counts.
+    /// How long a controller or host may be silent before it is given up, 1s to 10min. The controller gives this host
+    /// up after the same time; between two hosts the shorter lease counts.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     lease: Span,
-    /// End after one controller has come and gone.
+    /// End after one controller has disconnected.
     #[arg(long)]
     pub(super) once: bool,
-    /// Give a run up when so many of its events wait here; each takes about 100 bytes.
+    /// Waiting events beyond which a run is given up; each takes about 100 bytes.
     #[arg(long, value_name = "N", default_value_t = 16_000_000)]
     events: usize,
-    /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; all that this process may use if absent.
-    /// Agents that share a machine need lists of their own, or masks of their own (`taskset`).
+    /// CPUs that copies may burn in runs with `run.real`, such as `0,2-5`; if absent, all that this process may use.
+    /// Agents that share a machine need lists or masks (`taskset`) of their own.
     #[arg(long, value_name = "LIST", value_parser = cpus)]
-    cpus: Option<CpuList>,
-    /// Let this host's clock be ahead by so much, to see what a wrong clock does.
+    cpus: Option<Box<[CpuId]>>,
+    /// Offset of the clock of this host, to test the effect of a wrong clock.
     #[arg(long, value_name = "SPAN", default_value = "0s", hide = true)]
     clock_ahead: Span,
-    /// Let this host's clock run too fast by so many millionths.
+    /// Drift of the clock of this host in millionths.
     #[arg(long, value_name = "PPM", default_value_t = 0.0, hide = true, allow_negative_numbers = true)]
     clock_drift: f64,
 }
@@ -70,28 +71,24 @@ pub(super) fn main(options: &Options, log: &RunLog) -> anyhow::Result<ExitCode> 
         lease: options.lease,
         once: options.once,
         events: options.events,
-        cpus: options.cpus.clone().map_or_else(free_cpus, |CpuList(cpus)| cpus),
+        cpus: options.cpus.clone().map_or_else(free_cpus, <[_]>::into_vec),
         ticks: MonotonicClock::skewed(options.clock_ahead.0.cast_signed(), options.clock_drift),
         log: log.clone(),
     };
     let agent = Agent::new(&settings)?;
-    let pid = options.pidfile.as_deref().map(Pidfile::write).transpose()?;
+    let pid = options.pidfile.as_deref().map(pidfile).transpose()?;
     print(&format!("{} listens on {}", agent.name(), agent.address()?))?;
     agent.run()?;
     drop(pid);
     Ok(ExitCode::SUCCESS)
 }
 
-/// CPUs in ascending order, without duplicates.
-#[derive(Clone, Debug)]
-struct CpuList(Vec<CpuId>);
-
-/// Parses a list of CPUs that this process may use.
-fn cpus(text: &str) -> Result<CpuList, String> {
+/// Parses a list of CPUs that this process may use: in ascending order, without duplicates.
+fn cpus(text: &str) -> Result<Box<[CpuId]>, String> {
     let wrong = |_| format!("`{text}` is no CPU or list of some: write numbers and ranges, such as 0,2-5");
     let numbers: CoreSet = text.parse().map_err(wrong)?;
     let of = |cpu: u32| u16::try_from(cpu).map(CpuId).map_err(|_| format!("there is no CPU {cpu}"));
-    let cpus: Vec<_> = numbers.iter().map(of).collect::<Result<_, _>>()?;
+    let cpus: Box<[_]> = numbers.iter().map(of).collect::<Result<_, _>>()?;
     let free = free_cpus();
     if cpus.is_empty() {
         return Err("an agent without CPUs burns nothing: write numbers and ranges, such as 0,2-5".to_owned());
@@ -100,25 +97,14 @@ fn cpus(text: &str) -> Result<CpuList, String> {
         let free: Vec<_> = free.iter().map(ToString::to_string).collect();
         return Err(format!("CPU {other} is none that this process may use: {}", free.join(",")));
     }
-    Ok(CpuList(cpus))
+    Ok(cpus)
 }
 
-/// A file with the process id, removed when the value is dropped.
-struct Pidfile(PathBuf);
-
-impl Pidfile {
-    fn write(path: &Path) -> anyhow::Result<Self> {
-        fs::write(path, format!("{}\n", std::process::id()))
-            .with_context(|| format!("cannot write the pidfile {}", path.display()))?;
-        Ok(Self(path.to_owned()))
-    }
-}
-
-impl Drop for Pidfile {
-    fn drop(&mut self) {
-        // Fails if the file was already removed.
-        let _ = fs::remove_file(&self.0);
-    }
+/// Writes the process id to a file that is removed when the value is dropped.
+fn pidfile(path: &Path) -> anyhow::Result<TempPath> {
+    fs::write(path, format!("{}\n", std::process::id()))
+        .with_context(|| format!("cannot write the pidfile {}", path.display()))?;
+    Ok(TempPath::try_from_path(path)?)
 }
 
 /// Opens the log file given by `--log`.

@@ -8,7 +8,7 @@ use clap::Args;
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Overrides, Repeat, RuntimeKind, describe};
 
-/// Which experiment, and what is changed about it.
+/// The experiment, and changes to it.
 #[derive(Debug, Args)]
 pub(super) struct ExperimentArgs {
     /// The experiment file.
@@ -19,7 +19,7 @@ pub(super) struct ExperimentArgs {
     /// Run only the policies with these labels.
     #[arg(long, value_name = "LABEL")]
     policy: Vec<String>,
-    /// The seed, of several replications the first's.
+    /// The seed; of several replications, the seed of the first.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -36,7 +36,7 @@ impl ExperimentArgs {
     }
 }
 
-/// The same, and how often it is run and where.
+/// The experiment, its replications and its runtime.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(super) struct FleetArgs {
     /// The hosts file, as `volary certs` writes it; an agent runs on each host.
     #[arg(long, value_name = "FILE", conflicts_with = "spawn")]
     hosts: Option<PathBuf>,
-    /// Start so many agents on this machine instead, with identities that are thrown away.
+    /// Start this number of agents on this machine instead, with temporary identities.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     spawn: Option<u16>,
 }

@@ -12,18 +12,18 @@ use super::output::print;
 use crate::cluster::net::identity::written;
 use crate::cluster::net::issue::{IssueRequest, Issued, issue};
 
-/// Make identities for hosts: an authority of their own, a certificate for each and one for the controller.
+/// Make identities for hosts: an authority, a certificate for each host and one for the controller.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A new folder, or one that was made with --keep-ca, to add hosts.
+    /// A new folder, or one made with --keep-ca, to which hosts are added.
     dir: PathBuf,
-    /// A host and where its agent listens, such as h1=10.77.0.2:4433.
+    /// A host and its agent's address, such as h1=10.77.0.2:4433.
     #[arg(long = "host", value_name = "NAME=ADDR", required = true, value_parser = host)]
     hosts: Vec<(String, SocketAddr)>,
-    /// For how many days the identities are valid.
+    /// Days for which the identities are valid.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
-    /// Keep the authority's key, so that hosts can be added later; whoever has it can be any host.
+    /// Keep the authority's key, so that hosts can be added later. Whoever has the key can impersonate any host.
     #[arg(long)]
     keep_ca: bool,
 }

@@ -16,13 +16,13 @@ use crate::runtime::RunError;
 use crate::storage;
 use crate::storage::input_log;
 
-/// Emulates datacenter job schedulers: actors, seeded faults and interference, one experiment file.
+/// Emulator of datacenter job schedulers: actors, seeded faults and interference, one experiment file.
 #[derive(Debug, Parser)]
 #[command(name = "volary", version, max_term_width = 110)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Say more on stderr, or in an agent's log; up to three times.
+    /// Log more to stderr, or to the log of an agent; up to three times.
     #[arg(short, long, action = clap::ArgAction::Count, global = true)]
     verbose: u8,
 }
@@ -51,19 +51,19 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    let heard = RunLog::default();
+    let run_log = RunLog::default();
     let agent = if let Command::Agent(options) = &cli.command { Some(options) } else { None };
-    match log::start(cli.verbose, agent, &heard).and_then(|()| dispatch(&cli.command, &heard)) {
+    match log::start(cli.verbose, agent, &run_log).and_then(|()| dispatch(&cli.command, &run_log)) {
         Ok(status) => status,
         Err(error) if broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {}", said_once(&error));
+            let _ = writeln!(io::stderr(), "error: {}", error_text(&error));
             ExitCode::from(exit_status(&error))
         }
     }
 }
 
-fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
+fn dispatch(command: &Command, run_log: &RunLog) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run(options) => run::main(options),
         Command::Plan(options) => plan::main(options),
@@ -78,14 +78,14 @@ fn dispatch(command: &Command, heard: &RunLog) -> anyhow::Result<ExitCode> {
         Command::Topology(options) => topology::main(options),
         Command::Schema(options) => schema::main(options),
         Command::Certs(options) => certs::main(options),
-        Command::Agent(options) => agent::main(options, heard),
+        Command::Agent(options) => agent::main(options, run_log),
         Command::Status(options) => status::main(options),
         Command::Completions(options) => completions::main(options, Cli::command()),
     }
 }
 
 /// An error and its causes, without causes whose text is already part of an earlier one.
-fn said_once(error: &anyhow::Error) -> String {
+fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         if !text.contains(&cause) {
@@ -127,15 +127,6 @@ fn broken_pipe(error: &anyhow::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_the_system_says_is_said_once() {
-        let system = || io::Error::from_raw_os_error(2);
-        let quoted = anyhow::Error::new(system()).context(format!("cannot read x: {}", system()));
-        assert_eq!(said_once(&quoted), format!("cannot read x: {}", system()));
-        let bare = anyhow::Error::new(system()).context("cannot read x");
-        assert_eq!(said_once(&bare), format!("cannot read x: {}", system()));
-    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -9,14 +9,14 @@ use super::output::show;
 use crate::comparison::compare;
 use crate::storage;
 
-/// Set two runs side by side: policy by policy, cell by cell, with paired intervals where seeds agree.
+/// Compare two runs by policy and cell, with paired intervals where their seeds agree.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// A run directory.
     first: PathBuf,
-    /// Another.
+    /// Another run directory.
     second: PathBuf,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -16,42 +16,43 @@ use crate::config;
 use crate::number;
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 
-/// Inject interference into a running emulation on hosts: for a time a profile rules some of its cores.
+/// Inject interference into a running emulation on hosts: for a time, a profile replaces that of some of its cores.
 ///
-/// Slot k of the profile is the one that it would be if the experiment named the profile: times count from the run's
-/// start, and a scripted profile that does not repeat may be over. What is injected ends with the cell that it was
-/// injected into, with this command, however that ends, and within five seconds if it is killed or cut off.
-/// Of several injections into a core the latest counts. The run's record says what was injected.
+/// Slot k of the profile is the same as if the experiment named the profile: times count from the start of the run,
+/// and a scripted profile that does not repeat may be over. An injection ends with the cell, or with this command;
+/// within five seconds if the command is killed or disconnected. Of several injections into a core, the latest counts.
+/// The record of the run contains every injection.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The profile file, as `volary profile show` reads it.
     profile: PathBuf,
-    /// The run's hosts file; only a dry run does without.
+    /// The run's hosts file; optional with --dry-run.
     #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
     hosts: Option<PathBuf>,
-    /// The cores of these nodes: numbers such as `3` or `10-19`, or whom faults could name, such as `region:virginia`.
-    /// What this, --rack, --core and --host name adds up; without any of them all cores are meant.
+    /// The cores of these nodes: numbers such as `3` or `10-19`, or targets as in faults, such as `region:virginia`.
+    /// The cores of --node, --rack, --core and --host are united; without any of these, all cores are affected.
     #[arg(long, value_name = "NODE")]
     node: Vec<String>,
-    /// The cores of the nodes of these racks: numbers, or names as the topology gives them.
+    /// The cores of the nodes of these racks: numbers, or names of the topology.
     #[arg(long, value_name = "RACK")]
     rack: Vec<String>,
-    /// These cores, numbered across all nodes: such as `0-5,8`.
+    /// These cores, numbered across all nodes, such as `0-5,8`.
     #[arg(long, value_name = "CORES")]
     core: Vec<CoreSet>,
-    /// All cores that these hosts hold.
+    /// All cores of these hosts.
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// For how long, in emulated time; until Ctrl-C if absent.
+    /// Duration in emulated time; until Ctrl-C if absent.
     #[arg(long = "for", value_name = "SPAN", allow_hyphen_values = true)]
     lasting: Option<Span>,
     /// Seed of the slots; the run's own if absent.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Touch nothing, but print the slots from when it would begin; from 0 if nothing is running.
+    /// Inject nothing, and print the slots from the time at which the injection would begin; from 0 if nothing is
+    /// running.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON: of a dry run every slot, else what was in effect.
+    /// Print JSON: every slot with --dry-run, otherwise what was in effect.
     #[arg(long)]
     json: bool,
 }
@@ -70,19 +71,19 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
             "--for 0s: nothing lasts so short\n  = help: give a longer time, or leave it out"
         ));
     }
-    let Some(hosts) = options.hosts.clone() else { return unseen(options, profile) };
+    let Some(hosts) = options.hosts.clone() else { return dry_run_alone(options, profile) };
     let request = options.request(hosts, profile.clone());
     if options.dry_run {
         return match dry_run(&request) {
             Ok((injection, table)) => options.show(&injection, &table),
             Err(InjectError::Refused(Refusal::NotRunning, why)) => {
                 tracing::warn!("{why}; from 0 it would be");
-                unseen(options, profile)
+                dry_run_alone(options, profile)
             }
             Err(error) => Err(error.into()),
         };
     }
-    let done = inject(&request, |plan, begun| options.begun(plan, begun))?;
+    let done = inject(&request, |plan, shares| options.print_start(plan, shares))?;
     let (json, text) = (|| done.iter().map(json).collect::<Value>(), || done.iter().map(text).collect());
     let status = show(options.json, json, text)?;
     let lost = done.iter().any(|done| done.share.until.is_none());
@@ -90,7 +91,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 /// A dry run without a running cell, whose cluster is unknown: core i is assumed to be node i.
-fn unseen(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
+fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode> {
     let Options { node, rack, host, seed, lasting, .. } = options;
     if !(node.is_empty() && rack.is_empty() && host.is_empty()) {
         return Err(anyhow!(
@@ -147,14 +148,14 @@ impl Options {
     }
 
     /// Prints the start of the injection; to stderr with `--json`.
-    fn begun(&self, plan: &InjectionPlan, begun: &[InjectionShare]) {
+    fn print_start(&self, plan: &InjectionPlan, shares: &[InjectionShare]) {
         let InjectionPlan { cell, policy, cell_seed, seed, .. } = plan;
         let profile = self.profile.display();
         let mut text = format!(
             "{profile} with seed {seed} rules cores of {policy} (cell {cell}, seed {cell_seed}); {}",
             if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
         );
-        for InjectionShare { host, cores, from, .. } in begun {
+        for InjectionShare { host, cores, from, .. } in shares {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         // A closed stdout does not end the injection.

@@ -19,7 +19,7 @@ use crate::cluster::agent::RunLog;
 const COMPLAIN: bool = false;
 
 /// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
-pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, heard: &RunLog) -> anyhow::Result<()> {
+pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run shares the terminal of the process that started it.
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
     let file = agent.and_then(|agent| agent.log.as_deref()).map(agent::log_file).transpose()?;
@@ -28,12 +28,12 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, heard: &RunLog)
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
     let file = file.map(|file| plain(Mutex::new(file)));
-    let heard = agent.map(|_| plain(heard.clone()));
+    let run_log = agent.map(|_| plain(run_log.clone()));
     tracing_subscriber::registry()
         .with(terminal.with_filter(level.clone()))
         .with(file.with_filter(level))
         // More detail would include the sending of log lines, which then log again.
-        .with(heard.with_filter(levels(u8::from(agent.is_some()))))
+        .with(run_log.with_filter(levels(u8::from(agent.is_some()))))
         .init();
     Ok(())
 }

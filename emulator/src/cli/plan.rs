@@ -16,7 +16,7 @@ pub(super) struct Options {
     /// Show only every N-th run, beginning with the I-th.
     #[arg(long, value_name = "I/N")]
     shard: Option<SweepSlice>,
-    /// Everything, as JSON.
+    /// Print everything as JSON.
     #[arg(long)]
     json: bool,
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use volary_actors::policies::{Card, PolicySpec};
 
 use super::output::show;
-use crate::config::error::nearest;
+use crate::config::error::did_you_mean;
 use crate::config::reference;
 
 /// List the policies, or explain one: what it does, its source, its parameters.
@@ -17,7 +17,7 @@ use crate::config::reference;
 pub(super) struct Options {
     /// A policy.
     name: Option<String>,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
@@ -27,9 +27,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if let Some(name) = &options.name {
         let names: Vec<&str> = cards.iter().map(|card| card.name).collect();
         if !names.contains(&name.as_str()) {
-            let known = names.join(", ");
-            let help = nearest(name, names)
-                .map_or_else(|| format!("known are {known}"), |near| format!("did you mean `{near}`?"));
+            let known = format!("known are {}", names.join(", "));
+            let help = did_you_mean(name, names).unwrap_or(known);
             return Err(anyhow!("there is no policy `{name}`\n  = help: {help}"));
         }
         cards.retain(|card| card.name == name);
@@ -63,27 +62,4 @@ fn explain(card: &Card) -> String {
     text.push_str("\nParameters:\n");
     reference::list(&mut text, "  ", &parameters);
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_policy_is_listed_and_explained() {
-        let cards = PolicySpec::cards();
-        assert_eq!(list(&cards).lines().count(), cards.len());
-        let latin = cards.iter().find(|card| card.name == "latin-square").unwrap();
-        let text = explain(latin);
-        let sparrow = cards.iter().find(|card| card.name == "sparrow").unwrap();
-        assert!(
-            explain(sparrow).contains("\n      \"pairs\": Groups of `group` tasks"),
-            "{}",
-            explain(sparrow)
-        );
-        assert!(
-            text.contains("  order = 2  (whole number from 1 to 65535)\n      Order v of the square"),
-            "{text}"
-        );
-    }
 }

@@ -11,7 +11,7 @@ use super::output;
 use crate::config;
 use volary_engine::cores::show::Show;
 
-/// Look at interference profiles.
+/// Show interference profiles.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -23,20 +23,20 @@ const MOST: f64 = 1e7;
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show when a profile slows down which core, exactly as a run with this seed meets it.
+    /// Show when a profile slows down which core in a run with this seed.
     Show {
         /// The profile file.
         profile: PathBuf,
-        /// How many cores (nodes or racks, if that is the profile's scope).
+        /// Number of cores (nodes or racks, if that is the scope of the profile).
         #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         cores: u32,
-        /// Until when.
+        /// End of the time shown.
         #[arg(long, default_value = "10s")]
         until: Span,
         /// Seed of the run.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// Every burst, as JSON.
+        /// Print every burst as JSON.
         #[arg(long)]
         json: bool,
     },

@@ -11,12 +11,12 @@ use super::output::print;
 use crate::number;
 use crate::runtime::replay::{self, Cut, Difference, Divergence, Replayed};
 
-/// Step the actors of a run through the inputs it logged, and compare what they do and what comes out.
+/// Step the actors of a run through its logged inputs, and compare their effects and the results.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// A run directory, of a run with `run.record.inputs = true`.
+    /// The directory of a run with `run.record.inputs = true`.
     run: PathBuf,
-    /// Only this cell; all that the log has if absent.
+    /// Only this cell; if absent, all cells of the log.
     #[arg(long, value_name = "ID")]
     cell: Option<String>,
     /// Print one JSON object per cell.
@@ -61,11 +61,8 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 
 /// The exit status: 1 if something differs, 3 if the log ends before the run did.
 fn verdict(replayed: &Replayed) -> u8 {
-    match (replayed.is_identical() && replayed.is_equal(), replayed.cut) {
-        (false, _) => 1,
-        (true, true) => 3,
-        (true, false) => 0,
-    }
+    let same = replayed.is_identical() && replayed.is_equal();
+    if !same { 1 } else { 3 * u8::from(replayed.cut) }
 }
 
 fn text(replayed: &Replayed) -> String {
@@ -83,12 +80,10 @@ fn text(replayed: &Replayed) -> String {
     for injected in &replayed.injections {
         let _ = write!(text, "\n  {}", injected.says());
     }
-    if replayed.measured.is_empty() {
-        if replayed.divergence.is_none() {
-            text.push_str("\n  the run has no result to compare with");
-        }
-    } else {
+    if !replayed.measured.is_empty() {
         results(&replayed.measured, &mut text);
+    } else if replayed.divergence.is_none() {
+        text.push_str("\n  the run has no result to compare with");
     }
     text
 }

@@ -12,13 +12,14 @@ use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 use volary_engine::results::{Cell, Summary};
 
-/// Show the results of run directories, together if they are shards of one experiment, and write their report.
+/// Show the results of run directories, merged if they are shards of one experiment, and write their report.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// Run directories.
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Write summary, rows, timeline and report.html here; with a single run into its own folder if absent.
+    /// Write summary, rows, timeline and report.html to this folder; if absent, a single run gets them in its own
+    /// folder.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON lines instead of a table.
@@ -36,19 +37,19 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let own = match (&options.out, options.runs.as_slice()) {
-        (None, [run]) => Some(run),
+        (None, [run]) => {
+            storage::load_manifest(run)?; // nothing is made in a folder that holds no run
+            Some(run)
+        }
         _ => None,
     };
-    if let Some(own) = own {
-        storage::load_manifest(own)?; // nothing is made in a folder that holds no run
-    }
     // Locked while it is read, so that a run that ends at the same time does not change it.
     let held = own.map(|own| LockedDir::take(own));
     let mut study = storage::merge(&options.runs)?;
     if options.runs.len() > 1 {
         judge_again(&mut study);
     }
-    let said = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {
+    let note = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {
         None => "name a folder with --out to write a report".to_owned(),
         Some(Err(Error::Locked { pid, .. })) => {
             format!(
@@ -74,7 +75,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&json_lines(&study))?;
     } else {
         print(&table::text(&study, style()))?;
-        print(&said)?;
+        print(&note)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -87,11 +88,9 @@ fn judge_again(study: &mut Study) {
         let claims = serde_json::from_value(spec.get("claims")?.clone()).ok()?;
         let mut cells: Vec<Cell> = Vec::new();
         for point in spec.get("points")?.as_array()? {
-            let cell = serde_json::from_value(point.get("cell")?.clone()).ok()?;
-            if !cells.contains(&cell) {
-                cells.push(cell);
-            }
+            cells.push(serde_json::from_value(point.get("cell")?.clone()).ok()?);
         }
+        cells.dedup(); // points of a cell are adjacent
         Some((claims, cells))
     };
     if let Some((claims, cells)) = read() {

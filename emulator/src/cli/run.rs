@@ -18,19 +18,19 @@ use crate::storage::{self, study};
 use volary_engine::results::Verdict;
 use volary_engine::results::cell_id;
 
-/// Run an experiment and keep what it measures in a run directory.
+/// Run an experiment and write its results to a run directory.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
     experiment: RunArgs,
-    /// The run directory; if absent `runs/<experiment>`, with a number where that is taken.
+    /// The run directory; if absent `runs/<experiment>`, with a number if that exists.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep what the run directory holds and run only what is missing; without --out, that of the experiment's
-    /// latest run.
+    /// Keep the results in the run directory and run only what is missing; without --out, in the run directory of the
+    /// latest run of the experiment.
     #[arg(long)]
     resume: bool,
-    /// Runs at once; one per processor if absent.
+    /// Number of runs in parallel; one per processor if absent.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     /// Run only every N-th cell, policy and replication, beginning with the I-th.
@@ -85,10 +85,10 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&study::json_lines(&outcome.study))?;
     } else if !options.quiet {
         print(&table::text(&outcome.study, style()))?;
-        print(&closing(&outcome, &run.out))?;
+        print(&summary(&outcome, &run.out))?;
     }
     if options.check {
-        untested(&outcome, options);
+        warn_untested(&outcome, options);
     }
     Ok(status(&outcome, &run, experiment.run.until.is_some(), options.check))
 }
@@ -105,8 +105,8 @@ fn nothing_to_resume(out: &Path) -> String {
     format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
 }
 
-/// Prints the claims that `--check` did not check: an untested claim has not failed.
-fn untested(outcome: &Outcome, options: &Options) {
+/// Prints the claims that `--check` did not check: an warn_untested claim has not failed.
+fn warn_untested(outcome: &Outcome, options: &Options) {
     let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
     if open == 0 {
         return;
@@ -120,7 +120,7 @@ fn untested(outcome: &Outcome, options: &Options) {
 }
 
 /// A summary of the run, its directory, and the hash that identifies equal results.
-fn closing(outcome: &Outcome, out: &Path) -> String {
+fn summary(outcome: &Outcome, out: &Path) -> String {
     let engine = outcome.summaries.iter().map(|summary| &summary.engine);
     let (events, cpu) = engine.clone().fold((0, 0.0), |(n, s), e| (n + e.events, s + e.cpu_s));
     let hashes: Vec<_> = engine.map(|e| e.order_hash.as_str()).collect();
@@ -136,14 +136,14 @@ fn closing(outcome: &Outcome, out: &Path) -> String {
 }
 
 fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> ExitCode {
-    match outcome.state {
-        RunState::Finished => {}
+    let broken = match outcome.state {
+        RunState::Finished => false,
         RunState::Running | RunState::Interrupted => {
             let (out, nothing) = (run.out.display(), outcome.summaries.is_empty());
             let there =
                 if nothing { "nothing was measured yet" } else { &format!("what was measured is in {out}") };
             tracing::error!("interrupted; {there}; the same command with --resume --out {out} runs the rest");
-            return ExitCode::from(3);
+            true
         }
         RunState::Failed => {
             for failure in &outcome.failures {
@@ -154,25 +154,27 @@ fn status(outcome: &Outcome, run: &RunOptions, bounded: bool, check: bool) -> Ex
                 });
                 tracing::error!("{} with seed {} failed: {why}{kept}", failure.policy, failure.seed);
             }
-            return ExitCode::from(3);
+            true
         }
-    }
-    let stuck: Vec<_> = outcome.summaries.iter().filter(|s| s.jobs.unfinished + s.jobs.failed > 0).collect();
-    if let (Some(first), false) = (stuck.first(), bounded) {
+    };
+    let mut stuck = outcome.summaries.iter().filter(|s| s.jobs.unfinished + s.jobs.failed > 0).peekable();
+    let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
+    if broken {
+        ExitCode::from(3)
+    } else if let (Some(&first), false) = (stuck.peek(), bounded) {
         tracing::error!(
             "{} left jobs unfinished, the first is {} with seed {}: {} of {} jobs",
-            number::plural(stuck.len() as u64, "run"),
+            number::plural(stuck.count() as u64, "run"),
             first.policy,
             first.seed,
             first.jobs.unfinished + first.jobs.failed,
             first.jobs.submitted
         );
-        return ExitCode::from(3);
-    }
-    let failed = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
-    if check && failed > 0 {
+        ExitCode::from(3)
+    } else if check && failed > 0 {
         tracing::error!("{failed} of {} failed", number::plural(outcome.claims.len() as u64, "claim"));
-        return ExitCode::from(1);
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
     }
-    ExitCode::SUCCESS
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use super::output::show;
 use crate::cluster::status::status;
 
-/// Ask the agents of a hosts file how they are.
+/// Show the state of the agents of a hosts file.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     /// The hosts file, as `volary certs` writes it.

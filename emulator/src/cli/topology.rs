@@ -11,7 +11,7 @@ use super::output::show;
 use crate::config::cluster;
 use crate::number::{self, plural};
 
-/// Look at topology files.
+/// Show topology files.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -20,14 +20,14 @@ pub(super) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show what a topology file amounts to: nodes, racks, link classes with their round trips.
+    /// Describe a topology file: nodes, racks, link classes with their round trips.
     Show {
         /// The topology file.
         file: PathBuf,
         /// Seed that draws speeds given by a law.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -40,57 +40,40 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
 }
 
 fn text(facts: &Facts) -> String {
-    let mut out = format!("{}\n", facts.title);
     let range = |low: String, high: String| if low == high { low } else { format!("{low} to {high}") };
     let [least, most] = facts.cores_per_node.map(|n| n.to_string());
     let [slowest, fastest] = facts.speed.map(number::short);
-    let nodes = plural(u64::from(facts.nodes), "node");
-    let _ = writeln!(
-        out,
-        "{nodes} of {} core{}, speed {}: {}, the work of {} reference cores",
-        range(least, most.clone()),
-        if most == "1" { "" } else { "s" },
-        range(slowest, fastest),
-        plural(facts.cores, "core"),
-        number::short(facts.capacity),
-    );
+    let (nodes, racks) = (plural(u64::from(facts.nodes), "node"), plural(u64::from(facts.racks), "rack"));
+    let plural_s = if most == "1" { "" } else { "s" };
     let pods = facts.pods.map_or_else(String::new, |pods| format!(", {}", plural(u64::from(pods), "pod")));
     let regions = match facts.regions.as_slice() {
         [] => String::new(),
         names => format!(", regions {}", names.join(", ")),
     };
-    let _ = writeln!(
-        out,
-        "{}{pods}{regions}; coordinators: {}",
-        plural(u64::from(facts.racks), "rack"),
+    let mut out = format!(
+        "{}\n{nodes} of {} core{plural_s}, speed {}: {}, the work of {} reference cores\n{racks}{pods}{regions}; \
+         coordinators: {}\n",
+        facts.title,
+        range(least, most),
+        range(slowest, fastest),
+        plural(facts.cores, "core"),
+        number::short(facts.capacity),
         facts.placement
     );
     for group in &facts.groups {
-        let _ = writeln!(
-            out,
-            "group {}: {}, {}",
-            group.name,
-            plural(u64::from(group.nodes), "node"),
-            plural(group.cores, "core")
-        );
+        let (nodes, cores) = (plural(u64::from(group.nodes), "node"), plural(group.cores, "core"));
+        let _ = writeln!(out, "group {}: {nodes}, {cores}", group.name);
     }
     for class in &facts.classes {
-        let _ = write!(
+        let [mean, std, rtt] =
+            [class.one_way_mean_s, class.one_way_std_s, class.rtt_mean_s].map(number::seconds);
+        let loss = class.loss.map_or_else(String::new, |loss| format!(", loss {}", number::percent(loss)));
+        let rate = class.rate.as_ref().map_or_else(String::new, |rate| format!(", {rate}"));
+        let (name, pairs) = (&class.name, plural(class.pairs, "pair"));
+        let _ = writeln!(
             out,
-            "link {}: one way {} ± {}, round trip {}, {} of nodes",
-            class.name,
-            number::seconds(class.one_way_mean_s),
-            number::seconds(class.one_way_std_s),
-            number::seconds(class.rtt_mean_s),
-            plural(class.pairs, "pair"),
+            "link {name}: one way {mean} ± {std}, round trip {rtt}, {pairs} of nodes{loss}{rate}"
         );
-        if let Some(loss) = class.loss {
-            let _ = write!(out, ", loss {}", number::percent(loss));
-        }
-        if let Some(rate) = &class.rate {
-            let _ = write!(out, ", {rate}");
-        }
-        out.push('\n');
     }
     out
 }

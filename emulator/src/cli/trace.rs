@@ -12,7 +12,7 @@ use crate::number::plural;
 use crate::workload::{self, Reference, Traces, describe};
 use volary_engine::workload::Trace;
 
-/// Look at workload traces, or convert them.
+/// Describe or convert workload traces.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(subcommand)]
@@ -21,7 +21,7 @@ pub(super) struct Options {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Describe a trace: jobs, fan-outs, durations, arrivals, and how it compares with what is published.
+    /// Describe a trace: jobs, fan-outs, durations, arrivals, and a comparison with published figures.
     Describe {
         /// The trace; also looked for in the folders of VOLARY_TRACES.
         file: PathBuf,
@@ -31,10 +31,10 @@ enum Command {
         /// Boundary between short and long jobs.
         #[arg(long)]
         cutoff: Option<Span>,
-        /// Only the first so many jobs.
+        /// Only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
-        /// As JSON.
+        /// Print JSON.
         #[arg(long)]
         json: bool,
     },
@@ -44,7 +44,7 @@ enum Command {
         file: PathBuf,
         /// The new file.
         to: PathBuf,
-        /// Only the first so many jobs.
+        /// Only the first N jobs.
         #[arg(long, value_name = "N")]
         jobs: Option<u32>,
     },

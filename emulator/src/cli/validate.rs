@@ -21,23 +21,23 @@ const KEPT: &str = "validation.json";
 /// Number of agents started if no hosts are given.
 const AGENTS: u16 = 3;
 
-/// Run one experiment in several runtimes and say how far their answers diverge, and why.
+/// Run one experiment in several runtimes, and report how far and why their results diverge.
 #[derive(Debug, Args)]
 pub(super) struct Options {
     #[command(flatten)]
     experiment: ExperimentArgs,
-    /// The runtimes; the first that can run here is what the others are compared with. Where copies burn real cores
+    /// The runtimes; the others are compared with the first that can run here. Where copies burn real cores
     /// (`run.real`), each real-time runtime runs twice: with copies that are timed, and with copies that burn.
     #[arg(long, value_delimiter = ',', default_value = "virtual,local,hosts", value_parser = kind)]
     runtimes: Vec<RuntimeKind>,
     /// Emulated seconds per real second, for `local` and `hosts`.
     #[arg(long, value_name = "X")]
     speed: Option<f64>,
-    /// Runs in each real-time runtime, all with the same seed: from three on they say what runs differ by
+    /// Runs in each real-time runtime, all with the same seed; three or more measure how much runs differ among
     /// themselves.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Where the run directories go, and `validation.json`; `runs/validate-<experiment>` if absent.
+    /// Folder of the run directories and of `validation.json`; `runs/validate-<experiment>` if absent.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Threads of a run; one per processor if absent.
@@ -45,14 +45,14 @@ pub(super) struct Options {
     threads: Option<u16>,
     #[command(flatten)]
     fleet: FleetArgs,
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
     /// No progress bar.
     #[arg(long)]
     quiet: bool,
-    /// Exit with status 1 if a run that calls itself faithful diverges by more than 5 % in a quantile, or if
-    /// any did not do the same jobs.
+    /// Exit with status 1 if a run with a faithful certificate diverges by more than 5 % in a quantile, or if a run
+    /// did other jobs.
     #[arg(long)]
     check: bool,
 }

@@ -9,7 +9,7 @@ use volary_netem::topology::Topology;
 use super::document::{Document, Texts};
 use super::error::ConfigError;
 use super::explain;
-use super::include::located;
+use super::include::{self, located};
 use super::kind::FileKind;
 use crate::files::Files;
 use volary_engine::workload::Service;
@@ -63,7 +63,7 @@ fn read_topology<'t>(
     let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
     let mut file = Document::read(texts, files, &path).map_err(|error| located(document, &span, error))?;
     FileKind::Topology.expect_in(&file.root, file.name(), document, &span)?;
-    super::include::values(files, &mut file)?;
+    include::values(files, &mut file)?;
     let topology = file.to()?;
     Ok((file, topology))
 }
@@ -74,9 +74,6 @@ fn read_topology<'t>(
 /// When it cannot be read, parsed or built.
 pub fn topology(path: &Path, seed: u64) -> Result<Topology, ConfigError> {
     let (files, texts) = (Files::of_disk(), Texts::default());
-    let mut document = Document::read(&texts, &files, path)?;
-    FileKind::Topology.expect(&document)?;
-    super::include::values(&files, &mut document)?;
-    let file: TopologyFile = document.to()?;
+    let (document, file) = include::open::<TopologyFile>(&texts, &files, path, FileKind::Topology)?;
     file.resolve(seed).map_err(|error| explain::netem(&document, &error))
 }

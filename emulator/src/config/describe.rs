@@ -3,8 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use volary_actors::base::JobId;
-use volary_actors::base::{Law, Span};
+use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
 
 use super::written::{line, network};
@@ -13,8 +12,7 @@ use volary_engine::scenario::Resolved;
 use super::experiment::{Experiment, SweepSlice};
 use crate::number::{self, plural};
 use crate::workload::Traces;
-use volary_engine::results::Cell;
-use volary_engine::results::cell_name;
+use volary_engine::results::{Cell, cell_name};
 use volary_engine::workload::{Service, Synthetic, Workload, WorkloadSpec};
 
 /// Cells listed; further ones are only counted.
@@ -208,13 +206,10 @@ pub fn overload(experiment: &Experiment) -> Option<String> {
 
 fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
     let traces = experiment.traces();
-    let mut loads: Vec<(Cell, Option<Load>)> = Vec::new();
-    for point in &experiment.points {
-        if loads.last().is_none_or(|(cell, _)| *cell != point.cell) {
-            loads.push((point.cell.clone(), load(&point.resolved, experiment.seed, &traces)));
-        }
-    }
-    loads
+    let cells = experiment.points.chunk_by(|a, b| a.cell == b.cell);
+    cells
+        .map(|points| (points[0].cell.clone(), load(&points[0].resolved, experiment.seed, &traces)))
+        .collect()
 }
 
 /// The resolved experiment as JSON, with the units to run and the load of each cell.

@@ -23,7 +23,7 @@ pub type Key<'t> = Spanned<DeString<'t>>;
 pub type Node<'t> = Spanned<DeValue<'t>>;
 
 /// The start of the parser's message for a duplicate key.
-pub(super) const DUPLICATE: &str = "duplicate key";
+const DUPLICATE: &str = "duplicate key";
 
 /// The texts that a document borrows from; all live until the list is dropped.
 #[derive(Debug, Default)]
@@ -261,10 +261,12 @@ fn read_help(files: &Files, path: &Path, why: &io::Error) -> String {
     let Some(neighbours) = files.beside(path) else {
         return format!("there is no folder {} here", folder.display());
     };
-    match nearest(&name, neighbours.iter().map(String::as_str).filter(|other| *other != name)) {
-        Some(other) => format!("{} has `{other}`", folder.display()),
-        None => format!("check the name; {} has no similar file", folder.display()),
-    }
+    let other = nearest(&name, neighbours.iter().map(String::as_str).filter(|other| *other != name));
+    let folder = folder.display();
+    other.map_or_else(
+        || format!("check the name; {folder} has no similar file"),
+        |other| format!("{folder} has `{other}`"),
+    )
 }
 
 /// Stores in `best` the length and the dotted key of the smallest entry around `span`.

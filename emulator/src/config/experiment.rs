@@ -1,6 +1,5 @@
 //! The resolved experiment: all defaults are filled in, and every file it needs was found.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -136,32 +135,20 @@ impl Experiment {
     /// The distinct cells, in order.
     #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
-        let mut cells: Vec<Cell> = Vec::new();
-        for point in &self.points {
-            // Points of a cell are adjacent.
-            if cells.last() != Some(&point.cell) {
-                cells.push(point.cell.clone());
-            }
-        }
-        cells
+        // Points of a cell are adjacent.
+        self.points.chunk_by(|a, b| a.cell == b.cell).map(|points| points[0].cell.clone()).collect()
     }
 
     /// Labels of the policies that run, in order.
     #[must_use]
     pub fn labels(&self) -> Vec<&str> {
-        let first = self.points.first().map(|point| &point.cell);
-        self.points.iter().take_while(|p| Some(&p.cell) == first).map(|p| p.label.as_str()).collect()
+        let first = self.points.chunk_by(|a, b| a.cell == b.cell).next().unwrap_or_default();
+        first.iter().map(|point| point.label.as_str()).collect()
     }
 
     /// Judges the experiment's claims on results.
     #[must_use]
     pub fn judge(&self, summaries: &[Summary]) -> Vec<ClaimResult> {
         claims::judge(&self.claims, &self.cells(), summaries)
-    }
-
-    /// Values of every swept key.
-    #[must_use]
-    pub fn axes(&self) -> BTreeMap<String, Vec<Value>> {
-        self.sweep.iter().cloned().collect()
     }
 }

@@ -9,7 +9,7 @@ use volary_actors::policies::PolicySpec;
 use volary_engine::scenario::KeyError;
 
 use super::document::{Document, entries, split};
-use super::error::{ConfigError, listed, nearest};
+use super::error::{ConfigError, did_you_mean, listed};
 use volary_engine::cores::ProfileError;
 use volary_engine::workload::WorkloadError;
 
@@ -21,8 +21,8 @@ const DURATION: &str = "write a number with its unit in quotes, such as \"10ms\"
 const LAW: &str = "write a value, or a law such as { exponential = { mean = \"1s\" } }";
 const COUNT: &str = "write a whole number of at least zero";
 
-// `toml` and serde report errors only as English text. All phrases that are matched are listed here; a test provokes
-// each of them, so that a version with a different wording is noticed.
+// `toml` and serde report errors only as English text. All phrases that are matched are listed here; the tests of
+// mistakes in experiment files provoke each of them, so that a version with a different wording is noticed.
 const UNKNOWN_FIELD: &str = "unknown field `";
 const UNKNOWN_VARIANT: &str = "unknown variant `";
 const MISSING_FIELD: &str = "missing field `";
@@ -64,17 +64,12 @@ pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigEr
         }
     }
     if let Some((name, _)) = named(message, MISSING_FIELD) {
+        let whose = if top { "the file".to_owned() } else { format!("`{key}`") };
+        let error = document.error(&span, format!("{whose} lacks `{name}`"));
         return match (top, name) {
-            (true, "policy") => {
-                let error = document.error(&span, "the file lacks `policy`");
-                error.help(NO_POLICY).help(known_policies())
-            }
-            (true, _) => document
-                .error(&span, format!("the file lacks `{name}`"))
-                .help(format!("add `{name} = …` at the top")),
-            (false, _) => {
-                document.error(&span, format!("`{key}` lacks `{name}`")).help(format!("add `{name} = …`"))
-            }
+            (true, "policy") => error.help(NO_POLICY).help(known_policies()),
+            (true, _) => error.help(format!("add `{name} = …` at the top")),
+            (false, _) => error.help(format!("add `{name} = …`")),
         };
     }
     if message.starts_with(ONE_KEY) {
@@ -108,10 +103,8 @@ fn unknown(document: &Document<'_>, span: &Range<usize>, name: &str, rest: &str,
         return error.label("no keys are known here").help("remove it");
     }
     let error = error.label(format!("expected {}", listed(known.iter().copied())));
-    match nearest(name, known.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help(format!("known here: {}", known.join(", "))),
-    }
+    let help = did_you_mean(name, known.iter().copied());
+    error.help(help.unwrap_or_else(|| format!("known here: {}", known.join(", "))))
 }
 
 /// The remedy for an experiment without a policy.
@@ -137,19 +130,17 @@ pub(super) fn key(document: &Document<'_>, error: &KeyError) -> ConfigError {
 
 /// An error of the network or a topology.
 pub(super) fn netem(document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
-    match error {
-        volary_netem::Error::Invalid { key, problem, remedy } => {
-            keyed(document, key, format!("`{key}`: {problem}")).help(remedy.clone())
-        }
+    let (key, problem, help) = match error {
+        volary_netem::Error::Invalid { key, problem, remedy } => (key, problem.clone(), remedy),
         volary_netem::Error::Unknown { key, target, known } => {
-            keyed(document, key, format!("`{key}`: `{target}` names nothing here")).help(known.clone())
+            (key, format!("`{target}` names nothing here"), known)
         }
-    }
+    };
+    keyed(document, key, format!("`{key}`: {problem}")).help(help)
 }
 
 /// An error of the workload.
 pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> ConfigError {
-    let at_file = || document.error_at(&["workload", "trace", "file"], error.to_string());
     match error {
         WorkloadError::Config { key, why } => {
             let (why, help) = why.split_once("; ").unwrap_or((why, EXPLAINED));
@@ -161,21 +152,23 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
         | WorkloadError::Field { .. }
         | WorkloadError::Line { .. }
         | WorkloadError::Empty { .. } => {
-            at_file().help("`volary trace describe FILE` looks at a trace by itself")
+            let error = document.error_at(&["workload", "trace", "file"], error.to_string());
+            error.help("`volary trace describe FILE` looks at a trace by itself")
         }
     }
 }
 
 /// A trace, or a file of values, that was not found.
 fn missing(document: &Document<'_>, file: &Path, looked: &[PathBuf]) -> ConfigError {
+    let error = |what| {
+        let message = format!("trace `{}` {what}", file.display());
+        document.error_at(&["workload", "trace", "file"], message)
+    };
     if looked.iter().any(|path| path.is_dir()) {
-        return document
-            .error_at(&["workload", "trace", "file"], format!("trace `{}` is a folder", file.display()))
-            .help("name a file in it");
+        return error("is a folder").help("name a file in it");
     }
     let places: Vec<String> = looked.iter().map(|path| format!("`{}`", path.display())).collect();
-    document
-        .error_at(&["workload", "trace", "file"], format!("trace `{}` was not found", file.display()))
+    error("was not found")
         .note(format!("looked for {}", places.join(", ")))
         .help("put it beside the experiment, or name the folder that holds it in VOLARY_TRACES (colon-separated)")
         .help("or set `fallback = \"yahoo-like\"`, a generator that stands in")
@@ -206,64 +199,4 @@ fn named<'a>(message: &'a str, start: &str) -> Option<(&'a str, &'a str)> {
 /// All names in backticks.
 pub(super) fn backticked(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-    use volary_actors::base::{Law, Span};
-
-    use super::*;
-    use crate::config::document::DUPLICATE;
-    use crate::config::error::Text;
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-    enum Choice {
-        One { _flag: Option<bool>, _share: Option<f64>, _name: Option<String> },
-    }
-
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Table {
-        _needed: u32,
-        _law: Option<Law<Span>>,
-        _wait: Option<Span>,
-        _choice: Option<Choice>,
-    }
-
-    /// Messages of dependencies are matched as text; a version with another wording must fail this test.
-    #[test]
-    fn dependencies_word_their_errors_as_expected() {
-        let message = |text: &str| toml::from_str::<Table>(text).unwrap_err().message().to_owned();
-        let unknown = message("a = 1");
-        let known = ["_needed", "_law", "_wait", "_choice"];
-        let (name, rest) = named(&unknown, UNKNOWN_FIELD).unwrap();
-        assert_eq!((name, backticked(rest)), ("a", known.to_vec()));
-        assert_eq!(named(&message("_law = 0"), MISSING_FIELD).map(|(name, _)| name), None);
-        assert_eq!(named(&message(""), MISSING_FIELD).unwrap().0, "_needed");
-        assert_eq!(named(&message("_choice = { two = {} }"), UNKNOWN_VARIANT).unwrap().0, "two");
-        for text in ["_choice = { one = {}, two = {} }", "_choice = {}"] {
-            assert!(message(text).starts_with(ONE_KEY), "{}", message(text));
-        }
-        assert!(message("_needed = 1\n_needed = 2").starts_with(DUPLICATE));
-        for (text, remedy) in [
-            ("_needed = -1", COUNT),
-            ("_needed = \"x\"", COUNT),
-            ("_wait = 1", DURATION),
-            ("_wait = \"1\"", DURATION),
-            ("_law = 1", DURATION),
-            ("_law = true", LAW),
-            ("_choice = { one = { _flag = 1 } }", REMEDIES[7].2),
-            ("_choice = { one = { _share = true } }", REMEDIES[8].2),
-            ("_choice = { one = { _name = 1 } }", REMEDIES[9].2),
-        ] {
-            let error = toml::from_str::<Table>(text).unwrap_err();
-            let texts = super::super::document::Texts::default();
-            let source = Text { name: "e.toml".into(), text: text.into(), folder: None };
-            let document = Document::parse(&texts, source).unwrap();
-            let shown = form(&document, &error).to_string();
-            assert!(shown.contains(remedy), "{text}: {shown}");
-        }
-    }
 }

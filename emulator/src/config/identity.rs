@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::file::{RunSection, RuntimeKind};
 use crate::files::Files;
 use volary_engine::fingerprint::Fingerprint;
-use volary_engine::results::SCHEMA;
-use volary_engine::results::cell_id;
+use volary_engine::results::{SCHEMA, cell_id};
 use volary_engine::scenario::{Point, Resolved};
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
@@ -41,22 +40,19 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
 /// Hash of the world that the policies run in; `trace` is the hash of the trace's content.
 pub(super) fn digest(world: &Resolved, trace: Option<&str>) -> String {
     let table = world.interference.as_ref().map(|profile| &profile.table);
+    let mut workload = serde_json::to_value(&world.workload).unwrap_or_default();
+    // A trace is identified by its content, not by the name under which it was found.
+    if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
+        trace.remove("file");
+    }
     cell_id(&json!({
         "cluster": world.cluster,
-        "workload": content_only(serde_json::to_value(&world.workload).unwrap_or_default()),
+        "workload": workload,
         "trace": trace,
         "service": world.service,
         "network": world.network,
         "interference": table,
     }))
-}
-
-/// A trace is identified by its content, not by the name under which it was found.
-fn content_only(mut workload: Value) -> Value {
-    if let Some(trace) = workload.get_mut("trace").and_then(Value::as_object_mut) {
-        trace.remove("file");
-    }
-    workload
 }
 
 /// Hashes of files' contents, each file read once.
@@ -71,13 +67,8 @@ impl Contents {
     pub(super) fn of(&mut self, files: &Files, path: &Path) -> io::Result<&str> {
         if !self.0.contains_key(path) {
             let mut fingerprint = Fingerprint::default();
-            let mut file = files.stream(path)?;
-            let mut buffer = vec![0; 1 << 16];
-            loop {
-                let read = file.read(&mut buffer)?;
-                if read == 0 {
-                    break;
-                }
+            let (mut file, mut buffer) = (files.stream(path)?, vec![0; 1 << 16]);
+            while let read @ 1.. = file.read(&mut buffer)? {
                 fingerprint.update(&buffer[..read]);
             }
             self.0.insert(path.to_owned(), fingerprint.to_string());

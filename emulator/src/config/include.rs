@@ -7,12 +7,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use volary_actors::base::Span;
 
 use super::document::{Document, Key, Node, Texts, put, read_text, table_mut};
-use super::error::ConfigError;
+use super::error::{ConfigError, Text};
 use super::explain;
 use super::kind::FileKind;
 use crate::files::Files;
@@ -28,8 +29,7 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
         return Ok(());
     };
     let name = PathBuf::from(name);
-    let text =
-        read_text(files, &document.folder(&span).join(&name)).map_err(|e| located(document, &span, e))?;
+    let text = read_named(files, document, &span, &name)?;
     let file = text.name.clone();
     let profile = document.include(text)?;
     FileKind::Profile.expect_in(&profile, &file, document, &span)?;
@@ -55,14 +55,25 @@ pub fn profile(files: &Files, document: &mut Document<'_>) -> Result<(), ConfigE
 /// When it, or a file it names, cannot be read, does not match [`Interference`], or is inconsistent.
 pub fn open_profile(path: &Path) -> Result<Profile, ConfigError> {
     let (files, texts) = (Files::of_disk(), Texts::default());
-    let mut document = Document::read(&texts, &files, path)?;
-    values(&files, &mut document)?;
-    FileKind::Profile.expect(&document)?;
-    let table: Interference = document.to()?;
+    let (document, table) = open::<Interference>(&texts, &files, path, FileKind::Profile)?;
     let folder = document.folder(&(0..0));
     table
         .load(&folder, |path| files.whole(path))
         .map_err(|error| explain::interference(&document, &[], &error))
+}
+
+/// Reads a file of a kind without an experiment, with the values of its empirical laws.
+pub(super) fn open<'t, T: DeserializeOwned>(
+    texts: &'t Texts,
+    files: &Files,
+    path: &Path,
+    kind: FileKind,
+) -> Result<(Document<'t>, T), ConfigError> {
+    let mut document = Document::read(texts, files, path)?;
+    kind.expect(&document)?;
+    values(files, &mut document)?;
+    let table = document.to()?;
+    Ok((document, table))
 }
 
 /// Adds missing keys to the section, down to the parameters of a process: an override or a sweep may have set some.
@@ -120,8 +131,7 @@ fn load<'t>(files: &Files, document: &Document<'t>, law: &mut DeTable<'t>) -> Re
     let Some((key, file)) = law.get_key_value("file") else { return Ok(()) };
     let (at, span) = (key.span(), file.span());
     let Some(name) = file.get_ref().as_str().filter(|_| !law.contains_key("values")) else { return Ok(()) };
-    let text =
-        read_text(files, &document.folder(&span).join(name)).map_err(|e| located(document, &span, e))?;
+    let text = read_named(files, document, &span, Path::new(name))?;
     let mut list = String::new();
     let mut start = 0;
     for line in text.text.split_inclusive('\n') {
@@ -156,6 +166,16 @@ fn as_toml(text: &str) -> Option<String> {
         return number.is_finite().then(|| format!("{number:?}"));
     }
     text.parse::<Span>().is_ok().then(|| format!("{text:?}"))
+}
+
+/// Reads a file that is named at a position; its path is relative to the file that names it.
+fn read_named(
+    files: &Files,
+    document: &Document<'_>,
+    span: &Range<usize>,
+    name: &Path,
+) -> Result<Text, ConfigError> {
+    read_text(files, &document.folder(span).join(name)).map_err(|error| located(document, span, error))
 }
 
 /// An error about a file, at the position where the file is named.

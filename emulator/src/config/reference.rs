@@ -324,35 +324,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn the_experiment_is_explained_with_its_claims() {
-        let text = text(What::Experiment);
-        for line in [
-            "cluster.nodes  (whole number)",
-            "network.fault[].crash.who  (list: whom it is about",
-            "policy[].sparrow.probe_ratio = 2.0  (number from 1.0 to 1000.0)",
-            "    \"per-task\": d samples for each task",
-            "service.demand  (duration, or a law of one)",
-            "  gamma.shape  (number",
-            "  response_s.p99  (number)",
-            "  messages.by_kind.KIND",
-            "  check   = side",
-        ] {
-            assert!(text.contains(&format!("\n{line}")), "{line} is not in\n{text}");
-        }
-        assert!(!text.contains("  engine.order_hash"), "it is no number");
-        let places = ["title ", "cluster.nodes ", "cluster.cores ", "workload ", "policy ", "run.runtime "]
-            .map(|key| text.find(&format!("\n{key}")).unwrap_or_else(|| panic!("{key} in\n{text}")));
-        assert!(places.is_sorted(), "keys come in the order in which they are written: {places:?}");
-    }
-
-    #[test]
-    fn types_tell_their_order() {
-        assert_eq!(declared::<File>("")[..3], ["title", "source", "seed"]);
-        assert_eq!(declared::<File>("cluster")[..3], ["nodes", "cores", "schedulers"]);
-        assert_eq!(declared::<File>("network.fault[].crash")[..2], ["who", "at"]);
-        assert_eq!(declared::<File>("policy[].sparrow")[0], "probe_ratio");
-        assert_eq!(declared::<File>("sweep"), [] as [&str; 0], "any key");
-    }
 }

@@ -11,7 +11,7 @@ use volary_netem::{Fabric, Faults};
 
 use super::claims::{Check, Claim};
 use super::document::{Document, Texts, read_text};
-use super::error::{ConfigError, Text, listed, nearest};
+use super::error::{ConfigError, Text, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
 use super::file::File;
 use super::identity::{Contents, digest, id_under};
@@ -19,8 +19,7 @@ use super::kind::FileKind;
 use super::{checks, cluster, explain, include, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
-use volary_engine::results::Cell;
-use volary_engine::results::{cell_name, same};
+use volary_engine::results::{Cell, cell_name, same};
 use volary_engine::workload::{Workload, WorkloadSpec};
 
 /// More cells than this are treated as a typing error.
@@ -59,7 +58,8 @@ impl Experiment {
         let written = sweep::axes(&document)?;
         sweep::set(&mut document, &overrides.set)?;
         let axes = sweep::axes(&document)?;
-        let count = sweep::count(&axes).filter(|&count| count <= MOST_CELLS).ok_or_else(|| {
+        let count = axes.iter().try_fold(1usize, |cells, axis| cells.checked_mul(axis.values.len()));
+        let count = count.filter(|&count| count <= MOST_CELLS).ok_or_else(|| {
             document
                 .error_at(&["sweep"], format!("the sweep has more than {MOST_CELLS} cells"))
                 .help("shorten its lists, or split the experiment")
@@ -108,7 +108,7 @@ struct Planner<'a> {
     traces: Traces,
     contents: Contents,
     /// The last world that was checked in full; most sweeps change only part of it.
-    checked: Option<Resolved>,
+    checked: Option<Arc<Resolved>>,
     points: Vec<Point>,
     /// Labels of all policies, run or not.
     labels: Vec<String>,
@@ -125,15 +125,14 @@ impl Planner<'_> {
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
         file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
         checks::numbers(document, &file)?;
-        let resolved = Arc::new(self.resolve(document, &file)?);
+        let resolved = self.resolve(document, &file)?;
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
         for (i, entry) in file.policy.iter().enumerate() {
             check_policy(document, i, entry, &layout)?;
-            if !self.overrides.policies.is_empty()
-                && !self.overrides.policies.iter().any(|label| label == entry.label())
-            {
+            let wanted = &self.overrides.policies;
+            if !wanted.is_empty() && !wanted.iter().any(|label| label == entry.label()) {
                 continue;
             }
             self.warn(warnings::of_policy(entry, &resolved));
@@ -150,7 +149,7 @@ impl Planner<'_> {
         Ok(file)
     }
 
-    fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Resolved, ConfigError> {
+    fn resolve(&mut self, document: &Document<'_>, file: &File) -> Result<Arc<Resolved>, ConfigError> {
         let cluster = cluster::resolve(&self.files, document, &file.cluster, &file.service, file.seed)?;
         let folder = document.folder(&(0..0));
         let table = file.interference.clone();
@@ -174,7 +173,8 @@ impl Planner<'_> {
         };
         resolved.digest = digest(&resolved, content);
         self.check_world(document, file, &resolved)?;
-        self.checked = Some(resolved.clone());
+        let resolved = Arc::new(resolved);
+        self.checked = Some(Arc::clone(&resolved));
         Ok(resolved)
     }
 
@@ -199,7 +199,7 @@ impl Planner<'_> {
         file: &File,
         world: &Resolved,
     ) -> Result<(), ConfigError> {
-        let last = self.checked.as_ref();
+        let last = self.checked.as_deref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
             let refused = |error| cluster::refused(&self.files, document, &file.cluster, &error);
@@ -248,10 +248,8 @@ impl Planner<'_> {
             return Err(ConfigError::Option {
                 option: "--policy",
                 message: format!("no policy of this experiment is labelled `{unknown}`"),
-                help: match nearest(unknown, known.clone()) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("labels: {}", known.collect::<Vec<_>>().join(", ")),
-                },
+                help: did_you_mean(unknown, known)
+                    .unwrap_or_else(|| format!("labels: {}", self.labels.join(", "))),
             });
         }
         checks::runs(document, self.points.len(), file.repeat)?;
@@ -333,14 +331,14 @@ fn claims(
         for (key, wanted) in &section.when {
             let error = |message| document.error_at(&["claim", &index, "when", key], message);
             let Some(values) = axes.get(key) else {
-                let error = error(format!("unknown swept key `{key}`"));
-                return Err(match nearest(key, axes.keys().map(String::as_str)) {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None if axes.is_empty() => error.help("nothing is swept here; leave out `when`"),
-                    None => error.help(format!("swept are {}", listed(axes.keys().map(String::as_str)))),
+                let swept = || axes.keys().map(String::as_str);
+                let help = did_you_mean(key, swept()).unwrap_or_else(|| match axes.is_empty() {
+                    true => "nothing is swept here; leave out `when`".to_owned(),
+                    false => format!("swept are {}", listed(swept())),
                 });
+                return Err(error(format!("unknown swept key `{key}`")).help(help));
             };
-            let any = wanted.as_array().cloned().unwrap_or_else(|| vec![wanted.clone()]);
+            let any = wanted.as_array().map_or_else(|| std::slice::from_ref(wanted), Vec::as_slice);
             if let Some(odd) = any.iter().find(|value| !values.iter().any(|known| same(known, value))) {
                 let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 return Err(error(format!("`{key}` is never {odd}, so the claim would never be tested"))
@@ -371,16 +369,11 @@ fn claims(
 /// The path below the last folder `experiments`, without suffix; otherwise the stem.
 fn name(path: &Path) -> String {
     let path = path.with_extension("");
-    let parts: Vec<_> = path
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
-            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
-        })
-        .collect();
+    let parts = path.components().filter(|part| matches!(part, Component::Normal(_)));
+    let parts: Vec<_> = parts.map(|part| part.as_os_str().to_string_lossy()).collect();
     match parts.iter().rposition(|part| part == "experiments") {
         Some(at) if at + 1 < parts.len() => parts[at + 1..].join("/"),
-        Some(_) | None => parts.last().cloned().unwrap_or_default(),
+        Some(_) | None => parts.last().cloned().unwrap_or_default().into_owned(),
     }
 }
 

@@ -31,25 +31,3 @@ pub fn schema(what: What) -> Schema {
         What::Results => schema_for!(Line),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schemas_know_their_keys() {
-        for (what, key) in [
-            (What::Experiment, "interarrival"),
-            (What::Experiment, "probe_ratio"),
-            (What::Topology, "leaf-spine"),
-            (What::Profile, "bernoulli"),
-            (What::Results, "order_hash"),
-        ] {
-            let text = serde_json::to_string(&schema(what)).unwrap();
-            assert!(text.contains(&format!("\"{key}\"")), "{what:?} lacks {key}");
-        }
-        let schema = serde_json::to_value(schema(What::Experiment)).unwrap();
-        let speed = &schema["$defs"]["RunSection"]["properties"]["speed"];
-        assert_eq!((&speed["minimum"], &speed["maximum"]), (&1e-6.into(), &1e6.into()), "{speed}");
-    }
-}

@@ -4,8 +4,7 @@ use volary_actors::base::Span;
 
 use super::file::RunSection;
 use crate::number;
-use volary_engine::scenario::PolicyEntry;
-use volary_engine::scenario::Resolved;
+use volary_engine::scenario::{PolicyEntry, Resolved};
 use volary_engine::workload::WorkloadSpec;
 
 /// A threshold this many times the mean task is longer than most stragglers.
@@ -74,68 +73,51 @@ pub(super) fn of_world(world: &Resolved) -> impl Iterator<Item = String> {
 mod tests {
     use crate::config::{Experiment, Overrides};
 
-    #[test]
-    fn what_can_hardly_be_meant_is_said() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("doubtful.toml");
-        let warnings = |demand: &str, gap: &str, loss: &str| {
-            let text = format!(
-                "title = \"t\"\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 3\ntasks = 1\ninterarrival = {gap}\n\
-                 [service]\ndemand = {demand}\n[network]\nloss = {loss}\n[[policy]]\nrandom = {{}}\n"
-            );
-            std::fs::write(&file, text).unwrap();
-            Experiment::load(&file, &Overrides::default()).unwrap().warnings
-        };
-        assert!(warnings("\"1s\"", "\"1s\"", "0.5").is_empty());
-        let pareto = "{ pareto = { scale = \"1s\", shape = 0.9 } }";
-        let stuck = "{ gilbert-elliott = { p = 0.1, r = 0 } }";
-        for (demand, gap, loss, begins) in [
-            (pareto, "\"1s\"", "0", "service.demand has no mean"),
-            ("\"1s\"", pareto, "0", "workload.synthetic.interarrival has no mean"),
-            ("\"1s\"", "\"0s\"", "0", "workload.synthetic.interarrival is always 0"),
-            ("\"1s\"", "\"1s\"", stuck, "network.loss loses everything"),
-        ] {
-            let said = warnings(demand, gap, loss);
-            assert!(said.len() == 1 && said[0].starts_with(begins), "{said:?}");
-        }
-    }
+    const TEXT: &str = r#"title = "t"
+cluster.nodes = 1
+workload.synthetic = { jobs = 3, tasks = 1, interarrival = "9s" }
+service.demand = "1s"
+interference.bernoulli = { slot = "50ms", probability = 0.1, slowdown = 2 }
+run = { runtime = "local", real = {} }
+[[policy]]
+random = {}
+"#;
 
     #[test]
-    fn what_comes_too_late_and_what_is_too_short_is_said() {
+    fn unintended_settings_are_warned_about() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("doubtful.toml");
-        let warnings = |policy: &str, slot: &str, real: &str| {
-            let text = format!(
-                "title = \"t\"\n[cluster]\nnodes = 1\n[workload.synthetic]\njobs = 3\ntasks = 1\ninterarrival = \"9s\"\n\
-                 [service]\ndemand = \"1s\"\n[interference]\nbernoulli = {{ slot = \"{slot}\", probability = 0.1, \
-                 slowdown = 2 }}\n[run]\nruntime = \"local\"\n[run.real]\n{real}\n[[policy]]\n{policy}\n"
-            );
-            std::fs::write(&file, text).unwrap();
-            Experiment::load(&file, &Overrides::default()).unwrap().warnings
-        };
-        for (policy, slot, real, begins) in [
+        let pareto = "{ pareto = { scale = \"1s\", shape = 0.9 } }";
+        let (demand, gap) =
+            (format!("service.demand={pareto}"), format!("workload.synthetic.interarrival={pareto}"));
+        let late = "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 1.00\u{202f}s";
+        let short = "interference comes in slots of 9.00\u{202f}ms of real time, and threads";
+        let slot = "interference.bernoulli.slot=9ms";
+        for (policy, set, begins) in [
+            ("random = {}", &[][..], None),
+            ("random = {}", &[demand.as_str()], Some("service.demand has no mean")),
+            ("random = {}", &[gap.as_str()], Some("workload.synthetic.interarrival has no mean")),
             (
-                "late = {}",
-                "50ms",
-                "",
-                "policy `late` learns of a copy after 60.0\u{202f}s, and tasks take 1.00\u{202f}s",
+                "random = {}",
+                &["workload.synthetic.interarrival=0s"],
+                Some("workload.synthetic.interarrival is always 0"),
             ),
             (
                 "random = {}",
-                "9ms",
-                "",
-                "interference comes in slots of 9.00\u{202f}ms of real time, and threads",
+                &["network.loss={gilbert-elliott={p=0.1,r=0}}"],
+                Some("network.loss loses everything"),
             ),
+            ("late = {}", &[], Some(late)),
+            ("late = { scale = 0.01 }", &[], None),
+            ("hadoop2 = {}", &[], None),
+            ("random = {}", &[slot], Some(short)),
+            ("random = {}", &[slot, "run.real.kernel=none"], None),
         ] {
-            let said = warnings(policy, slot, real);
-            assert!(said.len() == 1 && said[0].starts_with(begins), "{said:?}");
-        }
-        for (policy, slot, real) in [
-            ("late = { scale = 0.01 }", "50ms", ""),
-            ("hadoop2 = {}", "50ms", ""),
-            ("random = {}", "9ms", "kernel = \"none\""),
-        ] {
-            assert!(warnings(policy, slot, real).is_empty(), "{policy}");
+            std::fs::write(&file, TEXT.replace("random = {}", policy)).unwrap();
+            let set = set.iter().map(|&set| set.to_owned()).collect();
+            let found = Experiment::load(&file, &Overrides { set, ..Overrides::default() }).unwrap().warnings;
+            assert_eq!(found.len(), usize::from(begins.is_some()), "{policy}: {found:?}");
+            assert!(begins.is_none_or(|begins| found[0].starts_with(begins)), "{policy}: {found:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use volary_actors::message::KINDS;
 
 use super::form::Metric;
 use super::parse::ParseError;
-use crate::config::error::{listed, nearest};
+use crate::config::error::{did_you_mean, listed};
 use volary_engine::results::{
     Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
 };
@@ -64,10 +64,15 @@ impl Metric {
                 ),
             });
         }
-        self.at.iter().try_for_each(|(key, text)| self.known(key, text, axes))
+        self.at.iter().try_for_each(|(key, text)| self.check_cell(key, text, axes))
     }
 
-    fn known(&self, key: &str, text: &str, axes: &BTreeMap<String, Vec<Value>>) -> Result<(), ParseError> {
+    fn check_cell(
+        &self,
+        key: &str,
+        text: &str,
+        axes: &BTreeMap<String, Vec<Value>>,
+    ) -> Result<(), ParseError> {
         let span = self.span.end..self.span.end + 1;
         let values = axes.get(key).ok_or_else(|| unknown_key(key, span.clone(), axes))?;
         if values.iter().any(|value| written(value) == text) {
@@ -104,11 +109,10 @@ fn unknown<'a>(
     at: Range<usize>,
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> ParseError {
-    let help = match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.clone().next().is_none() => "nothing is swept here".to_owned(),
-        None => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
-    };
+    let help = did_you_mean(name, known.clone()).unwrap_or_else(|| match known.clone().next() {
+        None => "nothing is swept here".to_owned(),
+        Some(_) => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
+    });
     ParseError { at, message: format!("unknown {what} `{name}`"), help }
 }
 

@@ -145,15 +145,13 @@ impl<'a> Parser<'a> {
         let word = &rest[..end];
         let value = word.replace('_', "").parse::<f64>().ok().filter(|value| value.is_finite());
         let value = value.or_else(|| word.parse::<Span>().ok().map(Span::as_secs_f64));
-        let Some(value) = value else {
-            return Err(ParseError {
-                at: self.at..self.at + end,
-                message: format!("`{word}` is neither a number nor a duration"),
-                help: "write for example 0.8 or 250ms".into(),
-            });
-        };
+        let at = self.at..self.at + end;
         self.at += end;
-        Ok(Some(value))
+        value.map(Some).ok_or_else(|| ParseError {
+            at,
+            message: format!("`{word}` is neither a number nor a duration"),
+            help: "write for example 0.8 or 250ms".into(),
+        })
     }
 
     /// Letters, digits, `_` and `-`, beginning with a letter or `_`.

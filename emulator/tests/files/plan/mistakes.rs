@@ -20,6 +20,12 @@ mean = "100ms" => men = "100ms" | e.toml:11:34 | unknown key `men` | did you mea
 exponential = { mean = "1s" } => expo = { mean = "1s" } | e.toml:14:12 | unknown name `expo` | exponential
 one_way = "1ms" => one_way = "1 parsec" | e.toml:17:11 | network.one_way | unit of time
 one_way = "1ms" => one_way = 1 | e.toml:17:11 | network.one_way | a number with its unit
+one_way = "1ms" => one_way = true | e.toml:17:11 | network.one_way | write a value, or a law such as
+one_way = "1ms" => peer_timeout = 1 | e.toml:17:16 | network.peer_timeout | a number with its unit
+cores = 2 => cores = "x" | e.toml:6:9 | cluster.cores | a whole number of at least zero
+seed = 7 => precision = true | e.toml:2:13 | precision | write a number, without quotes
+seed = 7 => source = 1 | e.toml:2:10 | source | put it in quotes
+seed = 7 => run.record.jobs = 1 | e.toml:2:19 | run.record.jobs | write true or false, without quotes
 mean = "1s" => mean = "-1s" | e.toml:14:35 | service.demand.exponential.mean | at least zero
 slowdown = 4 => slowdown = nan | e.toml:21:61 | interference.bernoulli.slowdown
 probability = 0.1 => probability = 1.1 | e.toml:21:45 | interference.bernoulli.probability | 1.1
