@@ -6,7 +6,6 @@
 
 #![allow(clippy::print_stdout, missing_docs)]
 
-use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use actix::{Actor, Addr, Context, Handler};
 use actix_rt::{Arbiter, System};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
 use volary::fidelity::gauge::{LatenessHistograms, SpanHistogram};
 use volary::runtime::cost::{peak_rss_bytes, process_cpu_s};
@@ -44,8 +42,7 @@ const ROUND: Duration = Duration::from_millis(700);
 const BALLS: u32 = 1000;
 
 fn plan(text: &str) -> Experiment {
-    let source = Text { name: "bench.toml".into(), text: text.to_owned(), folder: None };
-    Experiment::plan(Path::new("bench.toml"), source, &Overrides::default())
+    Experiment::plan("bench.toml", text, &Overrides::default())
         .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
 }
 

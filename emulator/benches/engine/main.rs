@@ -9,9 +9,6 @@ mod cells;
 mod phold;
 mod sizes;
 
-use std::path::Path;
-
-use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
 use volary::workload::Traces;
 use volary_engine::scenario::Point;
@@ -36,8 +33,7 @@ fn medians<const N: usize>(mut cell: impl FnMut(usize) -> f64) -> [f64; N] {
 
 /// Parses an experiment given as text.
 fn plan(text: &str) -> Experiment {
-    let source = Text { name: "bench.toml".into(), text: text.to_owned(), folder: None };
-    Experiment::plan(Path::new("bench.toml"), source, &Overrides::default())
+    Experiment::plan("bench.toml", text, &Overrides::default())
         .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
 }
 

@@ -1,6 +1,6 @@
 //! The `volary agent` command.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -105,13 +105,4 @@ fn pidfile(path: &Path) -> anyhow::Result<TempPath> {
     fs::write(path, format!("{}\n", std::process::id()))
         .with_context(|| format!("cannot write the pidfile {}", path.display()))?;
     Ok(TempPath::try_from_path(path)?)
-}
-
-/// Opens the log file given by `--log`.
-pub(super) fn log_file(path: &Path) -> anyhow::Result<fs::File> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)
-        .with_context(|| format!("cannot write the log {}", path.display()))
 }

@@ -159,7 +159,7 @@ impl Options {
             text.push_str(&format!("\n{host}: cores {cores} from {}", number::seconds(from.as_secs_f64())));
         }
         // A closed stdout does not end the injection.
-        let _ = if self.json { super::output::aside(&text) } else { print(&text).map_err(Into::into) };
+        let _ = if self.json { super::output::print_note(&text) } else { print(&text).map_err(Into::into) };
     }
 }
 

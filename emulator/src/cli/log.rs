@@ -1,8 +1,11 @@
 //! The log of the command line and of agents.
 
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::path::Path;
 use std::sync::Mutex;
 
+use anyhow::Context;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt;
@@ -16,15 +19,16 @@ use super::output::colours;
 use crate::cluster::agent::RunLog;
 
 /// A failed write to the log, for example on a full disk, must not end the run.
-const COMPLAIN: bool = false;
+const LOG_WRITE_ERRORS: bool = false;
 
 /// Initialises logging to stderr, or to an agent's log file with timestamps. An agent also sends it to its controller.
 pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLog) -> anyhow::Result<()> {
     // An agent that serves one run shares the terminal of the process that started it.
     let level = levels(verbose + u8::from(agent.is_some_and(|agent| !agent.once)));
-    let file = agent.and_then(|agent| agent.log.as_deref()).map(agent::log_file).transpose()?;
+    let file = agent.and_then(|agent| agent.log.as_deref()).map(open).transpose()?;
     let terminal = file.is_none().then(|| {
-        let terminal = fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(io::stderr);
+        let terminal =
+            fmt::layer().with_target(false).log_internal_errors(LOG_WRITE_ERRORS).with_writer(io::stderr);
         terminal.with_ansi(colours(&io::stderr())).without_time()
     });
     let file = file.map(|file| plain(Mutex::new(file)));
@@ -38,13 +42,22 @@ pub(super) fn start(verbose: u8, agent: Option<&agent::Options>, run_log: &RunLo
     Ok(())
 }
 
+/// Opens the log file of an agent.
+fn open(path: &Path) -> anyhow::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("cannot write the log {}", path.display()))
+}
+
 /// A layer of lines with timestamps and without colours.
 fn plain<S, W>(writer: W) -> fmt::Layer<S, DefaultFields, Format, W>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'w> fmt::MakeWriter<'w> + 'static,
 {
-    fmt::layer().with_target(false).log_internal_errors(COMPLAIN).with_writer(writer).with_ansi(false)
+    fmt::layer().with_target(false).log_internal_errors(LOG_WRITE_ERRORS).with_writer(writer).with_ansi(false)
 }
 
 /// Log levels: volary's own modules are more verbose than its dependencies, whose logs reach down to single packets.

@@ -46,7 +46,7 @@ pub(super) fn print(text: &str) -> Result<(), Unwritten> {
 }
 
 /// Writes text for people to stderr.
-pub(super) fn aside(text: &str) -> anyhow::Result<()> {
+pub(super) fn print_note(text: &str) -> anyhow::Result<()> {
     Ok(writeln!(io::stderr(), "{text}")?)
 }
 

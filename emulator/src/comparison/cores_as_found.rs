@@ -140,7 +140,6 @@ fn add_asked(pieces: &mut Vec<Piece>, asked: &[Burst], (from, until): (Time, Tim
 mod tests {
     use super::*;
     use crate::config::Overrides;
-    use crate::config::error::Text;
 
     fn at(ms: u64) -> Time {
         Time(ms * 1_000_000)
@@ -230,8 +229,7 @@ mod tests {
             [[policy]]
             random = {}
         "#;
-        let text = Text { name: "t.toml".into(), text: text.into(), folder: None };
-        let experiment = Experiment::plan(Path::new("t.toml"), text, &Overrides::default()).unwrap();
+        let experiment = Experiment::plan("t.toml", text, &Overrides::default()).unwrap();
         let world = || World::build(&experiment.points[0], 5, &experiment.traces()).unwrap();
         let run = |world: &World| {
             virtual_time::measure("t", world, &experiment.run, &Watch::default()).unwrap().summary.response_s

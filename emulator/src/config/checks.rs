@@ -11,7 +11,7 @@ use super::file::File;
 use super::repeat::Repeat;
 
 /// The range of emulated time, s.
-const EVER: f64 = u64::MAX as f64 * 1e-9;
+const LONGEST_S: f64 = u64::MAX as f64 * 1e-9;
 /// More runs than this are treated as a typing error.
 const MOST_RUNS: u64 = 1_000_000;
 /// Supported emulated seconds per real second. Beyond them a nanosecond of one clock is less than the resolution of
@@ -63,7 +63,7 @@ pub(super) fn duration(
     let work = f64::from(jobs) * spec.tasks.mean().max(1.0) * demand.mean();
     let lasts = work / world.cluster.capacity(seed);
     // A law without a finite mean cannot be checked by its mean.
-    if !lasts.is_finite() || lasts < EVER / 2.0 {
+    if !lasts.is_finite() || lasts < LONGEST_S / 2.0 {
         return Ok(());
     }
     let message = "the cores would need more than the 292 years that are safe to emulate";

@@ -24,8 +24,7 @@ pub(super) fn resolve(
 ) -> Result<Cluster, ConfigError> {
     section.check().map_err(|error| explain::key(document, &error))?;
     let texts = Texts::default();
-    let topology =
-        section.topology.as_ref().map(|_| read_topology(&texts, files, document, section)).transpose()?;
+    let topology = read_topology(&texts, files, document)?;
     let (file, topology) = topology.unzip();
     Cluster::new(section, topology, service, seed).map_err(|error| match error {
         ClusterError::Key(error) => explain::key(document, &error),
@@ -34,38 +33,28 @@ pub(super) fn resolve(
 }
 
 /// Reports a conflict between `[network]` and the links of a topology in the file that contains the key.
-pub(super) fn refused(
-    files: &Files,
-    document: &Document<'_>,
-    section: &ClusterSection,
-    error: &volary_netem::Error,
-) -> ConfigError {
-    if section.topology.is_none() || error.key().starts_with("network") {
-        return explain::netem(document, error);
-    }
-    match read_topology(&Texts::default(), files, document, section) {
-        Ok((topology, _)) => explain::netem(&topology, error),
+pub(super) fn refused(files: &Files, document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
+    match read_topology(&Texts::default(), files, document) {
+        Ok(Some((topology, _))) if !error.key().starts_with("network") => explain::netem(&topology, error),
+        Ok(_) => explain::netem(document, error),
         Err(unreadable) => unreadable,
     }
 }
 
-/// The topology file with its document. The path is relative to the file that names it.
+/// The topology file with its document, if one is named. The path is relative to the file that names it.
 fn read_topology<'t>(
     texts: &'t Texts,
     files: &Files,
     document: &Document<'_>,
-    section: &ClusterSection,
-) -> Result<(Document<'t>, TopologyFile), ConfigError> {
-    let (_, node) = document.find(&["cluster", "topology"]).ok_or_else(|| {
-        document.error_at(&["cluster"], "`cluster` lacks `topology`").help("name a topology file")
-    })?;
+) -> Result<Option<(Document<'t>, TopologyFile)>, ConfigError> {
+    let Some((_, node)) = document.find(&["cluster", "topology"]) else { return Ok(None) };
     let span = node.span();
-    let path = document.folder(&span).join(section.topology.clone().unwrap_or_default());
+    let path = document.folder(&span).join(node.get_ref().as_str().unwrap_or_default());
     let mut file = Document::read(texts, files, &path).map_err(|error| located(document, &span, error))?;
     FileKind::Topology.expect_in(&file.root, file.name(), document, &span)?;
     include::values(files, &mut file)?;
     let topology = file.to()?;
-    Ok((file, topology))
+    Ok(Some((file, topology)))
 }
 
 /// Reads and resolves a topology file without an experiment.

@@ -92,10 +92,8 @@ impl<'t> Document<'t> {
         // that of a key.
         let line = self.kept.keep(format!("{:>base$}{text}", "v="));
         let mut values = DeTable::parse(line)?.into_inner().into_iter();
-        match (values.next(), values.next()) {
-            (Some((_, value)), None) => Ok(value),
-            _ => Err(serde::de::Error::custom("more than one value")),
-        }
+        let value = values.next().filter(|_| values.len() == 0).map(|(_, value)| value);
+        value.ok_or_else(|| serde::de::Error::custom("more than one value"))
     }
 
     /// A copy of `text` shifted by leading white space, so that its bytes have their offset in the concatenation.
@@ -241,13 +239,10 @@ pub fn read_text(files: &Files, path: &Path) -> Result<Text, ConfigError> {
     })?;
     let name = path.display().to_string();
     let folder = Some(path.parent().unwrap_or(path).to_owned());
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Ok(Text { name, text: text.to_owned(), folder }),
-        Err(error) => {
-            let at = error.valid_up_to();
-            let text = Text { name, text: String::from_utf8_lossy(&bytes).into_owned(), folder };
-            Err(text.error(at..at + 3, "the file is not UTF-8").help("save it as UTF-8"))
-        }
+    let text = Text { name, text: String::from_utf8_lossy(&bytes).into_owned(), folder };
+    match std::str::from_utf8(&bytes).map_err(|error| error.valid_up_to()) {
+        Ok(_) => Ok(text),
+        Err(at) => Err(text.error(at..at + 3, "the file is not UTF-8").help("save it as UTF-8")),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Resolution of a document to an [`Experiment`]: every cell is read into types, resolved and checked.
 
-use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,9 +8,9 @@ use volary_actors::layout::Layout;
 use volary_engine::scenario::{Point, PolicyEntry, Resolved};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Check, Claim};
-use super::document::{Document, Texts, read_text};
-use super::error::{ConfigError, Text, did_you_mean, listed};
+use super::claims::{Axes, Check, Claim};
+use super::document::{Document, Texts};
+use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
 use super::file::File;
 use super::identity::{Contents, digest, id_under};
@@ -34,26 +33,21 @@ impl Experiment {
         Self::load_from(Files::of_disk(), path, overrides)
     }
 
-    /// As [`Self::load`], from the disk or from a pack.
-    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let text = read_text(&files, path)?;
-        Self::plan_from(files, path, text, overrides)
-    }
-
-    /// Resolves and checks the text of an experiment file; paths in it are relative to the text's folder.
+    /// Resolves and checks the text of an experiment file; paths in it are relative to the folder of `name`.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn plan(path: &Path, text: Text, overrides: &Overrides) -> Result<Self, ConfigError> {
+    pub fn plan(name: &str, text: &str, overrides: &Overrides) -> Result<Self, ConfigError> {
         let files = Files::of_disk();
-        files.hold(path, text.text.as_bytes());
-        Self::plan_from(files, path, text, overrides)
+        files.hold(Path::new(name), text.as_bytes());
+        Self::load_from(files, Path::new(name), overrides)
     }
 
-    fn plan_from(files: Files, path: &Path, text: Text, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let folder = text.folder.clone().unwrap_or_default();
+    /// As [`Self::load`], from the disk or from a pack.
+    pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         let texts = Texts::default();
-        let mut document = Document::parse(&texts, text)?;
+        let mut document = Document::read(&texts, &files, path)?;
+        let folder = document.folder(&(0..0));
         FileKind::Experiment.expect(&document)?;
         let written = sweep::axes(&document)?;
         sweep::set(&mut document, &overrides.set)?;
@@ -89,10 +83,11 @@ impl Experiment {
         let Some(file) = first else {
             return Err(document.error_at(&["sweep"], "the sweep has no cell").help("give each key a value"));
         };
-        let values = |axes: &[sweep::SweepAxis<'_>]| -> Vec<_> {
-            axes.iter().map(|axis| (axis.key.clone(), axis.plain_values())).collect()
+        let values = |axes: &[sweep::SweepAxis<'_>]| -> Vec<(String, Vec<_>)> {
+            let values = |axis: &sweep::SweepAxis<'_>| axis.values.iter().filter_map(sweep::plain).collect();
+            axes.iter().map(|axis| (axis.key.clone(), values(axis))).collect()
         };
-        let (sweep, mut known) = (values(&axes), BTreeMap::from_iter(values(&written)));
+        let (sweep, mut known) = (values(&axes), Axes::from_iter(values(&written)));
         // A claim may refer to a value that an override has pinned to another one.
         for (key, pinned) in &sweep {
             known.entry(key.clone()).or_default().extend(pinned.iter().cloned());
@@ -202,7 +197,7 @@ impl Planner<'_> {
         let last = self.checked.as_deref();
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
         if !last.is_some_and(|last| same_cluster && last.network == world.network) {
-            let refused = |error| cluster::refused(&self.files, document, &file.cluster, &error);
+            let refused = |error| cluster::refused(&self.files, document, &error);
             world.network.check().map_err(refused)?;
             let machines = world.cluster.machines(0, file.seed);
             let endpoints = machines.layout.endpoints();
@@ -241,7 +236,7 @@ impl Planner<'_> {
         document: &Document<'_>,
         file: File,
         sweep: Vec<(String, Vec<serde_json::Value>)>,
-        known: &BTreeMap<String, Vec<serde_json::Value>>,
+        known: &Axes,
     ) -> Result<Experiment, ConfigError> {
         if let Some(unknown) = self.overrides.policies.iter().find(|label| !self.labels.contains(*label)) {
             let known = self.labels.iter().map(String::as_str);
@@ -322,7 +317,7 @@ fn claims(
     document: &Document<'_>,
     file: &File,
     labels: &[String],
-    axes: &BTreeMap<String, Vec<serde_json::Value>>,
+    axes: &Axes,
 ) -> Result<Vec<Claim>, ConfigError> {
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
     let mut claims = Vec::new();

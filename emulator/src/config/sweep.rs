@@ -25,16 +25,8 @@ pub struct SweepAxis<'t> {
     pub(super) values: Vec<Node<'t>>,
 }
 
-impl SweepAxis<'_> {
-    /// Its values in the form that cells show.
-    #[must_use]
-    pub fn plain_values(&self) -> Vec<serde_json::Value> {
-        self.values.iter().filter_map(plain).collect()
-    }
-}
-
 /// A value in the form that cells show.
-fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
+pub(super) fn plain(value: &Node<'_>) -> Option<serde_json::Value> {
     serde_json::Value::deserialize(ValueDeserializer::from(value.clone())).ok()
 }
 

@@ -223,7 +223,6 @@ fn finished(summary: &Summary) {
 #[cfg(test)]
 mod tests {
     use std::io;
-    use std::path::Path;
     use std::sync::Arc;
     use std::time::Duration;
 
@@ -231,7 +230,6 @@ mod tests {
 
     use super::*;
     use crate::config::Overrides;
-    use crate::config::error::Text;
     use crate::runtime::run::RunOptions;
 
     /// A terminal that stores its output.
@@ -273,8 +271,7 @@ mod tests {
     fn the_bar_is_drawn_once_jobs_are_known() {
         let text = "title = \"bar\"\nrepeat = 2\n[cluster]\nnodes = 2\n[workload.synthetic]\njobs = 20\n\
                     tasks = 1\ninterarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[[policy]]\nrandom = {}\n";
-        let text = Text { name: "bar.toml".into(), text: text.into(), folder: None };
-        let experiment = Experiment::plan(Path::new("bar.toml"), text, &Overrides::default()).unwrap();
+        let experiment = Experiment::plan("bar.toml", text, &Overrides::default()).unwrap();
         let (watch, spy) = (Watch::on_terminal(), Spy::default());
         watch.bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(spy.clone())));
         // As after a large plan, or a wait for hosts.

@@ -4,9 +4,7 @@
 pub mod binary;
 
 use std::io::Write;
-use std::path::Path;
 
-use volary::config::error::Text;
 use volary::config::{Experiment, Overrides};
 use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
@@ -19,10 +17,8 @@ pub const FAULTY: &str = include_str!("../../engine/tests/sim/faulty.toml");
 
 /// Plans an experiment with values set as by `--set`; panics with the rendered error.
 pub fn plan(text: &str, set: &[&str]) -> Experiment {
-    let source = Text { name: "test.toml".into(), text: text.to_owned(), folder: None };
     let overrides = Overrides { set: set.iter().map(ToString::to_string).collect(), ..Overrides::default() };
-    Experiment::plan(Path::new("test.toml"), source, &overrides)
-        .unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
+    Experiment::plan("test.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
 }
 
 /// Runs every point of an experiment under its seed in virtual time.

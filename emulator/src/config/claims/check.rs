@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::form::{Form, Metric};
-use super::metric::unknown_key;
+use super::metric::{Axes, unknown_key};
 use super::parse::{self, ParseError};
 
 /// The grammar of checks, with examples.
@@ -42,11 +42,7 @@ impl Check {
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown.
-    pub fn resolve(
-        &self,
-        labels: &[&str],
-        axes: &BTreeMap<String, Vec<serde_json::Value>>,
-    ) -> Result<(), ParseError> {
+    pub fn resolve(&self, labels: &[&str], axes: &Axes) -> Result<(), ParseError> {
         if let Form::Trend { key, .. } = &self.form
             && !axes.contains_key(key)
         {

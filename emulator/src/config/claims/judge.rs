@@ -39,7 +39,7 @@ struct Finding {
 }
 
 /// A cell of a trend.
-struct Along {
+struct TrendPoint {
     /// The swept value as a number, if it is one.
     order: Option<f64>,
     at: Value,
@@ -159,8 +159,8 @@ impl<'a> Table<'a> {
 
     fn trend(&self, check: &Check, line: Vec<&Cell>, side: &Side, rises: bool, key: &str) -> Finding {
         let degraded = line.iter().any(|cell| self.degraded(check, cell, &self.seeds(check, cell)));
-        let mut points: Vec<Along> =
-            line.into_iter().map(|cell| self.along(check, cell, side, key)).collect();
+        let mut points: Vec<TrendPoint> =
+            line.into_iter().map(|cell| self.trend_point(check, cell, side, key)).collect();
         // Numbers and durations are sorted; other values keep the written order.
         if points.iter().all(|point| point.order.is_some()) {
             points.sort_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(std::cmp::Ordering::Equal));
@@ -191,12 +191,12 @@ impl<'a> Table<'a> {
         Finding { holds, numbers }
     }
 
-    fn along(&self, check: &Check, cell: &Cell, side: &Side, key: &str) -> Along {
+    fn trend_point(&self, check: &Check, cell: &Cell, side: &Side, key: &str) -> TrendPoint {
         let seeds = self.seeds(check, cell);
         let value = |seeds: &BTreeSet<u64>| side.value(&|metric| self.mean(metric, cell, seeds));
         let at = cell.get(key).cloned().unwrap_or_default();
         let each = seeds.iter().map(|&seed| (seed, value(&[seed].into()))).collect();
-        Along { order: quantity(&at), at, value: value(&seeds), each }
+        TrendPoint { order: quantity(&at), at, value: value(&seeds), each }
     }
 
     /// Seeds under which every metric of the check was measured, so that all means are over the same worlds.

@@ -13,16 +13,15 @@ use volary_engine::results::{
     Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
 };
 
+/// The values of every swept key.
+pub type Axes = BTreeMap<String, Vec<Value>>;
+
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
 
 impl Metric {
     /// Checks every name.
-    pub(super) fn resolve(
-        &self,
-        labels: &[&str],
-        axes: &BTreeMap<String, Vec<Value>>,
-    ) -> Result<(), ParseError> {
+    pub(super) fn resolve(&self, labels: &[&str], axes: &Axes) -> Result<(), ParseError> {
         let at = |from: usize, len: usize| self.span.start + from..self.span.start + from + len;
         if !labels.contains(&self.label.as_str()) {
             return Err(unknown("policy", &self.label, at(0, self.label.len()), labels.iter().copied()));
@@ -31,14 +30,9 @@ impl Metric {
         let (mut value, mut rest) = (&template, &self.path[..]);
         while let Some(part) = rest.first() {
             let Value::Object(map) = value else {
-                return Err(ParseError {
-                    at: at(offset, part.len()),
-                    message: format!(
-                        "`{}` has no parts",
-                        self.path[..self.path.len() - rest.len()].join(".")
-                    ),
-                    help: format!("leave out `.{part}`"),
-                });
+                let number = self.path[..self.path.len() - rest.len()].join(".");
+                let message = format!("`{number}` has no parts");
+                return Err(ParseError::new(at(offset, part.len()), message, format!("leave out `.{part}`")));
             };
             let whole = rest.join(".");
             (value, rest) = match (map.get(part), map.get(&whole)) {
@@ -55,24 +49,17 @@ impl Metric {
             offset += part.len() + 1;
         }
         if !value.is_number() {
-            return Err(ParseError {
-                at: self.span.clone(),
-                message: format!("`{}` is not a number", self.path.join(".")),
-                help: value.as_object().map_or_else(
-                    || "compare numbers of the results, such as response_s.p50".into(),
-                    |map| format!("add one of {}", listed(map.keys().map(String::as_str))),
-                ),
-            });
+            let help = value.as_object().map_or_else(
+                || "compare numbers of the results, such as response_s.p50".into(),
+                |map| format!("add one of {}", listed(map.keys().map(String::as_str))),
+            );
+            let message = format!("`{}` is not a number", self.path.join("."));
+            return Err(ParseError::new(self.span.clone(), message, help));
         }
         self.at.iter().try_for_each(|(key, text)| self.check_cell(key, text, axes))
     }
 
-    fn check_cell(
-        &self,
-        key: &str,
-        text: &str,
-        axes: &BTreeMap<String, Vec<Value>>,
-    ) -> Result<(), ParseError> {
+    fn check_cell(&self, key: &str, text: &str, axes: &Axes) -> Result<(), ParseError> {
         let span = self.span.end..self.span.end + 1;
         let values = axes.get(key).ok_or_else(|| unknown_key(key, span.clone(), axes))?;
         if values.iter().any(|value| written(value) == text) {
@@ -99,7 +86,7 @@ fn written(value: &Value) -> String {
 }
 
 /// The error for an unknown swept key.
-pub(super) fn unknown_key(key: &str, at: Range<usize>, axes: &BTreeMap<String, Vec<Value>>) -> ParseError {
+pub(super) fn unknown_key(key: &str, at: Range<usize>, axes: &Axes) -> ParseError {
     unknown("swept key", key, at, axes.keys().map(String::as_str))
 }
 
@@ -113,7 +100,7 @@ fn unknown<'a>(
         None => "nothing is swept here".to_owned(),
         Some(_) => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
     });
-    ParseError { at, message: format!("unknown {what} `{name}`"), help }
+    ParseError::new(at, format!("unknown {what} `{name}`"), help)
 }
 
 /// A line of results with every possible number.

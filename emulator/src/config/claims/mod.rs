@@ -22,5 +22,5 @@ mod parse;
 
 pub use check::{Check, Claim, GRAMMAR, is_comparable};
 pub use judge::judge;
-pub use metric::BY_KIND;
+pub use metric::{Axes, BY_KIND};
 pub use parse::ParseError;

@@ -55,6 +55,10 @@ struct Parser<'a> {
 }
 
 impl ParseError {
+    pub(super) fn new(at: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { at, message: message.into(), help: help.into() }
+    }
+
     fn help(mut self, help: &str) -> Self {
         help.clone_into(&mut self.help);
         self
@@ -72,7 +76,7 @@ impl<'a> Parser<'a> {
 
     fn error(&self, message: impl Into<String>) -> ParseError {
         let width = self.rest().chars().next().map_or(0, char::len_utf8);
-        ParseError { at: self.at..self.at + width, message: message.into(), help: EXAMPLE.into() }
+        ParseError::new(self.at..self.at + width, message, EXAMPLE)
     }
 
     /// The first of these signs that comes next.
@@ -147,11 +151,8 @@ impl<'a> Parser<'a> {
         let value = value.or_else(|| word.parse::<Span>().ok().map(Span::as_secs_f64));
         let at = self.at..self.at + end;
         self.at += end;
-        value.map(Some).ok_or_else(|| ParseError {
-            at,
-            message: format!("`{word}` is neither a number nor a duration"),
-            help: "write for example 0.8 or 250ms".into(),
-        })
+        let message = || format!("`{word}` is neither a number nor a duration");
+        value.map(Some).ok_or_else(|| ParseError::new(at, message(), "write for example 0.8 or 250ms"))
     }
 
     /// Letters, digits, `_` and `-`, beginning with a letter or `_`.
@@ -176,11 +177,9 @@ impl<'a> Parser<'a> {
             path.push(self.name("the name of a number in the results")?.to_owned());
         }
         if path.is_empty() {
-            return Err(ParseError {
-                at: start..self.at,
-                message: format!("`{label}` needs the name of a number"),
-                help: format!("write for example {label}.response_s.p50"),
-            });
+            let message = format!("`{label}` needs the name of a number");
+            let help = format!("write for example {label}.response_s.p50");
+            return Err(ParseError::new(start..self.at, message, help));
         }
         let span = start..self.at;
         let at = if self.rest().starts_with('[') { self.values()? } else { Vec::new() };
@@ -206,19 +205,17 @@ impl<'a> Parser<'a> {
     }
 
     fn swept_key(&mut self) -> Result<String, ParseError> {
+        let missing =
+            |parser: &Self, what| Err(parser.error(what).help("write \"a.x rises with network.loss\""));
         if !self.word("with") {
-            return Err(self
-                .error("`with` and a swept key are missing")
-                .help("write \"a.x rises with network.loss\""));
+            return missing(self, "`with` and a swept key are missing");
         }
         self.skip();
-        let rest = self.rest();
-        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
-        if end == 0 {
-            return Err(self.error("the swept key is missing").help("write \"a.x rises with network.loss\""));
-        }
-        self.at += end;
-        Ok(rest[..end].trim_matches('"').to_owned())
+        let Some(key) = self.rest().split_whitespace().next() else {
+            return missing(self, "the swept key is missing");
+        };
+        self.at += key.len();
+        Ok(key.trim_matches('"').to_owned())
     }
 }
 

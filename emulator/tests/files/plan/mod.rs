@@ -4,10 +4,7 @@ mod damaged;
 mod files;
 mod mistakes;
 
-use std::path::Path;
-
 use crate::common::binary::changed;
-use volary::config::error::Text;
 use volary::config::{ConfigError, Experiment, Overrides, Repeat};
 
 /// A small experiment; tests change a line of it.
@@ -50,8 +47,7 @@ check = ["latin-square.response_s.p50 < sparrow.response_s.p50"]
 "#;
 
 fn plan_with(text: &str, overrides: &Overrides) -> Result<Experiment, ConfigError> {
-    let text = Text { name: "e.toml".into(), text: text.into(), folder: None };
-    Experiment::plan(Path::new("e.toml"), text, overrides)
+    Experiment::plan("e.toml", text, overrides)
 }
 
 /// The small experiment with values set.
