@@ -41,14 +41,16 @@ pub fn changed(text: &str, pieces: &[(&str, &str)]) -> String {
     })
 }
 
-/// Runs the binary in a folder.
-pub fn volary(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(args)
-        .current_dir(folder)
-        .env_remove("VOLARY_TRACES")
-        .output()
-        .unwrap()
+/// The binary in a folder, without the user's traces.
+pub fn command(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_volary"));
+    command.current_dir(folder).env_remove("VOLARY_TRACES");
+    command
+}
+
+/// Runs the binary in a folder, with arguments that are separated by spaces.
+pub fn volary(folder: &Path, args: &str) -> Output {
+    command(folder).args(args.split_whitespace()).output().unwrap()
 }
 
 /// As text.
@@ -56,12 +58,31 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs it and asserts the status; returns stdout and stderr.
-pub fn expect(folder: &Path, args: &[&str], status: i32) -> (String, String) {
-    let output = volary(folder, args);
+/// Runs the binary in a folder and asserts its status; returns stdout and stderr.
+pub fn expect(folder: &Path, args: &str, status: i32) -> (String, String) {
+    expect_of(command(folder).args(args.split_whitespace()), status)
+}
+
+/// Runs a command and asserts its status; returns stdout and stderr.
+pub fn expect_of(command: &mut Command, status: i32) -> (String, String) {
+    let output = command.output().unwrap();
     let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(status), "volary {args:?}\n{out}\n{err}");
+    assert_eq!(output.status.code(), Some(status), "{command:?}\n{out}\n{err}");
     (out, err)
+}
+
+/// The words in columns of a table's row, from `number` on, that a text lacks.
+pub fn lacks<'a>(text: &str, row: &'a str, number: usize) -> Vec<&'a str> {
+    row.split(" | ").skip(number).filter(|word| !text.contains(word)).collect()
+}
+
+/// Runs the binary with the arguments in each row of a table, and asserts the row's status and words of the message.
+pub fn refuses_all(folder: &Path, table: &str) {
+    for row in table.trim().lines() {
+        let columns: Vec<_> = row.split(" | ").collect();
+        let (out, err) = expect(folder, columns[0], columns[1].parse().unwrap());
+        assert_eq!((&*out, lacks(&err, row, 2)), ("", Vec::new()), "{row}\n{err}");
+    }
 }
 
 /// A folder with the experiment as `e.toml`.

@@ -6,53 +6,54 @@
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use crate::common::binary::{self, expect, folder, lines, text};
+use crate::common::binary::{command, expect, folder, lacks, lines, text, volary};
 use volary::config::{Experiment, Overrides, RuntimeKind};
 
 const FULL: &str = "/dev/full";
-/// What runs in real time need not take as long as it says.
+/// Real time need not take as long as it says.
 const FAST: &str = "run.speed=8";
 
 /// Where the record of the second unit is written before it is renamed.
-fn second(folder: &Path, runtime: RuntimeKind, set: Vec<String>) -> String {
-    let overrides = Overrides { runtime: Some(runtime), set, ..Overrides::default() };
+fn second(folder: &Path, runtime: RuntimeKind, set: &str) -> String {
+    let overrides = Overrides { runtime: Some(runtime), set: vec![set.to_owned()], ..Overrides::default() };
     let experiment = Experiment::load(&folder.join("e.toml"), &overrides).unwrap();
     format!("r/cells/{}.json.partial", experiment.runs(None)[1].id)
 }
 
 /// The second of two units finds the disk full. The first is kept, and a later run goes on from there.
-fn breaks_off_and_goes_on(runtime: RuntimeKind, set: &[&str], args: &[&str]) {
+fn breaks_off_and_goes_on(runtime: RuntimeKind, args: &str) {
     let folder = folder();
     let here = folder.path();
-    let full = here.join(second(here, runtime, set.iter().map(ToString::to_string).collect()));
+    let full = here.join(second(here, runtime, FAST));
     fs::create_dir_all(full.parent().unwrap()).unwrap();
     symlink(FULL, &full).unwrap();
-    let run = [&["run", "e.toml", "--quiet", "--threads", "1", "--out", "r"], args].concat();
-    let run: Vec<_> = run.into_iter().chain(set.iter().flat_map(|set| ["--set", set])).collect();
+    let run = format!("run e.toml --quiet --threads 1 --out r --set {FAST} {args}");
     let (_, said) = expect(here, &run, 3);
-    for words in ["No space left on device", "r/cells/", "space", "--resume --out r"] {
-        assert!(said.contains(words), "{said}");
-    }
+    assert_eq!(
+        lacks(&said, "No space left on device | r/cells/ | space | --resume --out r", 0),
+        Vec::<&str>::new(),
+        "{said}"
+    );
     let kept = || {
         let lines = lines(&fs::read_to_string(here.join("r/summary.jsonl")).unwrap());
         lines.into_iter().filter(|line| line.get("policy").is_some()).collect::<Vec<_>>()
     };
     assert!(kept().len() == 1 && kept()[0]["policy"] == "random", "{:?}", kept());
-    expect(here, &["report", "r"], 0);
-    expect(here, &[&run[..], &["--resume"]].concat(), 0);
+    expect(here, "report r", 0);
+    expect(here, &format!("{run} --resume"), 0);
     assert_eq!(kept().len(), 2);
 }
 
 #[test]
 fn a_full_disk_breaks_a_run_off() {
-    breaks_off_and_goes_on(RuntimeKind::Virtual, &[], &[]);
+    breaks_off_and_goes_on(RuntimeKind::Virtual, "");
 }
 
 #[test]
 fn a_full_disk_breaks_a_run_on_hosts_off() {
-    breaks_off_and_goes_on(RuntimeKind::Hosts, &[FAST], &["--runtime", "hosts", "--spawn", "2"]);
+    breaks_off_and_goes_on(RuntimeKind::Hosts, "--runtime hosts --spawn 2");
 }
 
 #[test]
@@ -60,16 +61,16 @@ fn results_that_cannot_be_printed_are_kept() {
     let folder = folder();
     let here = folder.path();
     let full = || Stdio::from(File::create(FULL).unwrap());
-    let mut run = Command::new(env!("CARGO_BIN_EXE_volary"));
-    let run = run.args(["run", "e.toml", "--quiet", "--json", "--out", "r"]).current_dir(here);
+    let mut run = command(here);
+    let run = run.args(["run", "e.toml", "--quiet", "--json", "--out", "r"]);
     let output = run.stdout(full()).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("standard output") && said.contains("No space left on device"), "{said}");
-    expect(here, &["report", "r"], 0);
+    expect(here, "report r", 0);
     // A log that takes no more is no reason to end.
-    let mut run = Command::new(env!("CARGO_BIN_EXE_volary"));
-    let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]).current_dir(here);
+    let mut run = command(here);
+    let run = run.args(["-vv", "run", "e.toml", "--out", "noisy"]);
     assert!(run.stdout(Stdio::null()).stderr(full()).status().unwrap().success());
 }
 
@@ -78,11 +79,10 @@ fn results_that_cannot_be_printed_are_kept() {
 fn a_full_log_does_not_end_an_agent() {
     let folder = folder();
     let here = folder.path();
-    expect(here, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
+    expect(here, "certs ids --host h1=127.0.0.1:1", 0);
     let full = Stdio::from(File::create(FULL).unwrap());
-    let mut agent = Command::new(env!("CARGO_BIN_EXE_volary"))
+    let mut agent = command(here)
         .args(["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--log", FULL])
-        .current_dir(here)
         .stdout(Stdio::piped())
         .stderr(full)
         .spawn()
@@ -93,20 +93,9 @@ fn a_full_log_does_not_end_an_agent() {
     let address = line.trim().rsplit(' ').next().unwrap();
     let hosts = format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n");
     fs::write(here.join("ids/hosts.toml"), hosts).unwrap();
-    let args = [
-        "run",
-        "e.toml",
-        "--runtime",
-        "hosts",
-        "--hosts",
-        "ids/hosts.toml",
-        "--set",
-        FAST,
-        "--quiet",
-        "--out",
-    ];
+    let args = format!("run e.toml --runtime hosts --hosts ids/hosts.toml --set {FAST} --quiet --out");
     // One after the other: the first leaves it as it was.
-    let runs = ["first", "second"].map(|out| binary::volary(here, &[&args[..], &[out]].concat()));
+    let runs = ["first", "second"].map(|out| volary(here, &format!("{args} {out}")));
     agent.kill().unwrap();
     agent.wait().unwrap();
     for run in runs {

@@ -14,7 +14,7 @@ fn read(name: &str) -> String {
 }
 
 /// Runs `volary` and returns what it prints.
-fn volary(args: &[&str]) -> String {
+fn volary(args: &str) -> String {
     expect(&root(), args, 0).0
 }
 
@@ -53,13 +53,13 @@ fn references() -> Vec<(&'static str, String)> {
         ("results", "Lines of results"),
     ] {
         let note = note(&format!("volary schema {format} --text"));
-        let text = volary(&["schema", format, "--text"]);
+        let text = volary(&format!("schema {format} --text"));
         pages.push((format, format!("# {title}\n\n{note}\n```text\n{}\n```\n", text.trim_end())));
     }
     let mut policies = format!("# Policies\n\n{}", note("volary policies NAME"));
-    for line in volary(&["policies"]).lines() {
+    for line in volary("policies").lines() {
         let name = line.split_whitespace().next().unwrap();
-        let card = volary(&["policies", name]);
+        let card = volary(&format!("policies {name}"));
         policies.push_str(&format!("\n## {name}\n\n```text\n{}\n```\n", card.trim_end()));
     }
     pages.push(("policies", policies));
@@ -140,11 +140,11 @@ fn example_commands_exist() {
             let Some(words) = line.strip_prefix("volary ") else { continue };
             let words: Vec<&str> = words.split_whitespace().collect();
             let nested = ["profile", "trace", "topology"].contains(&words[0]);
-            let command: Vec<&str> = words[..1 + usize::from(nested)].to_vec();
-            let help = volary(&[command.as_slice(), &["--help"]].concat());
+            let command = words[..1 + usize::from(nested)].join(" ");
+            let help = volary(&format!("{command} --help"));
             for option in words.iter().filter(|word| word.starts_with("--")) {
                 let option = option.split('=').next().unwrap();
-                assert!(help.contains(option), "{page}: `volary {}` has no {option}", command.join(" "));
+                assert!(help.contains(option), "{page}: `volary {command}` has no {option}");
             }
             seen += 1;
         }
@@ -161,7 +161,7 @@ fn example_experiments_can_be_planned() {
     for page in pages() {
         for block in blocks(&read(&page), "toml").iter().filter(|block| block.starts_with("title")) {
             fs::write(&path, block).unwrap();
-            volary(&["plan", path.to_str().unwrap()]);
+            volary(&format!("plan {}", path.display()));
             seen += 1;
         }
     }

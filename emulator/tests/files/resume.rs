@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::binary::{expect, folder, results, text, volary};
+use crate::common::binary::{command, expect, folder, results, text, volary};
 
 fn cells(run: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(run.join("cells")) else { return Vec::new() };
@@ -26,7 +26,7 @@ fn state(run: &Path) -> String {
 fn threads_and_repetition_change_nothing() {
     let folder = folder();
     let run = |out: &str, threads: &str| {
-        let args = ["run", "e.toml", "--json", "--repeat", "3", "--out", out, "--threads", threads];
+        let args = format!("run e.toml --json --repeat 3 --out {out} --threads {threads}");
         results(&expect(folder.path(), &args, 0).0)
     };
     let first = run("a", "1");
@@ -39,13 +39,9 @@ fn threads_and_repetition_change_nothing() {
 fn an_interrupted_run_is_taken_up() {
     let folder = folder();
     let here = folder.path();
-    let jobs = ["--set", "workload.synthetic.jobs=20000"];
-    let args =
-        [&["run", "e.toml", "--json", "--quiet", "--repeat", "6", "--threads", "1"], &jobs[..]].concat();
-    let child = Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(&args)
-        .args(["--out", "r"])
-        .current_dir(here)
+    let args = "run e.toml --json --quiet --repeat 6 --threads 1 --set workload.synthetic.jobs=20000 --out";
+    let child = command(here)
+        .args(format!("{args} r").split(' '))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -62,30 +58,29 @@ fn an_interrupted_run_is_taken_up() {
     let err = text(&ended.stderr);
     assert!(err.contains("--resume --out r "), "{err}");
     assert_eq!(state(&here.join("r")), "interrupted");
-    let (table, said) = expect(here, &["report", "r"], 0);
+    let (table, said) = expect(here, "report r", 0);
     assert!(table.contains("of 12 runs: interrupted"), "{table}");
     assert!(said.contains("--resume --out r runs what is missing"), "{said}");
     let kept = cells(&here.join("r")).len();
     assert!((1..12).contains(&kept), "{kept} cells of 12");
-    let all =
-        |out: &str, more: &[&str]| results(&expect(here, &[&args[..], &["--out", out], more].concat(), 0).0);
-    let resumed = all("r", &["--resume"]);
+    let all = |out: &str| results(&expect(here, &format!("{args} {out}"), 0).0);
+    let resumed = all("r --resume");
     assert_eq!(state(&here.join("r")), "finished");
-    assert_eq!(resumed, all("whole", &[]));
+    assert_eq!(resumed, all("whole"));
 }
 
 #[test]
 fn resuming_runs_what_is_missing_and_nothing_else() {
     let folder = folder();
     let here = folder.path();
-    let args = ["run", "e.toml", "--json", "--repeat", "2", "--out", "r"];
-    let (before, _) = expect(here, &args, 0);
+    let args = "run e.toml --json --repeat 2 --out r";
+    let (before, _) = expect(here, args, 0);
     let stamp = |path: &PathBuf| (path.clone(), fs::metadata(path).unwrap().modified().unwrap());
     let mut kept = cells(&here.join("r"));
     let removed = kept.pop().unwrap();
     fs::remove_file(&removed).unwrap();
     let stamps: Vec<_> = kept.iter().map(stamp).collect();
-    let (after, _) = expect(here, &[&args[..], &["--resume"]].concat(), 0);
+    let (after, _) = expect(here, &format!("{args} --resume"), 0);
     assert_eq!(results(&after), results(&before));
     assert!(removed.exists());
     assert_eq!(stamps, kept.iter().map(stamp).collect::<Vec<_>>(), "a finished cell was run again");
@@ -96,13 +91,12 @@ fn resuming_runs_what_is_missing_and_nothing_else() {
 fn the_latest_run_is_resumed() {
     let folder = folder();
     let here = folder.path();
-    let args = ["run", "e.toml", "--quiet"];
-    expect(here, &args, 0);
-    expect(here, &[&args[..], &["--seed", "8"]].concat(), 0);
+    expect(here, "run e.toml --quiet", 0);
+    expect(here, "run e.toml --quiet --seed 8", 0);
     let second = here.join("runs/e-2");
     let removed = cells(&second).pop().unwrap();
     fs::remove_file(&removed).unwrap();
-    let (_, err) = expect(here, &[&args[..], &["--seed", "8", "--resume"]].concat(), 0);
+    let (_, err) = expect(here, "run e.toml --quiet --seed 8 --resume", 0);
     assert!(err.contains("kept 1 of 2 runs, running 1"), "{err}");
     assert!(removed.exists(), "another run was taken up");
     assert_eq!((cells(&here.join("runs/e")).len(), cells(&second).len()), (2, 2));
@@ -114,10 +108,9 @@ fn the_latest_run_is_resumed() {
 fn another_experiment_is_not_resumed() {
     let folder = folder();
     let here = folder.path();
-    let args = ["run", "e.toml", "--quiet", "--out", "r"];
-    expect(here, &args, 0);
+    expect(here, "run e.toml --quiet --out r", 0);
     let before = fs::read(here.join("r/manifest.json")).unwrap();
-    let (_, err) = expect(here, &[&args[..], &["--set", "cluster.nodes=9", "--resume"]].concat(), 2);
+    let (_, err) = expect(here, "run e.toml --quiet --out r --set cluster.nodes=9 --resume", 2);
     assert!(err.contains("another experiment") && err.contains("nodes") && err.contains("--out"), "{err}");
     assert_eq!(fs::read(here.join("r/manifest.json")).unwrap(), before);
 }
@@ -128,12 +121,11 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
     let folder = folder();
     let here = folder.path();
     let tasks = "workload.synthetic.tasks={empirical={values=[1,1e9]}}";
-    let set = ["e.toml", "--set", "workload.synthetic.jobs=1", "--set", tasks, "--seed"];
+    let set = format!("e.toml --set workload.synthetic.jobs=1 --set {tasks} --seed");
     // The plan draws under the first seed, so that one must be harmless.
-    let harmless = |seed: &String| volary(here, &[&["plan"], &set[..], &[seed]].concat()).status.success();
-    let seed = (0..64).map(|seed: u32| seed.to_string()).find(harmless).unwrap();
-    let args = [&["run"], &set[..], &[&seed, "--json", "--repeat", "12", "--out", "r"]].concat();
-    let (out, err) = expect(here, &args, 3);
+    let harmless = |seed: &u32| volary(here, &format!("plan {set} {seed}")).status.success();
+    let seed = (0..64).find(harmless).unwrap();
+    let (out, err) = expect(here, &format!("run {set} {seed} --json --repeat 12 --out r"), 3);
     assert!(err.contains("failed:") && err.contains("tasks, more than"), "{err}");
     assert_eq!(state(&here.join("r")), "failed");
     let finished = cells(&here.join("r")).len();
@@ -149,8 +141,7 @@ fn a_cell_that_fails_is_kept_and_the_others_finish() {
 fn auto_repeats_until_it_is_sure_and_says_how_sure() {
     let folder = folder();
     let here = folder.path();
-    let (out, _) =
-        expect(here, &["run", "e.toml", "--repeat", "auto", "--set", "precision=0.2", "--out", "r"], 0);
+    let (out, _) = expect(here, "run e.toml --repeat auto --set precision=0.2 --out r", 0);
     assert!(out.contains('±'), "{out}");
     let found = cells(&here.join("r")).len();
     assert!((4..200).contains(&found), "{found} cells");

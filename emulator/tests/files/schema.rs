@@ -90,16 +90,14 @@ fn is_a(value: &Value, kind: &str) -> bool {
 fn every_line_of_results_is_what_the_schema_says() {
     let folder = folder();
     let here = folder.path();
-    let schema: Value = serde_json::from_str(&expect(here, &["schema", "results"], 0).0).unwrap();
+    let schema: Value = serde_json::from_str(&expect(here, "schema results", 0).0).unwrap();
     let swept = "[sweep]\n\"service.correlated\" = [true, false]\n[[claim]]\nsays = \"along\"\n\
                  check = [\"random.makespan_s rises with service.correlated\"]\n";
     fs::write(here.join("e.toml"), format!("{EXPERIMENT}{swept}")).unwrap();
-    let run = |out: &str, more: &[&str]| {
-        expect(here, &[&["run", "e.toml", "--json", "--out", out], more].concat(), 0).0
-    };
+    let run = |out: &str| expect(here, &format!("run e.toml --json --out {out}"), 0).0;
     // Finished, with noise; cut off before anything finished; in real time, with a certificate.
-    let mut all = run("a", &["--repeat", "2"]) + &run("b", &["--set", "run.until=1ns"]);
-    all += &run("c", &["--runtime", "local", "--set", "run.speed=100"]);
+    let mut all = run("a --repeat 2") + &run("b --set run.until=1ns");
+    all += &run("c --runtime local --set run.speed=100");
     all += &fs::read_to_string(here.join("a/summary.jsonl")).unwrap();
     let all = lines(&all);
     assert_eq!(all.iter().filter(|line| line.get("claims").is_some()).count(), 4);
@@ -108,19 +106,15 @@ fn every_line_of_results_is_what_the_schema_says() {
     }
     // The check can fail: a wrong type, a missing key, a verdict that is none, a key that is not there.
     let claims = all.iter().find(|line| line.get("claims").is_some()).unwrap();
-    let damage: &[fn(&mut Value)] = &[
-        |line| line["jobs"]["finished"] = json!("all"),
-        |line| drop(line.as_object_mut().unwrap().remove("response_s")),
+    type Damage = fn(&mut Value);
+    let damages: [(&Value, Damage); 4] = [
+        (&all[0], |line| line["jobs"]["finished"] = json!("all")),
+        (&all[0], |line| drop(line.as_object_mut().unwrap().remove("response_s"))),
+        (claims, |line| line["claims"][0]["verdict"] = json!("perhaps")),
+        (claims, |line| line["more"] = json!(1)),
     ];
-    for damage in damage {
-        let mut line = all[0].clone();
-        damage(&mut line);
-        assert_ne!(faults(&schema, &schema, &line, ""), Vec::<String>::new(), "{line}");
-    }
-    let damage: &[fn(&mut Value)] =
-        &[|line| line["claims"][0]["verdict"] = json!("perhaps"), |line| line["more"] = json!(1)];
-    for damage in damage {
-        let mut line = claims.clone();
+    for (line, damage) in damages {
+        let mut line = line.clone();
         damage(&mut line);
         assert_ne!(faults(&schema, &schema, &line, ""), Vec::<String>::new(), "{line}");
     }

@@ -4,24 +4,22 @@ use std::net::SocketAddr;
 use std::thread;
 
 use crate::common::worlds;
-use crate::net::{Net, within};
+use crate::net::{HALF, Net, request, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
-use volary::cluster::agent::RunLog;
-use volary::cluster::agent::{Agent, Settings};
+use volary::cluster::agent::{Agent, RunLog, Settings};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Link, Options, Transport};
 use volary::cluster::protocol::{
-    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectRequest,
-    InjectorMessage, LinkPurpose, Member, Opening, Refusal,
+    AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectorMessage,
+    LinkPurpose, Member, Opening, Refusal,
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
 use volary::runtime::live::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
-use volary_engine::cores::CoreSet;
 use volary_engine::parcel::Parcel;
 
 /// One scheduler, which lives on the second of two hosts.
@@ -334,11 +332,9 @@ async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
     controller.run(&stage, 2).await;
 }
 
-const PROFILE: &str = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
-
 /// Slows cores down, all the time.
 fn order(id: u64, cores: &str, until: Time) -> ControllerMessage {
-    let (profile, cores) = (PROFILE.to_owned(), cores.parse().unwrap());
+    let (profile, cores) = (HALF.to_owned(), cores.parse().unwrap());
     ControllerMessage::Inject(Box::new(InjectOrder { id, profile, seed: 3, cores, from: Time::ZERO, until }))
 }
 
@@ -381,15 +377,7 @@ async fn messages_of_an_injector_are_relayed() {
     assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
     let mut controller = stage.controller().await;
     let (transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
-    let request = InjectorMessage::Request(Box::new(InjectRequest {
-        profile: PROFILE.to_owned(),
-        seed: None,
-        targets: vec!["node:0".to_owned()],
-        cores: CoreSet::default(),
-        hosts: Vec::new(),
-        lasting: None,
-        dry_run: true,
-    }));
+    let request = request(&["node:0"], true);
     within(injector.send(&request)).await.unwrap();
     let AgentMessage::Injector { injector: number, message } = controller.hear().await else {
         panic!("no relay")

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use volary::storage::input_log::{self, InputLog};
 use volary_actors::base::{Span, Time};
 
-use crate::common::binary::{self, expect, lines, text};
+use crate::common::binary::{command, expect, lines, text, volary};
 
 /// A run of a few emulated seconds that any machine keeps up with.
 pub const EXPERIMENT: &str = r#"title = "hosts"
@@ -35,21 +35,11 @@ sparrow = {}
 peacock = {}
 "#;
 
-/// Values that make it a run that does not end by itself, and whose inputs are recorded.
-pub const LONG: [&str; 12] = [
-    "--set",
-    "policy=[{random={}}]",
-    "--set",
-    "workload.synthetic={jobs=20_000, tasks=2, interarrival=\"50ms\"}",
-    "--set",
-    "service.demand=50ms",
-    "--set",
-    "network={one_way=\"5ms\"}",
-    "--set",
-    "cluster.schedulers=1",
-    "--set",
-    "run.record.inputs=true",
-];
+/// Arguments that make it a run that does not end by itself, and whose inputs are recorded.
+pub const LONG: &str = "--set policy=[{random={}}] --set cluster.schedulers=1 --set service.demand=50ms \
+    --set workload.synthetic={jobs=20_000,tasks=2,interarrival=\"50ms\"} --set network={one_way=\"5ms\"} \
+    --set run.record.inputs=true";
+const HOSTS: [&str; 3] = ["h1", "h2", "h3"];
 
 /// Deadline of every wait; nothing is measured by it.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -62,16 +52,15 @@ pub struct Cluster {
 
 impl Cluster {
     /// Starts three agents; `extra` are further arguments of the second.
-    pub fn start(extra: &[&str]) -> Self {
+    pub fn start(extra: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
-        let hosts = ["--host", "h1=127.0.0.1:1", "--host", "h2=127.0.0.2:2", "--host", "h3=127.0.0.3:3"];
-        expect(path, &[&["certs", "ids"], &hosts[..]].concat(), 0);
+        expect(path, "certs ids --host h1=127.0.0.1:1 --host h2=127.0.0.2:2 --host h3=127.0.0.3:3", 0);
         let mut cluster = Self { folder, agents: Vec::new() };
         let mut file = String::new();
-        for (i, name) in ["h1", "h2", "h3"].iter().enumerate() {
-            let extra = if i == 1 { extra } else { &[] };
+        for (i, name) in HOSTS.iter().enumerate() {
+            let extra = if i == 1 { extra } else { "" };
             let address = cluster.agent(name, &format!("127.0.0.{}:0", i + 1), extra);
             file.push_str(&format!("[[host]]\nname = \"{name}\"\naddress = \"{address}\"\n"));
         }
@@ -80,13 +69,12 @@ impl Cluster {
     }
 
     /// Starts an agent; returns where it listens.
-    pub fn agent(&mut self, name: &str, listen: &str, extra: &[&str]) -> String {
+    pub fn agent(&mut self, name: &str, listen: &str, extra: &str) -> String {
         let log = fs::File::create(self.path().join(format!("{name}.log"))).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
-            .args(["agent", "--listen", listen, "--identity"])
-            .arg(self.path().join("ids").join(name))
-            .args(if extra.contains(&"--lease") { &[][..] } else { &["--lease", "4s"] })
-            .args(extra)
+        let lease = if extra.contains("--lease") { "" } else { "--lease 4s" };
+        let args = format!("agent --listen {listen} --identity ids/{name} {lease} {extra}");
+        let mut child = command(self.path())
+            .args(args.split_whitespace())
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
@@ -102,13 +90,13 @@ impl Cluster {
     }
 
     /// `volary run` in the background, with further arguments.
-    pub fn run(&self, out: &str, extra: &[&str]) -> Child {
+    pub fn run(&self, out: &str, extra: &str) -> Child {
         run(self.path(), "ids/hosts.toml", out, extra)
     }
 
     /// The hosts as `volary status` prints them.
     pub fn hosts(&self) -> Vec<Value> {
-        let out = binary::volary(self.path(), &["status", "--hosts", "ids/hosts.toml", "--json"]);
+        let out = volary(self.path(), "status --hosts ids/hosts.toml --json");
         serde_json::from_slice(&out.stdout).unwrap()
     }
 
@@ -187,14 +175,9 @@ impl Drop for Cluster {
 }
 
 /// `volary run e.toml` in the background, in a folder with a hosts file.
-pub fn run(folder: &Path, hosts: &str, out: &str, extra: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(["run", "e.toml", "--runtime", "hosts", "--hosts", hosts, "--quiet", "--out", out])
-        .args(extra)
-        .current_dir(folder)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
+pub fn run(folder: &Path, hosts: &str, out: &str, extra: &str) -> Child {
+    let args = format!("run e.toml --runtime hosts --hosts {hosts} --quiet --out {out} {extra}");
+    command(folder).args(args.split_whitespace()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Sends SIGINT.
@@ -209,14 +192,9 @@ pub fn kill(mut child: Child) {
 }
 
 /// `volary inject p.toml` in the background, once the injection has begun.
-pub fn inject(folder: &Path, args: &[&str]) -> Child {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_volary"))
-        .args(["inject", "p.toml", "--hosts", "ids/hosts.toml"])
-        .args(args)
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+pub fn inject(folder: &Path, args: &str) -> Child {
+    let args = format!("inject p.toml --hosts ids/hosts.toml {args}");
+    let mut child = command(folder).args(args.split_whitespace()).stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut said = String::new();
     while !said.contains(": cores ") {

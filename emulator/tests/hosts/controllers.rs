@@ -9,21 +9,19 @@ use std::time::{Duration, Instant};
 use crate::cluster;
 use crate::common::binary::lines;
 use crate::common::worlds;
-use crate::net::{Net, relay, within};
+use crate::net::{Net, relay, request, within};
 use serde_json::Value;
 use volary::cluster::net::Close;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::{Connection, Control, Options, Transport};
 use volary::cluster::protocol::{
-    AgentMessage, ControllerMessage, FIRST_FRAME, FinalReport, InjectReply, InjectRequest, InjectorMessage,
-    Opening,
+    AgentMessage, ControllerMessage, FIRST_FRAME, FinalReport, InjectReply, Opening,
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides};
 use volary::fidelity::gauge::Reading;
 use volary_actors::base::{CopyId, JobId, Span, Time};
 use volary_actors::machine::Note;
-use volary_engine::cores::CoreSet;
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::HostVitals;
@@ -55,7 +53,7 @@ impl Stage {
 
     /// `volary run` in the background.
     fn run(&self) -> Child {
-        cluster::run(&self.net.folder(""), "lab.toml", "r", &[])
+        cluster::run(&self.net.folder(""), "lab.toml", "r", "")
     }
 
     fn out(&self) -> PathBuf {
@@ -306,22 +304,11 @@ async fn a_relayed_injection_is_ordered_leased_and_recorded() {
     let run = stage.run();
     let mut host = Agent::taken(&mut stage.doors[0].1).await;
     host.begun().await;
-    let request = |targets: &[&str]| AgentMessage::Injector {
-        injector: 1,
-        message: InjectorMessage::Request(Box::new(InjectRequest {
-            profile: "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }".to_owned(),
-            seed: Some(3),
-            targets: targets.iter().map(|target| (*target).to_owned()).collect(),
-            cores: CoreSet::default(),
-            hosts: Vec::new(),
-            lasting: None,
-            dry_run: false,
-        })),
-    };
-    host.say(request(&["node:999"])).await;
+    let relayed = |target| AgentMessage::Injector { injector: 1, message: request(&[target], false) };
+    host.say(relayed("node:999")).await;
     let ControllerMessage::InjectReply { reply, .. } = host.hear().await else { panic!("no reply") };
     assert!(matches!(&reply, InjectReply::Refused(_, why) if why.contains("node:999")), "{reply:?}");
-    host.say(request(&["node:0"])).await;
+    host.say(relayed("node:0")).await;
     let ControllerMessage::Inject(order) = host.hear().await else { panic!("not ordered") };
     assert_eq!((order.cores.to_string().as_str(), order.seed, order.until), ("0", 3, Time::MAX));
     host.say(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;

@@ -4,32 +4,26 @@ use std::fs;
 use std::process::Child;
 
 use crate::cluster::{Cluster, LONG, finish, inject, interrupt};
-use crate::common::binary::{expect, lines};
+use crate::common::binary::{expect, lines, refuses_all};
 use serde_json::Value;
 
 /// Copies of 50 ms on more nodes than they need.
-const JOBS: [&str; 4] = [
-    "--set",
-    "cluster={nodes=24, schedulers=3}",
-    "--set",
-    "workload.synthetic={jobs=450, tasks=2, interarrival=\"20ms\"}",
-];
+const JOBS: &str =
+    "--set cluster={nodes=24,schedulers=3} --set workload.synthetic={jobs=450,tasks=2,interarrival=\"20ms\"}";
 
 /// Slows cores down by four, all the time.
 const FOURFOLD: &str = r#"bernoulli = { slot = "100ms", probability = 1.0, slowdown = 4.0 }"#;
 
-const HOSTS: [&str; 2] = ["--hosts", "ids/hosts.toml"];
-
 /// Three hosts, and a profile that slows cores down.
 fn cluster() -> Cluster {
-    let cluster = Cluster::start(&[]);
+    let cluster = Cluster::start("");
     fs::write(cluster.path().join("p.toml"), FOURFOLD).unwrap();
     cluster
 }
 
 /// Starts a run, and waits until it has begun.
 fn run(cluster: &Cluster) -> Child {
-    let run = cluster.run("r", &[&LONG[..], &JOBS].concat());
+    let run = cluster.run("r", &format!("{LONG} {JOBS}"));
     cluster.reached("r", &[0, 1, 2], 1);
     run
 }
@@ -46,9 +40,8 @@ fn seconds(value: &Value) -> f64 {
 fn what_is_injected_slows_cores_down_and_is_on_record() {
     let cluster = cluster();
     let run = run(&cluster);
-    let args =
-        [&["inject", "p.toml"], &HOSTS[..], &["--node", "0-11", "--core", "20", "--for", "3s", "--json"]];
-    let (out, told) = expect(cluster.path(), &args.concat(), 0);
+    let args = "inject p.toml --hosts ids/hosts.toml --node 0-11 --core 20 --for 3s --json";
+    let (out, told) = expect(cluster.path(), args, 0);
     assert!(told.contains("p.toml with seed 5 rules cores of random (cell "), "{told}");
     let done: Value = serde_json::from_str(&out).unwrap();
     finish(run, 0);
@@ -74,15 +67,15 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     // People see it wherever they look.
     let report = fs::read_to_string(cluster.path().join("r/report.html")).unwrap();
     assert!(report.contains("Interference was injected into 1 run") && report.contains("class=\"injected\""));
-    let (compared, _) = expect(cluster.path(), &["compare", "r", "r"], 0);
+    let (compared, _) = expect(cluster.path(), "compare r r", 0);
     assert!(compared.contains("INJECTED: interference was injected into the first"), "{compared}");
     // All that it did is in the inputs.
-    let replayed = lines(&expect(cluster.path(), &["replay", "r", "--json"], 0).0).remove(0);
+    let replayed = lines(&expect(cluster.path(), "replay r --json", 0).0).remove(0);
     assert_eq!((&replayed["cut"], &replayed["divergence"]), (&false.into(), &Value::Null));
     assert!(replayed["measured"].as_array().unwrap().iter().all(|line| line["replayed"] == line["recorded"]));
     assert_eq!(replayed["injections"], summary["injections"]);
     // The cell counts as finished.
-    let said = finish(cluster.run("r", &[&["--resume"], &LONG[..], &JOBS].concat()), 0);
+    let said = finish(cluster.run("r", &format!("--resume {LONG} {JOBS}")), 0);
     assert!(said.contains("kept 1 of 1 run (1 of them injected into), running 0"), "{said}");
 }
 
@@ -121,20 +114,10 @@ fn assert_copies_were_slow(cluster: &Cluster, manifest: &Value, hosts: &[Value])
 fn real_cores_are_slowed_down_by_an_injection() {
     let cluster = cluster();
     // One core that always has work, which burns a CPU.
-    let burnt = [
-        "--set",
-        "cluster.nodes=1",
-        "--set",
-        "workload.synthetic={jobs=16, tasks=1, interarrival=\"10ms\"}",
-        "--set",
-        "service.demand=200ms",
-        "--set",
-        "run.real={}",
-    ];
-    let run = cluster.run("r", &[&LONG[..], &burnt].concat());
+    let burnt = "--set workload.synthetic={jobs=16,tasks=1,interarrival=\"10ms\"} --set service.demand=200ms";
+    let run = cluster.run("r", &format!("{LONG} {burnt} --set cluster.nodes=1 --set run.real={{}}"));
     cluster.until_running();
-    let args = [&["inject", "p.toml"], &HOSTS[..], &["--node", "0", "--for", "700ms", "--json"]];
-    expect(cluster.path(), &args.concat(), 0);
+    expect(cluster.path(), "inject p.toml --hosts ids/hosts.toml --node 0 --for 700ms --json", 0);
     finish(run, 0);
     let summary = summary(&cluster);
     assert_eq!(summary["injections"][0]["profile"]["bernoulli"]["slowdown"], 4.0);
@@ -154,8 +137,8 @@ fn real_cores_are_slowed_down_by_an_injection() {
 fn an_injection_can_be_ended_and_ends_with_its_cell() {
     let cluster = cluster();
     let run = run(&cluster);
-    let first = inject(cluster.path(), &["--host", "h1"]);
-    let second = inject(cluster.path(), &["--core", "0,23", "--seed", "9"]);
+    let first = inject(cluster.path(), "--host h1");
+    let second = inject(cluster.path(), "--core 0,23 --seed 9");
     interrupt(&first);
     assert_eq!(first.wait_with_output().unwrap().status.code(), Some(0));
     finish(run, 0);
@@ -172,17 +155,16 @@ fn an_injection_can_be_ended_and_ends_with_its_cell() {
 #[test]
 fn a_dry_run_touches_nothing() {
     let cluster = cluster();
-    let slots =
-        |args: &[&str]| expect(cluster.path(), &[&["inject", "p.toml", "--dry-run"], args].concat(), 0);
-    let (shown, _) = slots(&["--core", "0,3", "--for", "1s"]);
+    let slots = |args: &str| expect(cluster.path(), &format!("inject p.toml --dry-run {args}"), 0);
+    let (shown, _) = slots("--core 0,3 --for 1s");
     assert!(shown.starts_with("seed 1, 0s to 1s, 100ms a column"), "{shown}");
     assert!(shown.contains("core 0  ██████████  25.0 %") && shown.contains("core 3  ██████████"), "{shown}");
-    let (shown, told) = slots(&[&HOSTS[..], &["--json", "--for", "1s"]].concat());
+    let (shown, told) = slots("--hosts ids/hosts.toml --json --for 1s");
     assert!(told.contains("the hosts run nothing"), "{told}");
     let slots_of = |text: &str| serde_json::from_str::<Value>(text).unwrap().as_array().unwrap().clone();
     assert_eq!(slots_of(&shown).len(), 8);
     let run = run(&cluster);
-    let (shown, _) = slots(&[&HOSTS[..], &["--json", "--rack", "0", "--for", "1s"]].concat());
+    let (shown, _) = slots("--hosts ids/hosts.toml --json --rack 0 --for 1s");
     let shown = slots_of(&shown);
     assert!(shown.len() == 24 && seconds(&shown[0]["start_s"]) > 1.0, "{shown:?}");
     finish(run, 0);
@@ -190,38 +172,38 @@ fn a_dry_run_touches_nothing() {
     assert!(cluster.manifest("r").get("injections").is_none());
 }
 
+/// Arguments, status, and words the message must hold, while nothing runs.
+const IDLE: &str = r#"
+inject p.toml | 2 | --hosts <FILE>
+inject none.toml --dry-run | 2 | none.toml
+inject odd.toml --dry-run | 2 | odd.toml | probabilty | probability
+inject p.toml --dry-run --core 5-3 | 2 | --core | write 3-5
+inject p.toml --dry-run --node 3 | 2 | nothing runs | --hosts FILE
+inject p.toml --dry-run --for 9h | 2 | --for 32400s | shorter
+inject p.toml --hosts none.toml | 2 | none.toml
+inject p.toml --hosts ids/hosts.toml --for 0s | 2 | --for 0s
+inject p.toml --hosts ids/hosts.toml --host h9 | 2 | --host h9 | h1, h2, h3
+inject p.toml --hosts ids/hosts.toml | 3 | the hosts run nothing | volary run
+"#;
+/// The same during a run.
+const RUNNING: &str = r#"
+inject p.toml --hosts ids/hosts.toml --node 24 | 2 | `node:24` | there are 24 nodes, 0 to 23
+inject p.toml --hosts ids/hosts.toml --node x | 2 | `node:x`
+inject p.toml --hosts ids/hosts.toml --node scheduler:0 | 2 | `scheduler:0` names no node
+inject p.toml --hosts ids/hosts.toml --rack 7 | 2 | `rack:7`
+inject p.toml --hosts ids/hosts.toml --core 24 | 2 | --core 24 | the cluster has 24 cores, 0 to 23
+inject slow.toml --hosts ids/hosts.toml | 2 | a second of work would take 1e10 slots
+"#;
+
 #[test]
 fn what_cannot_be_injected_is_refused() {
     let cluster = cluster();
-    let path = cluster.path();
-    let says = |args: &[&str], status: i32, words: &[&str]| {
-        let (_, err) = expect(path, &[&["inject"], args].concat(), status);
-        for word in words {
-            assert!(err.contains(word), "{args:?} says {err}, not {word}");
-        }
-    };
-    fs::write(path.join("odd.toml"), "bernoulli = { slot = \"100ms\", probabilty = 1.0, slowdown = 4.0 }")
-        .unwrap();
-    says(&["p.toml"], 2, &["--hosts <FILE>"]);
-    says(&["none.toml", "--dry-run"], 2, &["none.toml"]);
-    says(&["odd.toml", "--dry-run"], 2, &["odd.toml", "probabilty", "probability"]);
-    says(&["p.toml", "--dry-run", "--core", "5-3"], 2, &["--core", "write 3-5"]);
-    says(&["p.toml", "--dry-run", "--node", "3"], 2, &["nothing runs", "--hosts FILE"]);
-    says(&["p.toml", "--dry-run", "--for", "9h"], 2, &["--for 32400s", "shorter"]);
-    says(&["p.toml", "--hosts", "none.toml"], 2, &["none.toml"]);
-    let with = |args: &[&'static str]| [&["p.toml"], &HOSTS[..], args].concat();
-    says(&with(&["--for", "0s"]), 2, &["--for 0s"]);
-    says(&with(&["--host", "h9"]), 2, &["--host h9", "h1, h2, h3"]);
-    says(&with(&[]), 3, &["the hosts run nothing", "volary run"]);
+    let write = |name: &str, text: &str| fs::write(cluster.path().join(name), text).unwrap();
+    write("odd.toml", "bernoulli = { slot = \"100ms\", probabilty = 1.0, slowdown = 4.0 }");
+    write("slow.toml", "bernoulli = { slot = \"100ms\", probability = 1.0, slowdown = 1e9 }");
+    refuses_all(cluster.path(), IDLE);
     let run = run(&cluster);
-    says(&with(&["--node", "24"]), 2, &["`node:24`", "there are 24 nodes, 0 to 23"]);
-    says(&with(&["--node", "x"]), 2, &["`node:x`"]);
-    says(&with(&["--node", "scheduler:0"]), 2, &["`scheduler:0` names no node"]);
-    says(&with(&["--rack", "7"]), 2, &["`rack:7`"]);
-    says(&with(&["--core", "24"]), 2, &["--core 24", "the cluster has 24 cores, 0 to 23"]);
-    fs::write(path.join("p.toml"), "bernoulli = { slot = \"100ms\", probability = 1.0, slowdown = 1e9 }")
-        .unwrap();
-    says(&with(&[]), 2, &["a second of work would take 1e10 slots"]);
+    refuses_all(cluster.path(), RUNNING);
     finish(run, 0);
     assert!(summary(&cluster).get("injections").is_none(), "none of it took effect");
 }
@@ -230,7 +212,7 @@ fn what_cannot_be_injected_is_refused() {
 fn an_interrupted_run_says_what_was_injected() {
     let cluster = cluster();
     let run = run(&cluster);
-    let mut injector = inject(cluster.path(), &["--core", "0-3"]);
+    let mut injector = inject(cluster.path(), "--core 0-3");
     interrupt(&run);
     finish(run, 3);
     injector.wait().unwrap();
@@ -240,6 +222,6 @@ fn an_interrupted_run_says_what_was_injected() {
     assert_eq!((&host["host"], &host["cores"]), (&"h1".into(), &"0-3".into()));
     assert!(seconds(&host["until_s"]) >= seconds(&host["from_s"]), "{host}");
     // Its log is whole as far as it goes, and whoever reads it is told.
-    let (replayed, _) = expect(cluster.path(), &["replay", "r"], 0);
+    let (replayed, _) = expect(cluster.path(), "replay r", 0);
     assert!(replayed.contains("interference was injected"), "{replayed}");
 }

@@ -112,20 +112,20 @@ fn killed_processes_leave_nothing_behind() {
 /// Runs a cluster, kills each victim in turn during an injection, and checks what is left after each.
 fn kill_each(victims: &[Victim]) {
     let mut draws = Rng::new(1, 0, 0);
-    let mut cluster = Cluster::start(&[]);
+    let mut cluster = Cluster::start("");
     fs::write(cluster.path().join("p.toml"), PROFILE).unwrap();
     // One core for each host, which may be the same CPU: nothing is measured here.
-    let burns = ["--set", "cluster.nodes=3", "--set", "run.real.kernel=hash"];
+    let burns = "--set cluster.nodes=3 --set run.real.kernel=hash";
     let folder = cluster.path().canonicalize().unwrap();
     let footprints = |cluster: &Cluster| -> Vec<_> {
         cluster.agents.iter().map(|agent| Footprint::of(agent.id()).unwrap()).collect()
     };
     let idle = footprints(&cluster);
     for (round, victim) in victims.iter().enumerate() {
-        let real: &[_] = if round % 2 == 0 { &burns } else { &[] };
-        let run = cluster.run(&format!("r{round}"), &[&LONG[..], real].concat());
+        let real = if round % 2 == 0 { burns } else { "" };
+        let run = cluster.run(&format!("r{round}"), &format!("{LONG} {real}"));
         cluster.until_running();
-        let injector = inject(cluster.path(), &[]);
+        let injector = inject(cluster.path(), "");
         sleep(Duration::from_millis(draws.below(800).into()));
         kill_one(&mut cluster, *victim, run, injector, &mut draws);
         cluster.until_idle();
@@ -134,7 +134,7 @@ fn kill_each(victims: &[Victim]) {
         until("threads or sockets are left", || same(footprints(&cluster), &idle));
     }
     // All agents serve the next run, without any injection.
-    finish(cluster.run("last", &[]), 0);
+    finish(cluster.run("last", ""), 0);
     let last = cluster.summary("last");
     assert!(
         last.iter().all(|cell| cell.get("injections").is_none() && cell["jobs"]["finished"] == 80),
@@ -167,7 +167,7 @@ fn kill_one(cluster: &mut Cluster, victim: Victim, run: Child, injector: Child, 
             kill(cluster.agents.remove(dead));
             finish(run, 3);
             wait("an injector does not notice that the run is over", injector);
-            cluster.agent(&name, &address, &[]);
+            cluster.agent(&name, &address, "");
             let back = cluster.agents.pop().unwrap();
             cluster.agents.insert(dead, back);
         }

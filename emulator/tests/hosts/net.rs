@@ -12,9 +12,11 @@ use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
 use volary::cluster::net::{Arrival, Connection, Control, End, Identity, Link, Options, PeerInfo, Transport};
+use volary::cluster::protocol::{InjectRequest, InjectorMessage};
 use volary::codec;
 use volary_actors::base::{ActorId, Class, JobId, Time};
 use volary_actors::message::Job;
+use volary_engine::cores::CoreSet;
 use volary_engine::parcel::Parcel;
 
 /// The deadline of every wait, far beyond what any takes.
@@ -67,6 +69,22 @@ interarrival = "100ms"
 [service]
 demand = "50ms"
 "#;
+
+/// A request to slow cores down to half their speed, all the time.
+pub fn request(targets: &[&str], dry_run: bool) -> InjectorMessage {
+    InjectorMessage::Request(Box::new(InjectRequest {
+        profile: HALF.to_owned(),
+        seed: Some(3),
+        targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+        cores: CoreSet::default(),
+        hosts: Vec::new(),
+        lasting: None,
+        dry_run,
+    }))
+}
+
+/// A profile that slows cores down to half their speed, all the time.
+pub const HALF: &str = "bernoulli = { slot = \"1s\", probability = 1.0, slowdown = 2.0 }";
 
 /// Identities of hosts h1, h2 and h3 and a controller, forty days old and good for sixty more.
 pub struct Net {

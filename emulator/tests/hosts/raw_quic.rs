@@ -18,8 +18,13 @@ use crate::net::{Rig, anywhere, end, link, within};
 
 /// The hello of a host of this name, as a frame.
 pub fn hello(name: &str) -> Vec<u8> {
+    hello_of(&volary::cluster::net::engine(), name)
+}
+
+/// The hello of a host that runs another build.
+pub fn hello_of(engine: &str, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    codec::encode(&(volary::cluster::net::engine(), Role::Host, name), 1000, &mut bytes).unwrap();
+    codec::encode(&(engine, Role::Host, name), 1000, &mut bytes).unwrap();
     bytes
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::cluster::{Cluster, EXPERIMENT, LONG, finish, kill};
-use crate::common::binary::{expect, lines};
+use crate::common::binary::{self, expect, lines};
 use serde_json::Value;
 
 /// What a machine of two loaded cores may add to a response or makespan, in emulated seconds, which are real ones here.
@@ -26,13 +26,11 @@ fn assert_near(there: &Value, here: &Value, what: impl Fn(&Value) -> f64) {
 
 #[test]
 fn the_same_experiment_on_hosts_and_in_virtual_time() {
-    let cluster = Cluster::start(&[]);
-    let on_hosts = ["--runtime", "hosts", "--hosts", "ids/hosts.toml"];
-    let run = |args: &[&str], out: &str| {
-        let args = [&["run", "e.toml", "--json", "--quiet", "--out", out], args].concat();
-        lines(&expect(cluster.path(), &args, 0).0)
-    };
-    let (there, here) = (run(&on_hosts, "there"), run(&["--runtime", "virtual"], "here"));
+    let cluster = Cluster::start("");
+    let run =
+        |args: &str| lines(&expect(cluster.path(), &format!("run e.toml --json --quiet --out {args}"), 0).0);
+    let there = run("there --runtime hosts --hosts ids/hosts.toml --set run.record.inputs=true");
+    let here = run("here --runtime virtual");
     assert_eq!(there.len(), 2);
     for (there, here) in there.iter().zip(&here) {
         assert_eq!(there["runtime"], "hosts");
@@ -56,14 +54,7 @@ fn the_same_experiment_on_hosts_and_in_virtual_time() {
         );
         assert_eq!(log.matches("over after").count(), 2, "{log}");
     }
-}
-
-#[test]
-fn what_hosts_were_told_is_replayed() {
-    let cluster = Cluster::start(&[]);
-    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--quiet", "--out", "r"];
-    expect(cluster.path(), &[&args[..], &["--set", "run.record.inputs=true"]].concat(), 0);
-    let replayed = lines(&expect(cluster.path(), &["replay", "r", "--json"], 0).0);
+    let replayed = lines(&expect(cluster.path(), "replay there --json", 0).0);
     assert_eq!(replayed.len(), 2);
     for one in &replayed {
         assert_eq!(
@@ -100,11 +91,10 @@ fn assert_hosts_are_recorded(cluster: &Cluster, out: &str, cells: usize) {
 #[test]
 fn a_wrong_clock_is_seen_through() {
     // Without correction every message to and from h2 would be a quarter of an hour early or late.
-    let cluster = Cluster::start(&["--clock-ahead", "15min", "--clock-drift", "200"]);
-    let args = ["run", "e.toml", "--runtime", "hosts", "--hosts", "ids/hosts.toml", "--policy", "sparrow"];
-    let (there, _) = expect(cluster.path(), &[&args[..], &["--json", "--quiet", "--out", "r"]].concat(), 0);
-    let args = ["run", "e.toml", "--policy", "sparrow", "--json", "--quiet", "--out", "v"];
-    let (here, _) = expect(cluster.path(), &args, 0);
+    let cluster = Cluster::start("--clock-ahead 15min --clock-drift 200");
+    let run = "run e.toml --policy sparrow --json --quiet --out";
+    let (there, _) = expect(cluster.path(), &format!("{run} r --runtime hosts --hosts ids/hosts.toml"), 0);
+    let (here, _) = expect(cluster.path(), &format!("{run} v"), 0);
     let (there, here) = (&lines(&there)[0], &lines(&here)[0]);
     assert_eq!(there["jobs"]["finished"], 80);
     assert_near(there, here, |run| run["makespan_s"].as_f64().unwrap());
@@ -112,8 +102,8 @@ fn a_wrong_clock_is_seen_through() {
 
 #[test]
 fn a_host_that_dies_ends_the_run_with_what_was_measured() {
-    let mut cluster = Cluster::start(&[]);
-    let run = cluster.run("r", &LONG);
+    let mut cluster = Cluster::start("");
+    let run = cluster.run("r", LONG);
     cluster.until_running();
     cluster.reached("r", &[0, 1, 2], 1);
     cluster.agents[1].kill().unwrap();
@@ -127,14 +117,14 @@ fn a_host_that_dies_ends_the_run_with_what_was_measured() {
     cluster.until(|states| states[0] == "idle" && states[2] == "idle");
     // What it said and what it was told until then is there.
     assert!(cluster.log("r", "h2").contains("shard 1 of 3") && cluster.log("r", "h3").contains("over after"));
-    let (replayed, _) = expect(cluster.path(), &["replay", "r"], 3);
+    let (replayed, _) = expect(cluster.path(), "replay r", 3);
     assert!(replayed.contains("effects identical") && !replayed.contains("shard 0"), "{replayed}");
     assert!(replayed.contains("the log of shard 1 of 3, host h2, ends early, at "), "{replayed}");
     // With the host back, all three serve the next run.
     let hosts = fs::read_to_string(cluster.path().join("ids/hosts.toml")).unwrap();
     let address = hosts.split('"').find(|word| word.starts_with("127.0.0.2:")).unwrap();
-    cluster.agent("h2", address, &[]);
-    finish(cluster.run("again", &[]), 0);
+    cluster.agent("h2", address, "");
+    finish(cluster.run("again", ""), 0);
 }
 
 /// The lease of an agent without `--lease`.
@@ -147,12 +137,12 @@ fn a_lease_is_as_long_as_its_agent_says() {
     let mut cluster = Cluster { folder: tempfile::tempdir().unwrap(), agents: Vec::new() };
     let path = cluster.path().to_owned();
     fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
-    expect(&path, &["certs", "ids", "--host", "h1=127.0.0.1:1"], 0);
-    let address = cluster.agent("h1", "127.0.0.1:0", &["--lease", "60s"]);
+    expect(&path, "certs ids --host h1=127.0.0.1:1", 0);
+    let address = cluster.agent("h1", "127.0.0.1:0", "--lease 60s");
     fs::write(path.join("ids/hosts.toml"), format!("[[host]]\nname = \"h1\"\naddress = \"{address}\"\n"))
         .unwrap();
-    let longer = ["--set", "workload.synthetic.jobs=300", "--set", "run.record.inputs=true"];
-    let mut run = cluster.run("r", &longer);
+    let longer = "--set workload.synthetic.jobs=300 --set run.record.inputs=true";
+    let mut run = cluster.run("r", longer);
     cluster.reached("r", &[0], 1);
     let agent = cluster.agents[0].id().to_string();
     let signal = |name: &str| assert!(Command::new("kill").args([name, &agent]).status().unwrap().success());
@@ -169,11 +159,9 @@ fn a_lease_is_as_long_as_its_agent_says() {
 #[test]
 fn a_host_that_was_to_die_may() {
     // All that lives on the third host: a third of the nodes. They crash for good, and then the host does.
-    let crash =
-        "network.fault=[{crash={who=[\"node:8\", \"node:9\", \"node:10\", \"node:11\"], at=\"500ms\"}}]";
-    let mut cluster = Cluster::start(&[]);
-    let faulty = ["--set", crash, "--set", "workload.synthetic.jobs=200"];
-    let run = cluster.run("r", &[&LONG[..], &faulty].concat());
+    let crash = "network.fault=[{crash={who=[\"nodes:8-11\"],at=\"500ms\"}}]";
+    let mut cluster = Cluster::start("");
+    let run = cluster.run("r", &format!("{LONG} --set {crash} --set workload.synthetic.jobs=200"));
     cluster.until_running();
     // The others have gone beyond the crash, which they cannot without it.
     cluster.reached("r", &[0, 1], 2);
@@ -192,10 +180,10 @@ fn a_host_that_was_to_die_may() {
 
 #[test]
 fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
-    let cluster = Cluster::start(&[]);
-    let run = cluster.run("r", &LONG);
+    let cluster = Cluster::start("");
+    let run = cluster.run("r", LONG);
     cluster.until_running();
-    let said = finish(cluster.run("second", &[]), 3);
+    let said = finish(cluster.run("second", ""), 3);
     assert!(said.contains("busy with a run of the controller"), "{said}");
     assert!(
         !cluster.path().join("second/summary.jsonl").exists(),
@@ -205,45 +193,26 @@ fn a_controller_that_dies_leaves_nobody_busy_and_a_second_one_is_told() {
     cluster.until_idle();
 }
 
-#[test]
-fn agents_of_its_own_need_nothing_but_one_command() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("e.toml"), EXPERIMENT).unwrap();
-    let args =
-        ["run", "e.toml", "--runtime", "hosts", "--spawn", "2", "--json", "--quiet", "--policy", "sparrow"];
-    let (out, _) = expect(folder.path(), &args, 0);
-    assert_eq!(lines(&out)[0]["jobs"]["finished"], 80);
-}
+/// Arguments, status, and words the message must hold.
+const BAD: &str = r#"
+run e.toml --runtime hosts --out r | 2 | --hosts FILE | --spawn N
+run e.toml --runtime hosts --out r --hosts none.toml | 2 | none.toml
+run e.toml --runtime hosts --out r --hosts odd.toml | 2 | odd.toml | adress
+run e.toml --runtime hosts --out r --hosts ids/hosts.toml | 3 | h1 | 127.0.0.1:9 | volary agent
+certs ids --host h1=127.0.0.1:9 | 2 | ids
+agent --listen 127.0.0.1:0 --identity ids/h9 | 2 | ids/h9 | volary certs
+agent --listen 192.0.2.1:4433 --identity ids/h1 | 2 | 192.0.2.1:4433
+agent --listen 127.0.0.1:0 --identity ids/h1 --lease 100ms | 2 | --lease | 1s to 10min
+agent --listen 127.0.0.1:0 --identity ids/h1 --lease 11min | 2 | --lease | 1s to 10min
+"#;
 
 #[test]
 fn bad_input_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = binary::folder();
     let path = folder.path();
-    fs::write(path.join("e.toml"), EXPERIMENT).unwrap();
-    let hosts = ["run", "e.toml", "--runtime", "hosts", "--quiet", "--out", "r"];
-    let says = |args: &[&str], status: i32, words: &[&str]| {
-        let (_, err) = expect(path, &[&hosts[..], args].concat(), status);
-        for word in words {
-            assert!(err.contains(word), "{args:?} says {err}, not {word}");
-        }
-        assert!(!path.join("r").exists(), "{args:?} leaves a run behind");
-    };
-    says(&[], 2, &["--hosts FILE", "--spawn N"]);
-    says(&["--hosts", "none.toml"], 2, &["none.toml"]);
     fs::write(path.join("odd.toml"), "[[host]]\nname = \"h1\"\nadress = \"127.0.0.1:1\"\n").unwrap();
-    says(&["--hosts", "odd.toml"], 2, &["odd.toml", "adress"]);
-    expect(path, &["certs", "ids", "--host", "h1=127.0.0.1:9"], 0);
     // Nobody listens there.
-    says(&["--hosts", "ids/hosts.toml"], 3, &["h1", "127.0.0.1:9", "volary agent"]);
-    let (_, err) = expect(path, &["certs", "ids", "--host", "h1=127.0.0.1:9"], 2);
-    assert!(err.contains("ids"), "{err}");
-    let (_, err) = expect(path, &["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h9"], 2);
-    assert!(err.contains("ids/h9") && err.contains("volary certs"), "{err}");
-    let (_, err) = expect(path, &["agent", "--listen", "192.0.2.1:4433", "--identity", "ids/h1"], 2);
-    assert!(err.contains("192.0.2.1:4433"), "{err}");
-    for lease in ["100ms", "11min"] {
-        let agent = ["agent", "--listen", "127.0.0.1:0", "--identity", "ids/h1", "--lease", lease];
-        let (_, err) = expect(path, &agent, 2);
-        assert!(err.contains("--lease") && err.contains("1s to 10min"), "{err}");
-    }
+    expect(path, "certs ids --host h1=127.0.0.1:9", 0);
+    binary::refuses_all(path, BAD);
+    assert!(!path.join("r").exists(), "a run is left behind");
 }

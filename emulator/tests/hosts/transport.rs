@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use crate::net::{Net, Rig, batch, frame, parcel, within};
-use crate::raw_quic::{RawClient, RawPeer, hello};
+use crate::net::{Net, Rig, anywhere, batch, frame, parcel, within};
+use crate::raw_quic::{RawClient, RawPeer, hello, hello_of};
 use volary::cluster::net::link::{LinkEvent, SendError};
-use volary::cluster::net::{Close, Control, End, Options, Role, Transport};
+use volary::cluster::net::{Close, Control, End, Options, Role, Transport, engine};
 use volary::codec::{self, CodecError};
-use volary_actors::base::Class;
+use volary_actors::base::{ActorId, Class};
+use volary_engine::parcel::Parcel;
 
 const VERSION: u8 = codec::PROTOCOL as u8;
 
@@ -77,9 +78,8 @@ async fn roles_and_names_are_those_of_the_certificates() {
 async fn no_answer_names_the_remedy() {
     let net = Net::new();
     let options = Options { handshake_timeout: Duration::from_millis(200), ..Options::default() };
-    let controller =
-        Transport::connector(&net.identity("controller"), "127.0.0.1:0".parse().unwrap(), &options);
-    let error = within(controller.unwrap().connect("h1", "127.0.0.1:9".parse().unwrap())).await.unwrap_err();
+    let controller = Transport::connector(&net.identity("controller"), anywhere(), &options).unwrap();
+    let error = within(controller.connect("h1", "127.0.0.1:9".parse().unwrap())).await.unwrap_err();
     assert!(error.to_string().contains("does `volary agent` run there?"), "{error}");
 }
 
@@ -113,19 +113,14 @@ async fn a_wrong_hello_is_refused() {
     let folder = rig.net.folder("h3");
     let mut other_version = hello("h3");
     other_version[codec::PREFIX] = 99;
-    let mut other_engine = Vec::new();
-    codec::encode(&("0.0.0-elsewhere", Role::Host, "h3"), 1000, &mut other_engine).unwrap();
     // The same version with a message more.
-    let other_build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
-    let mut other_messages = Vec::new();
-    codec::encode(&(&other_build, Role::Host, "h3"), 1000, &mut other_messages).unwrap();
-    let both =
-        format!("runs volary {other_build} and this is volary {}: install", volary::cluster::net::engine());
+    let build = format!("{}+00000000000000ff", env!("CARGO_PKG_VERSION"));
+    let both = format!("runs volary {build} and this is volary {}: install", engine());
     let speaks = format!("protocol 99, but this volary speaks {}: install the same version", codec::PROTOCOL);
     for (words, reason) in [
         (other_version, &*speaks),
-        (other_engine, "runs volary 0.0.0-elsewhere"),
-        (other_messages, &both),
+        (hello_of("0.0.0-elsewhere", "h3"), "runs volary 0.0.0-elsewhere"),
+        (hello_of(&build, "h3"), &both),
         (hello("h2"), "h3 says it is h2"),
         (vec![255; 64], "where 1024 are the most"),
         (frame(&[VERSION, 200, 3, 4]), "ends early"),
@@ -143,31 +138,26 @@ async fn a_wrong_hello_is_refused() {
 async fn broken_frames_end_their_link_only() {
     let mut rig = Rig::new(Options::default()).await;
     let good = batch(0, &[parcel(1)]);
-    let impossible = {
-        let mut parcel = parcel(1);
-        parcel.to.0 = u32::MAX;
-        batch(0, &[parcel])
-    };
+    let impossible = batch(0, &[Parcel { to: ActorId(u32::MAX), ..parcel(1) }]);
     let mut version = good.clone();
     version[codec::PREFIX] = 77;
     let cut = [&good[..], &good[..good.len() - 3]].concat();
     let oversize = [&u32::MAX.to_le_bytes()[..], &[0; 100]].concat();
     let protocol =
         |end: &End, want: fn(&CodecError) -> bool| matches!(end, End::Protocol(error) if want(error));
+    // Version, sequence number, a parcel's header, and no valid message.
+    let garbage = frame(&[&[VERSION][..], &[0; 8 + 29], &[255; 8]].concat());
     type Want = fn(&CodecError) -> bool;
-    for (bytes, want) in [
-        // Version, sequence number, a parcel's header, and no valid message.
-        (
-            frame(&[&[VERSION][..], &[0; 8 + 29], &[255; 8]].concat()),
-            (|e| matches!(e, CodecError::Garbage(_))) as Want,
-        ),
+    let cases: [(Vec<u8>, Want); 7] = [
+        (garbage, |e| matches!(e, CodecError::Garbage(_))),
         (oversize, |e| matches!(e, CodecError::Oversize { limit: codec::PARCEL_FRAME, .. })),
         (cut, |e| *e == CodecError::Truncated),
         (version, |e| *e == CodecError::Version(77)),
         (impossible, |e| matches!(e, CodecError::Refused(_))),
         ([&good[..], &good[..]].concat(), |e| *e == CodecError::Sequence { found: 0, expected: 1 }),
         (batch(3, &[parcel(1)]), |e| *e == CodecError::Sequence { found: 3, expected: 0 }),
-    ] {
+    ];
+    for (bytes, want) in cases {
         let mut peer = RawPeer::join(&mut rig).await;
         peer.stream(&bytes).await;
         let end = peer.end_of_link().await;
@@ -182,10 +172,8 @@ async fn broken_frames_end_their_link_only() {
         peer.datagram(&batch(sequence, &[parcel(1)])[codec::PREFIX..]);
     }
     peer.datagram(&[&[VERSION][..], b" and then nothing sensible"].concat());
-    assert!(protocol(&peer.end_of_link().await, |e| matches!(
-        e,
-        CodecError::Garbage(_) | CodecError::Truncated
-    )));
+    let end = peer.end_of_link().await;
+    assert!(protocol(&end, |e| matches!(e, CodecError::Garbage(_) | CodecError::Truncated)), "{end:?}");
     let stats = peer.link.stats();
     assert_eq!((stats.received, stats.datagrams_repeated), (2, 1), "{stats:?}");
     assert!(stats.datagram_missing >= 4, "{stats:?}");
@@ -278,8 +266,7 @@ fn a_silent_peer_is_noticed() {
     let peer = std::thread::scope(|scope| {
         scope.spawn(|| {
             there.block_on(async {
-                let socket =
-                    Transport::connector(&identity, "127.0.0.1:0".parse().unwrap(), &options).unwrap();
+                let socket = Transport::connector(&identity, anywhere(), &options).unwrap();
                 // Not dropped: dropping would close the connection.
                 std::mem::forget(socket.connect("h1", address).await.unwrap());
                 std::mem::forget(socket);

@@ -157,11 +157,9 @@ fn table_results_and_report_show_the_certificate() {
     let _machine = crate::machine();
     let folder = binary::folder();
     let at = folder.path();
-    let set = ["--set", "run.speed=20", "--out", "r"];
-    let args = [&["run", "e.toml", "--runtime", "local"][..], &set].concat();
-    let (out, _) = expect(at, &args, 0);
+    let (out, _) = expect(at, "run e.toml --runtime local --set run.speed=20 --out r", 0);
     assert!(out.contains("fidelity"), "{out}");
-    let (json, _) = expect(at, &["report", "r", "--json"], 0);
+    let (json, _) = expect(at, "report r --json", 0);
     let lines = binary::lines(&json);
     for line in &lines[..2] {
         let certificate: Certificate = serde_json::from_value(line["fidelity"].clone()).unwrap();
@@ -179,9 +177,8 @@ fn validate_compares_runtimes_and_checks() {
     let _machine = crate::machine();
     let folder = binary::folder();
     let at = folder.path();
-    let shared = ["validate", "e.toml", "--speed", "20", "--policy", "sparrow"];
-    let args = [&shared[..], &["--runtimes", "virtual,local", "--repeat", "3", "--json", "--check"]].concat();
-    let output = volary(at, &[&args[..], &["--out", "v"]].concat());
+    let validate = "validate e.toml --speed 20 --policy sparrow --runtimes";
+    let output = volary(at, &format!("{validate} virtual,local --repeat 3 --json --check --out v"));
     let out = binary::text(&output.stdout);
     let validation: Validation = serde_json::from_str(&out).unwrap();
     assert_eq!(output.status.code(), Some(i32::from(!validation.holds())), "{out}");
@@ -194,8 +191,7 @@ fn validate_compares_runtimes_and_checks() {
     for run in ["v/virtual-1", "v/local-3"] {
         assert!(at.join(run).join("report.html").exists(), "{run}");
     }
-    let same = [&shared[..], &["--runtimes", "virtual,virtual", "--out", "w"]].concat();
-    let (_, err) = expect(at, &same, 2);
+    let (_, err) = expect(at, &format!("{validate} virtual,virtual --out w"), 2);
     assert!(err.contains("nothing to compare"), "{err}");
 }
 

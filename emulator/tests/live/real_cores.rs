@@ -59,18 +59,18 @@ fn assert_burnt(cell: &serde_json::Value, host: &str) {
 fn copies_burn_a_core_of_this_machine_and_are_replayed() {
     let _machine = crate::machine();
     let folder = folder();
-    let (out, _) = expect(folder.path(), &["run", "e.toml", "--runtime", "local", "--out", "r", "--json"], 0);
+    let (out, _) = expect(folder.path(), "run e.toml --runtime local --out r --json", 0);
     assert_burnt(&lines(&out)[0], "local");
-    let (table, _) = expect(folder.path(), &["report", "r"], 0);
+    let (table, _) = expect(folder.path(), "report r", 0);
     assert!(table.contains("real cores") || table.contains("DEGRADED"), "{table}");
     let report = fs::read_to_string(folder.path().join("r/report.html")).unwrap();
     assert!(report.contains("<h3>Real cores</h3>"));
-    let (out, _) = expect(folder.path(), &["replay", "r"], 0);
+    let (out, _) = expect(folder.path(), "replay r", 0);
     assert!(out.contains("effects identical"), "{out}");
     // Virtual time ignores `[run.real]`.
-    let (out, _) = expect(folder.path(), &["run", "e.toml", "--out", "v", "--json"], 0);
+    let (out, _) = expect(folder.path(), "run e.toml --out v --json", 0);
     assert!(lines(&out)[0]["fidelity"].is_null());
-    let (out, _) = expect(folder.path(), &["plan", "e.toml"], 0);
+    let (out, _) = expect(folder.path(), "plan e.toml", 0);
     assert!(out.contains("calculated or timed here, not burnt"), "{out}");
 }
 
@@ -78,10 +78,9 @@ fn copies_burn_a_core_of_this_machine_and_are_replayed() {
 fn copies_burn_cores_of_hosts() {
     let _machine = crate::machine();
     let folder = folder();
-    let args = ["run", "e.toml", "--runtime", "hosts", "--spawn", "1", "--out", "r", "--json"];
-    let (out, _) = expect(folder.path(), &args, 0);
+    let (out, _) = expect(folder.path(), "run e.toml --runtime hosts --spawn 1 --out r --json", 0);
     assert_burnt(&lines(&out)[0], "local1");
-    let (out, _) = expect(folder.path(), &["replay", "r"], 0);
+    let (out, _) = expect(folder.path(), "replay r", 0);
     assert!(out.contains("effects identical"), "{out}");
 }
 
@@ -89,8 +88,7 @@ fn copies_burn_cores_of_hosts() {
 fn real_and_timed_copies_are_compared_in_one_command() {
     let _machine = crate::machine();
     let folder = folder();
-    let args = ["validate", "e.toml", "--runtimes", "virtual,local", "--out", "r", "--quiet"];
-    let (out, _) = expect(folder.path(), &args, 0);
+    let (out, _) = expect(folder.path(), "validate e.toml --runtimes virtual,local --out r --quiet", 0);
     for words in ["local timed", "local burnt", "8 jobs with equal arrivals and demands"] {
         assert!(out.contains(words), "{words} is not in\n{out}");
     }
@@ -104,27 +102,25 @@ fn too_few_cpus_are_refused_with_what_to_do() {
     let _machine = crate::machine();
     assert!(free_cpus().len() < 900, "this machine has CPUs for what should be too much");
     let folder = folder();
-    let local = ["run", "e.toml", "--runtime", "local", "--out", "r", "--set"];
-    let (_, err) = expect(folder.path(), &[&local[..], &["cluster.nodes=900"]].concat(), 2);
+    let local = "run e.toml --runtime local --out r --set";
+    let (_, err) = expect(folder.path(), &format!("{local} cluster.nodes=900"), 2);
     assert!(err.contains("real work takes a CPU for each emulated core: 900 cores there"), "{err}");
     assert!(!folder.path().join("r").exists());
-    let (_, err) = expect(folder.path(), &[&local[..], &["run.real.spare=900"]].concat(), 2);
+    let (_, err) = expect(folder.path(), &format!("{local} run.real.spare=900"), 2);
     assert!(err.contains("run.real.spare") && err.contains("and 0 CPUs free"), "{err}");
-    let spawn = ["run", "e.toml", "--runtime", "hosts", "--spawn", "64"];
     if free_cpus().len() < 64 {
-        let (_, err) = expect(folder.path(), &spawn, 2);
+        let (_, err) = expect(folder.path(), "run e.toml --runtime hosts --spawn 64", 2);
         assert!(err.contains("agents on one machine need CPUs of their own"), "{err}");
     }
     for (key, value, known) in [("kernel", "sha1", "hash"), ("degrade", "quota", "threads")] {
-        let set = format!("run.real.{key}={value}");
-        let (_, err) = expect(folder.path(), &["run", "e.toml", "--set", &set], 2);
+        let (_, err) = expect(folder.path(), &format!("run e.toml --set run.real.{key}={value}"), 2);
         assert!(err.contains(value) && err.contains(known), "{err}");
     }
-    let agent = |cpus| ["agent", "--listen", "127.0.0.1:0", "--identity", ".", "--cpus", cpus];
     for (cpus, words) in
         [("2-1", "is no CPU"), ("x", "is no CPU"), ("65535", "none that this process may use")]
     {
-        let (_, err) = expect(folder.path(), &agent(cpus), 2);
+        let (_, err) =
+            expect(folder.path(), &format!("agent --listen 127.0.0.1:0 --identity . --cpus {cpus}"), 2);
         assert!(err.contains(words), "{cpus}: {err}");
     }
 }

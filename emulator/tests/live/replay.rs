@@ -85,13 +85,13 @@ fn a_run_that_was_interrupted_says_that_its_record_ends_early() {
     let _machine = crate::machine();
     let folder = binary::folder();
     let here = folder.path();
-    expect(here, &["run", "e.toml", "--quiet", "--out", "r", "--set", "run.record.inputs=true"], 0);
+    expect(here, "run e.toml --quiet --out r --set run.record.inputs=true", 0);
     let path = here.join("r/manifest.json");
     let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     manifest["state"] = "interrupted".into();
     manifest["cells"].as_array_mut().unwrap().insert(0, "0123456789abcdef".into());
     fs::write(&path, manifest.to_string()).unwrap();
-    let (out, err) = expect(here, &["replay", "r"], 3);
+    let (out, err) = expect(here, "replay r", 3);
     assert_eq!(out.matches("effects identical").count(), 2, "{out}");
     assert!(err.contains("the record ends early: interrupted, and without 1 of 3 runs"), "{err}");
 }
@@ -148,24 +148,23 @@ fn the_command_says_what_it_found() {
     let folder = binary::folder();
     let at = folder.path();
     let log = at.join("r").join(FILE);
-    expect(at, &["run", "e.toml", "--out", "none", "--quiet"], 0);
-    let (_, err) = expect(at, &["replay", "none"], 2);
+    expect(at, "run e.toml --out none --quiet", 0);
+    let (_, err) = expect(at, "replay none", 2);
     assert!(err.contains("run.record.inputs=true"), "{err}");
-    expect(at, &["replay", "nowhere"], 2);
+    expect(at, "replay nowhere", 2);
 
     // One thread: which cell comes first in the log is then known.
-    let run = ["run", "e.toml", "--out", "r", "--quiet", "--threads", "1", "--set", "run.record.inputs=true"];
-    expect(at, &run, 0);
-    let (out, _) = expect(at, &["replay", "r"], 0);
+    expect(at, "run e.toml --out r --quiet --threads 1 --set run.record.inputs=true", 0);
+    let (out, _) = expect(at, "replay r", 0);
     assert_eq!(out.matches("steps replayed, effects identical").count(), 2, "{out}");
     assert!(out.contains("jobs.finished") && !out.contains("differs"), "{out}");
-    let (out, _) = expect(at, &["replay", "r", "--json"], 0);
+    let (out, _) = expect(at, "replay r --json", 0);
     let cells = lines(&out);
     assert_eq!(cells.len(), 2);
     let cell = cells[1]["cell"].as_str().unwrap();
-    let (one, _) = expect(at, &["replay", "r", "--json", "--cell", cell], 0);
+    let (one, _) = expect(at, &format!("replay r --json --cell {cell}"), 0);
     assert_eq!(lines(&one), &cells[1..]);
-    let (_, err) = expect(at, &["replay", "r", "--cell", "0"], 2);
+    let (_, err) = expect(at, "replay r --cell 0", 2);
     assert!(err.contains(cell), "{err}");
 
     // The experiment may have changed since: the log has its own.
@@ -173,7 +172,7 @@ fn the_command_says_what_it_found() {
     let whole = fs::read(&log).unwrap();
     fs::write(&log, change(&whole, |_| ())).unwrap();
     assert_eq!(fs::read(&log).unwrap(), whole);
-    expect(at, &["replay", "r"], 0);
+    expect(at, "replay r", 0);
 
     let damaged = |at: usize, with: u8| {
         let mut bytes = whole.clone();
@@ -191,7 +190,7 @@ fn the_command_says_what_it_found() {
         (damaged(8, 1), 2, ["format 3", ""]),
     ] {
         fs::write(&log, bytes).unwrap();
-        let (out, err) = expect(at, &["replay", "r"], status);
+        let (out, err) = expect(at, "replay r", status);
         assert!(words.iter().all(|word| (out.clone() + &err).contains(word)), "{words:?}: {out}{err}");
     }
 
@@ -199,7 +198,7 @@ fn the_command_says_what_it_found() {
     let manifest = at.join("none/manifest.json");
     let other = fs::read_to_string(&manifest).unwrap().replace(cell, "0123456789abcdef");
     fs::write(manifest, other).unwrap();
-    let (_, err) = expect(at, &["replay", "none", "--cell", cell], 2);
+    let (_, err) = expect(at, &format!("replay none --cell {cell}"), 2);
     assert!(err.contains("another run"), "{err}");
 }
 

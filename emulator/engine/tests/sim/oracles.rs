@@ -3,15 +3,6 @@
 use crate::common::{one_task, poisson, run, with};
 use volary_engine::results::Measured;
 
-/// Nodes, jobs, tasks of a job, and mean seconds between jobs.
-type Load = (u32, u32, u32, f64);
-
-/// A policy, its load, values that are set, the metric whose mean is compared, the expected value, the relative
-/// tolerance, and the source.
-type Oracle<'a> = (&'a str, Load, &'a [&'a str], &'a str, f64, f64, &'a str);
-
-const CONSTANT: &[&str] = &["service.demand=1s"];
-
 /// Compares the mean of a metric with the expected value; without a tolerance to the nanosecond.
 fn check(what: &str, run: &Measured, metric: &str, expected: f64, tolerance: f64, source: &str) {
     let json = serde_json::to_value(&run.summary).unwrap();
@@ -24,126 +15,67 @@ fn check(what: &str, run: &Measured, metric: &str, expected: f64, tolerance: f64
     );
 }
 
-fn check_all(oracles: &[Oracle<'_>]) {
-    for &(policy, (nodes, jobs, tasks, gap), set, metric, expected, tolerance, source) in oracles {
-        let run = run(&with(&poisson(nodes, jobs, tasks, gap, policy), set));
-        check(policy, &run, metric, expected, tolerance, source);
+/// Policy; nodes, jobs, tasks of a job, and seconds between jobs; demand where it is not exponential; the metric whose
+/// mean is compared, the expected value, the relative tolerance; and the source.
+const QUEUES: &str = r#"
+random = {} | 10 200000 1 0.2 | | response_s 2.0 0.02 | M/M/1 at load 0.5
+random = {} | 10 200000 1 0.2 | | wait_s 1.0 0.03 | M/M/1 at load 0.5
+random = {} | 10 100000 1 0.2 | 1s | slowdown 1.5 0.02 | M/D/1: 1 + ρ / (2 (1 − ρ))
+random = {} | 10 400000 1 0.14285714285714285 | | response_s 3.33333 0.03 | M/M/1 at load 0.7
+central-queue = {} | 2 400000 1 0.625 | | response_s 2.77778 0.04 | M/M/2 at load 0.8, Erlang C
+central-queue = {} | 10 400000 1 0.1111111111111111 | | response_s 1.66873 0.04 | M/M/10 at load 0.9, Erlang C
+kubernetes = { retry = "tail", attempt = "1ms" } | 10 100000 1 0.2 | | response_s 1.0082 0.02 | M/M/10, and a millisecond
+yaq-c = {} | 2 300000 1 0.625 | 1s | response_s 1.8976 0.04 | M/D/2: the least wait is where it is free first
+round-robin = {} | 2 200000 2 2.0 | | response_s 2.875 0.02 | O-L2, fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5
+"#;
+
+/// The two- and three-server systems of the latin-square paper's section V, and their relatives.
+const SMALL: &str = r#"
+latin-square = { order = 2 } | 2 200000 2 10.0 | | response_s 1.083333 0.01 | O-L2, Pollaczek–Khinchine, λ = 0.1
+latin-square = { order = 2 } | 2 300000 2 2.0 | | response_s 1.75 0.01 | O-L2, Pollaczek–Khinchine, λ = 0.5
+latin-square = { order = 3 } | 3 300000 3 2.0 | | response_s 1.666667 0.01 | O-L2, Gamma(n,n): 1 + λ (1 + 1/n) / (2 (1 − λ))
+full-repetition = { order = 2, preempt = "task" } | 2 300000 2 2.0 | | response_s 1.75 0.01 | each task is a min of two: Gamma(2,2)
+full-repetition = { order = 2 } | 2 100000 2 1000.0 | | response_s 1.25 0.01 | min of two Gamma(2,1): ∫ e^(−2t) (1 + t)² dt
+gang = { quantum = "20ms" } | 2 60000 2 3.333333333 | | response_s 2.727273 0.03 | O-L2, corrected: 1.5 / (1 − 1.5 λ), λ = 0.3
+sparrow = { form = "per-task" } | 500 200000 1 0.004 | | response_s 1.2657 0.02 | power of two choices, mean field: Σ ρ^(2^i − 2)
+"#;
+
+/// Tasks that never meet, with copies that take what they take.
+const COPIES: &str = r#"
+dolly = { straggler = 0.2, budget = 1.0, load = 1.0 } | 10 100000 1 100.0 | | response_s 0.5 0.02 | min of two; ln 0.05 / ln 0.2 = 1.9
+hedged = { quantile = 0.5 } | 10 100000 1 100.0 | | response_s 0.75 0.02 | half end before ln 2, the rest in half the time
+"#;
+
+fn check_all(oracles: &str) {
+    for oracle in oracles.trim().lines() {
+        let [policy, load, demand, expected, source] = columns(oracle, " |");
+        let [nodes, jobs, tasks, gap] = columns(load, " ");
+        let number = |text: &str| text.parse().unwrap();
+        let text = poisson(number(nodes), number(jobs), number(tasks), gap.parse().unwrap(), policy);
+        let set = format!("service.demand={demand}");
+        let run = run(&if demand.is_empty() { text } else { with(&text, &[&set]) });
+        let [metric, expected, tolerance] = columns(expected, " ");
+        check(policy, &run, metric, expected.parse().unwrap(), tolerance.parse().unwrap(), source);
     }
+}
+
+fn columns<'a, const N: usize>(row: &'a str, by: &str) -> [&'a str; N] {
+    let columns: Vec<_> = row.split(by).map(str::trim).collect();
+    columns.try_into().unwrap_or_else(|_| panic!("not {N} columns: {row}"))
 }
 
 #[test]
 fn queues() {
-    let (half, response) = ((10, 200_000, 1, 0.2), "response_s");
-    check_all(&[
-        ("random = {}", half, &[], response, 2.0, 0.02, "M/M/1 at load 0.5"),
-        ("random = {}", half, &[], "wait_s", 1.0, 0.03, "M/M/1 at load 0.5"),
-        ("random = {}", half, CONSTANT, "slowdown", 1.5, 0.02, "M/D/1: 1 + ρ / (2 (1 − ρ))"),
-        ("random = {}", (10, 400_000, 1, 1.0 / 7.0), &[], response, 10.0 / 3.0, 0.03, "M/M/1 at load 0.7"),
-        (
-            "central-queue = {}",
-            (2, 400_000, 1, 0.625),
-            &[],
-            response,
-            2.777_78,
-            0.04,
-            "M/M/2 at load 0.8, Erlang C",
-        ),
-        (
-            "central-queue = {}",
-            (10, 400_000, 1, 1.0 / 9.0),
-            &[],
-            response,
-            1.668_73,
-            0.04,
-            "M/M/10 at load 0.9",
-        ),
-        (
-            "kubernetes = { retry = \"tail\", attempt = \"1ms\" }",
-            (10, 100_000, 1, 0.2),
-            &[],
-            response,
-            1.008_2,
-            0.02,
-            "M/M/10 at load 0.5, and a millisecond; no retry queue",
-        ),
-        (
-            "yaq-c = {}",
-            (2, 300_000, 1, 0.625),
-            CONSTANT,
-            response,
-            1.897_6,
-            0.04,
-            "M/D/2 at load 0.8: the node with the least wait is the one that is free first",
-        ),
-        (
-            "round-robin = {}",
-            (2, 200_000, 2, 2.0),
-            &[],
-            response,
-            2.875,
-            0.02,
-            "O-L2, fork-join (12 − λ) / (8 (1 − λ)) at λ = 0.5",
-        ),
-    ]);
+    check_all(QUEUES);
 }
 
-/// The two- and three-server systems of the latin-square paper's section V, and their relatives.
 #[test]
-fn small_systems() {
-    let square = "latin-square = { order = 2 }";
-    let response = "response_s";
-    check_all(&[
-        (square, (2, 200_000, 2, 10.0), &[], response, 1.083_333, 0.01, "O-L2, Pollaczek–Khinchine, λ = 0.1"),
-        (square, (2, 300_000, 2, 2.0), &[], response, 1.75, 0.01, "O-L2, Pollaczek–Khinchine, λ = 0.5"),
-        (
-            "latin-square = { order = 3 }",
-            (3, 300_000, 3, 2.0),
-            &[],
-            response,
-            1.666_667,
-            0.01,
-            "O-L2, Gamma(n,n) service: 1 + λ (1 + 1/n) / (2 (1 − λ)) at λ = 0.5",
-        ),
-        (
-            "full-repetition = { order = 2, preempt = \"task\" }",
-            (2, 300_000, 2, 2.0),
-            &[],
-            response,
-            1.75,
-            0.01,
-            "each task is a minimum of two: Gamma(2,2) service again",
-        ),
-        (
-            "full-repetition = { order = 2 }",
-            (2, 100_000, 2, 1000.0),
-            &[],
-            response,
-            1.25,
-            0.01,
-            "min of two Gamma(2,1): ∫ e^(−2t) (1 + t)² dt",
-        ),
-        (
-            "gang = { quantum = \"20ms\" }",
-            (2, 60_000, 2, 3.333_333_333),
-            &[],
-            response,
-            2.727_273,
-            0.03,
-            "O-L2, corrected: 1.5 / (1 − 1.5 λ) at λ = 0.3",
-        ),
-        (
-            "sparrow = { form = \"per-task\" }",
-            (500, 200_000, 1, 0.004),
-            &[],
-            response,
-            1.265_7,
-            0.02,
-            "power of two choices at load 0.5, mean field: Σ ρ^(2^i − 2)",
-        ),
-    ]);
+fn small_systems_and_copies() {
+    check_all(SMALL);
+    check_all(COPIES);
 }
 
-/// Tasks that never meet: service models of the latin-square paper, Table IV, and copies of tasks.
+/// Tasks that never meet: service models of the latin-square paper, Table IV.
 #[test]
 fn light_load() {
     let harmonic: f64 = (1..=100).map(|i| 1.0 / f64::from(i)).sum();
@@ -157,13 +89,6 @@ fn light_load() {
         let run = light(correlated, homogeneous, policy);
         check(policy, &run, "response_s", expected, tolerance, source);
     }
-    let alone = (10, 100_000, 1, 100.0);
-    let two = "min of two Exp(1); ln 0.05 / ln 0.2 = 1.9";
-    let hedged = "half end before ln 2; of the rest the first of two does, in half the time";
-    check_all(&[
-        ("dolly = { straggler = 0.2, budget = 1.0, load = 1.0 }", alone, &[], "response_s", 0.5, 0.02, two),
-        ("hedged = { quantile = 0.5 }", alone, &[], "response_s", 0.75, 0.02, hedged),
-    ]);
 }
 
 /// Jobs of 100 tasks that never meet, no network.

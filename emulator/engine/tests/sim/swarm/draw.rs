@@ -54,43 +54,24 @@ impl Site {
     fn draw(dice: &mut Dice) -> Self {
         let schedulers = 1 + dice.below(3);
         let (nodes, cores) = (1 + dice.below(12), 1 + dice.below(3));
-        let plain =
-            Self { nodes, schedulers, cores, topology: None, nodes_at: &["rack:0"], places: &["rack:0"] };
-        match dice.below(10) {
-            0 => Self {
-                nodes: 5,
-                cores: 2,
-                topology: Some("star"),
-                nodes_at: &["nodes:1-3"],
-                places: &["nodes:1-3"],
-                ..plain
-            },
-            1 => Self {
-                nodes: 9,
-                cores: 1,
-                topology: Some("leaf-spine"),
-                nodes_at: &["rack:0", "rack:1", "group:old", "racks:1-2"],
-                places: &["rack:0", "racks:0-1"],
-                ..plain
-            },
-            2 => Self {
-                nodes: 16,
-                cores: 1,
-                topology: Some("fat-tree"),
-                nodes_at: &["nodes:0-7"],
-                places: &["rack:0", "pod:1"],
-                ..plain
-            },
-            3 => Self {
-                nodes: 8,
-                cores: 2,
-                topology: Some("regions"),
-                nodes_at: &["rack:0", "rack:2"],
-                places: &["region:east", "region:west"],
-                ..plain
-            },
-            _ => plain,
-        }
+        type Groups = &'static [&'static str];
+        let topologies: [(&str, u32, u32, Groups, Groups); 4] = [
+            ("star", 5, 2, &["nodes:1-3"], &["nodes:1-3"]),
+            ("leaf-spine", 9, 1, &["rack:0", "rack:1", "group:old", "racks:1-2"], &["rack:0", "racks:0-1"]),
+            ("fat-tree", 16, 1, &["nodes:0-7"], &["rack:0", "pod:1"]),
+            ("regions", 8, 2, &["rack:0", "rack:2"], &["region:east", "region:west"]),
+        ];
+        let Some(&(name, nodes, cores, nodes_at, places)) = topologies.get(dice.below(10) as usize) else {
+            return Self {
+                nodes,
+                schedulers,
+                cores,
+                topology: None,
+                nodes_at: &["rack:0"],
+                places: &["rack:0"],
+            };
+        };
+        Self { nodes, schedulers, cores, topology: Some(name), nodes_at, places }
     }
 
     fn write(&self, text: &mut String) {
