@@ -45,22 +45,8 @@ pub enum Error {
     #[error("cannot read {}: {source}; remove the cell's files in {CELLS}/ and run again with --resume", path.display())]
     Unreadable { path: PathBuf, source: ::parquet::errors::ParquetError },
     /// Several directories do not make one experiment.
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-}
-
-/// Why several run directories do not make one experiment.
-#[derive(Debug, thiserror::Error)]
-pub enum MergeError {
-    /// No folder was named.
-    #[error("no run directory was named")]
-    Nothing,
-    /// They differ in what they ran.
-    #[error("{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by side with `volary compare`", path.display(), first.display())]
-    Different { what: &'static str, first: PathBuf, expected: String, path: PathBuf, found: String },
-    /// The same point was run twice with different settings.
-    #[error("{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or set them side by side with `volary compare`", path.display())]
-    Conflict { path: PathBuf, policy: String, seed: u64 },
+    #[error("{0}")]
+    Merge(String),
 }
 
 pub(super) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

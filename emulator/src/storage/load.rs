@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
@@ -11,7 +11,7 @@ use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
 use crate::storage::cell::CellRecord;
-use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA, Summary};
+use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 
 /// The study of one run directory, finished or not.
 ///
@@ -54,22 +54,13 @@ pub fn load_records(root: &Path, manifest: &Manifest) -> Result<Vec<CellRecord>,
     ids.map(|id| record_path(root, id)).filter(|path| path.exists()).map(|path| read(&path)).collect()
 }
 
-/// The summary lines of a run directory; lines that are not summaries (claims) are left out.
-///
-/// # Errors
-/// There is no summary, or a line of it is damaged.
-pub fn load_summaries(root: &Path) -> Result<Vec<Summary>, Error> {
-    let (path, text) = summary_text(root)?;
-    let lines = text.lines().filter(|line| !line.starts_with(CLAIMS_LINE));
-    lines.map(|line| serde_json::from_str(line).map_err(damaged(&path))).collect()
-}
-
 /// The claims of a finished run directory; empty if it has none.
 ///
 /// # Errors
 /// There is no summary, or the line is damaged.
 pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
-    let (path, text) = summary_text(root)?;
+    let path = root.join(SUMMARY);
+    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
     let Some(line) = text.lines().find(|line| line.starts_with(CLAIMS_LINE)) else { return Ok(Vec::new()) };
     let claims: ClaimsLine = serde_json::from_str(line).map_err(damaged(&path))?;
     Ok(claims.claims)
@@ -77,12 +68,6 @@ pub fn load_claims(root: &Path) -> Result<Vec<ClaimResult>, Error> {
 
 /// The start of the line of claims; no summary starts like this.
 const CLAIMS_LINE: &str = "{\"claims\"";
-
-fn summary_text(root: &Path) -> Result<(PathBuf, String), Error> {
-    let path = root.join(SUMMARY);
-    let text = fs::read_to_string(&path).map_err(io("read", &path))?;
-    Ok((path, text))
-}
 
 /// The failures of a run directory's cells, in its manifest's order.
 ///

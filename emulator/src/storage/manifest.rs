@@ -80,6 +80,15 @@ impl fmt::Display for RunState {
 }
 
 impl Manifest {
+    /// Adds cells to the plan.
+    pub(super) fn expect(&mut self, ids: impl IntoIterator<Item = String>) {
+        for id in ids {
+            if !self.cells.contains(&id) {
+                self.cells.push(id);
+            }
+        }
+    }
+
     /// Adds the hosts and injections of another manifest of the same experiment: an earlier one of the folder, or that
     /// of another shard.
     pub(super) fn unite(&mut self, other: &Self) {

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{Error, MergeError};
+use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
-use volary_engine::results::{ClaimResult, Verdict};
+use volary_engine::results::{ClaimResult, Summary, Verdict};
 
 /// Combines the run directories of one experiment.
 ///
@@ -18,15 +18,27 @@ use volary_engine::results::{ClaimResult, Verdict};
 /// # Errors
 /// A folder cannot be read, or they are not shards of one experiment.
 pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
-    let (first, rest) = folders.split_first().ok_or(MergeError::Nothing)?;
+    let (first, rest) =
+        folders.split_first().ok_or_else(|| Error::Merge("no run directory was named".to_owned()))?;
     let mut manifest = load_manifest(first)?;
     let mut records = load_records(first, &manifest)?;
     let mut failures = load_failures(first, &manifest)?;
     let mut claims = load_claims(first)?;
     for folder in rest {
         let other = load_manifest(folder)?;
-        alike("experiment", first, &manifest.experiment, folder, &other.experiment)?;
-        alike("runtime", first, &manifest.runtime, folder, &other.runtime)?;
+        for (what, expected, found) in [
+            ("experiment", &manifest.experiment, &other.experiment),
+            ("runtime", &manifest.runtime, &other.runtime),
+        ] {
+            if expected != found {
+                return Err(Error::Merge(format!(
+                    "{} ran {what} `{found}`, {} ran `{expected}`: they are not shards of one experiment; set them side by \
+                     side with `volary compare`",
+                    folder.display(),
+                    first.display()
+                )));
+            }
+        }
         for record in load_records(folder, &other)? {
             add_record(&mut records, record, folder)?;
         }
@@ -40,43 +52,28 @@ pub fn merge(folders: &[PathBuf]) -> Result<Study, Error> {
     Ok(Study::assemble(manifest, folders.to_vec(), records, claims, failures))
 }
 
-fn alike(
-    what: &'static str,
-    first: &Path,
-    expected: &str,
-    path: &Path,
-    found: &str,
-) -> Result<(), MergeError> {
-    if expected == found {
-        return Ok(());
-    }
-    let (first, path) = (first.to_owned(), path.to_owned());
-    Err(MergeError::Different { what, first, expected: expected.to_owned(), path, found: found.to_owned() })
-}
-
 /// Combines the plans; the result has the earlier start, the later end, and the worse state.
 fn absorb(manifest: &mut Manifest, other: Manifest) {
     manifest.unite(&other);
-    for id in other.cells {
-        if !manifest.cells.contains(&id) {
-            manifest.cells.push(id);
-        }
-    }
+    manifest.expect(other.cells);
     manifest.state = manifest.state.max(other.state);
     manifest.started = std::mem::take(&mut manifest.started).min(other.started);
     manifest.ended = manifest.ended.take().max(other.ended);
 }
 
-fn add_record(records: &mut Vec<CellRecord>, record: CellRecord, folder: &Path) -> Result<(), MergeError> {
+/// Adds a record, unless it is known.
+fn add_record(records: &mut Vec<CellRecord>, record: CellRecord, folder: &Path) -> Result<(), Error> {
     if records.iter().any(|known| known.id == record.id) {
         return Ok(());
     }
-    let (summary, path) = (&record.summary, folder.to_owned());
-    let key = |record: &CellRecord| {
-        (record.summary.policy.clone(), record.summary.cell.clone(), record.summary.seed)
-    };
-    if records.iter().any(|known| key(known) == key(&record)) {
-        return Err(MergeError::Conflict { path, policy: summary.policy.clone(), seed: summary.seed });
+    let Summary { policy, cell, seed, .. } = &record.summary;
+    let mut known = records.iter().map(|known| &known.summary);
+    if known.any(|known| (&known.policy, &known.cell, &known.seed) == (policy, cell, seed)) {
+        return Err(Error::Merge(format!(
+            "{} ran `{policy}` with seed {seed} under other settings than the folders before it; leave one of them out, or \
+             set them side by side with `volary compare`",
+            folder.display()
+        )));
     }
     records.push(record);
     Ok(())

@@ -33,7 +33,7 @@
 //! | `load`, `merge`, [`study`] | one run directory, or the shards of one experiment, as a [`Study`] |
 //! | `default_folder` | the folder that is used where none is named |
 //! | `spec_diff` | differences between the experiments of two manifests |
-//! | `error` | [`Error`], [`MergeError`] |
+//! | `error` | [`Error`] |
 
 pub mod cell;
 mod default_folder;
@@ -54,8 +54,8 @@ pub mod study;
 pub mod tables;
 
 pub use default_folder::{fresh, latest};
-pub use error::{Error, MergeError};
-pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows, load_summaries};
+pub use error::Error;
+pub use load::{load, load_claims, load_failures, load_manifest, load_records, load_rows};
 pub use merge::merge;
 pub use paths::{MANIFEST, REPORT, SUMMARY, TIMELINE, failure_path};
 pub use run_dir::{LockedDir, Render, RunDir};

@@ -112,13 +112,7 @@ impl RunDir {
     /// # Errors
     /// The manifest cannot be written.
     pub fn expect<I: IntoIterator<Item = String>>(&self, ids: I) -> Result<(), Error> {
-        self.note(|manifest| {
-            for id in ids {
-                if !manifest.cells.contains(&id) {
-                    manifest.cells.push(id);
-                }
-            }
-        })
+        self.note(|manifest| manifest.expect(ids))
     }
 
     /// Changes the manifest, if it can be written.
