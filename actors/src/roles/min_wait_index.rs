@@ -126,7 +126,7 @@ impl MinWaitIndex {
         Some(node as u32)
     }
 
-    /// As [`pick`](Self::pick), where the work of a node may be outdated until the node is picked: `work` recomputes it.
+    /// As [`pick`](Self::pick), where the work of a node may be outdated until it is picked: `work` recomputes it.
     pub fn pick_updated(&mut self, rng: &mut Rng, work: impl Fn(u32) -> i64) -> Option<u32> {
         loop {
             let node = self.pick(rng)?;
