@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{Arrival, Control, Identity, Link, Options, Peer, Transport};
+use volary::cluster::net::{Arrival, Control, Host, Identity, Link, Options, Peer, Transport};
 use volary_actors::base::Class;
 use volary_engine::parcel::Parcel;
 use volary_engine::queue::{Key, Queue};
@@ -22,7 +22,7 @@ const QUEUE: usize = 1 << 20;
 
 fn identities() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let hosts = vec![("h1".to_owned(), SocketAddr::from(([127, 0, 0, 1], 4433)))];
+    let hosts = vec![Host::new("h1".to_owned(), ([127, 0, 0, 1], 4433).into())];
     issue(folder.path(), &IssueRequest { hosts, days: 1, keep_ca: false, now: SystemTime::now() }).unwrap();
     folder
 }

@@ -1,7 +1,6 @@
 //! The `volary certs` command.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -9,6 +8,7 @@ use std::time::SystemTime;
 use clap::Args;
 
 use super::output::print;
+use crate::cluster::net::Host;
 use crate::cluster::net::identity::written;
 use crate::cluster::net::issue::{IssueRequest, Issued, issue};
 
@@ -19,7 +19,7 @@ pub(super) struct Options {
     dir: PathBuf,
     /// A host and its agent's address, such as h1=10.77.0.2:4433.
     #[arg(long = "host", value_name = "NAME=ADDR", required = true, value_parser = host)]
-    hosts: Vec<(String, SocketAddr)>,
+    hosts: Vec<Host>,
     /// Days for which the identities are valid.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: u32,
@@ -50,7 +50,7 @@ fn summary(issued: &Issued) -> String {
     text
 }
 
-fn host(text: &str) -> Result<(String, SocketAddr), String> {
+fn host(text: &str) -> Result<Host, String> {
     let (name, address) = text.split_once('=').ok_or("write NAME=ADDRESS:PORT, such as h1=10.77.0.2:4433")?;
-    Ok((name.to_owned(), super::args::address(address)?))
+    Ok(Host::new(name.to_owned(), super::args::address(address)?))
 }

@@ -11,7 +11,7 @@ use volary_actors::base::{Span, Time};
 use super::output::{print, show};
 use crate::cluster::error::InjectError;
 use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
-use crate::cluster::protocol::{InjectionPlan, InjectionShare, Refusal};
+use crate::cluster::protocol::{InjectRequest, InjectionPlan, InjectionShare, Refusal};
 use crate::config;
 use crate::number;
 use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
@@ -119,15 +119,15 @@ impl Options {
         };
         let nodes = self.node.iter().map(|node| named("node", node));
         let racks = self.rack.iter().map(|rack| named("rack", rack));
-        InjectOptions {
-            hosts,
-            profile,
+        let request = InjectRequest {
             seed: self.seed,
             targets: nodes.chain(racks).collect(),
             cores: self.cores(),
-            on: self.host.clone(),
+            hosts: self.host.clone(),
             lasting: self.lasting,
-        }
+            ..InjectRequest::default()
+        };
+        InjectOptions { hosts, profile, request }
     }
 
     fn cores(&self) -> CoreSet {

@@ -3,8 +3,7 @@
 use std::io;
 
 use super::net::endpoint::{BindError, ConnectError};
-use super::net::hosts_file::HostsFileError;
-use super::net::identity::IdentityError;
+use super::net::identity::FileError;
 use super::protocol::Refusal;
 use crate::config::ConfigError;
 
@@ -12,9 +11,7 @@ use crate::config::ConfigError;
 #[derive(Debug, thiserror::Error)]
 pub enum HostsError {
     #[error(transparent)]
-    File(#[from] HostsFileError),
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
+    File(#[from] FileError),
     #[error(transparent)]
     Bind(#[from] BindError),
     #[error(transparent)]
@@ -44,7 +41,7 @@ impl HostsError {
     /// Whether files of the user are the cause, and not the hosts.
     #[must_use]
     pub const fn is_input(&self) -> bool {
-        matches!(self, Self::File(_) | Self::Identity(_) | Self::Spec(_) | Self::Large { .. })
+        matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })
     }
 }
 

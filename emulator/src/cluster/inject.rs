@@ -7,7 +7,6 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout_at;
-use volary_actors::base::Span;
 
 use super::error::{HostsError, InjectError};
 use super::net::framed::{ControlReceiver, ControlSender};
@@ -18,7 +17,7 @@ use super::protocol::{
 };
 use super::timing::socket_options;
 use volary_engine::cores::injection::Effect;
-use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
+use volary_engine::cores::{CoreTable, Injection, Profile};
 
 /// How long a run may take from one cell to the next: it may be planning, building or calibrating.
 const NEXT_CELL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,18 +27,11 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The requested injection.
 #[derive(Clone, Debug)]
 pub struct InjectOptions {
+    /// The hosts file.
     pub hosts: PathBuf,
     pub profile: Profile,
-    /// Seed of the slots; the run's own if absent.
-    pub seed: Option<u64>,
-    /// Nodes in the notation of faults: all their cores.
-    pub targets: Vec<String>,
-    /// Cores by number.
-    pub cores: CoreSet,
-    /// Hosts: all cores that they hold.
-    pub on: Vec<String>,
-    /// Emulated time after which it ends; the injector's life if absent.
-    pub lasting: Option<Span>,
+    /// The request without its profile.
+    pub request: InjectRequest,
 }
 
 /// What an injection did on one host, and its effect if the time of its end is known.
@@ -107,7 +99,9 @@ fn with_injector<T>(
     run: impl AsyncFnOnce(Injector<'_>) -> Result<T, InjectError>,
 ) -> Result<T, InjectError> {
     let file = Hosts::load(&options.hosts).map_err(HostsError::from)?;
-    if let Some(odd) = options.on.iter().find(|name| file.hosts.iter().all(|host| host.name != **name)) {
+    if let Some(odd) =
+        options.request.hosts.iter().find(|name| file.hosts.iter().all(|host| host.name != **name))
+    {
         let known: Vec<_> = file.hosts.iter().map(|host| host.name.as_str()).collect();
         let (path, known) = (options.hosts.display(), known.join(", "));
         return Err(InjectError::Refused(Refusal::Invalid, format!("--host {odd}: {path} has {known}")));
@@ -157,10 +151,9 @@ impl<'a> Injector<'a> {
     }
 
     async fn request(&mut self, dry_run: bool) -> Result<(), InjectError> {
-        let InjectOptions { profile, seed, targets, cores, on, lasting, .. } = self.options.clone();
-        let profile = toml::to_string(&profile.table)
+        let profile = toml::to_string(&self.options.profile.table)
             .map_err(|error| InjectError::Refused(Refusal::Invalid, error.to_string()))?;
-        let request = InjectRequest { profile, seed, targets, cores, hosts: on, lasting, dry_run };
+        let request = InjectRequest { profile, dry_run, ..self.options.request.clone() };
         self.send(&InjectorMessage::Request(Box::new(request))).await
     }
 

@@ -26,7 +26,6 @@
 //! | events of all hosts at the controller | `EVENT_QUEUE`, controller/host_pool.rs | 256 | the connections are not read, and flow control stops the agents |
 //! | messages to one agent | `SEND_QUEUE`, controller/host_pool.rs | 64 | progress and pongs are dropped; for other messages the controller waits |
 
-// The crate's inside needs no sentence on every field.
 #![allow(missing_docs, reason = "fields whose names say what they hold")]
 
 pub mod agent;

@@ -2,24 +2,24 @@
 
 use volary_actors::base::{Endpoint as Place, Time};
 
-use super::protocol::Member;
+use super::net::Host;
 use crate::runtime::live::placement::place;
 use crate::storage::hosts::{HostRecord, HostShard};
 use volary_engine::cores::CoreSet;
 use volary_engine::world::World;
 
 /// The host of each endpoint. Controller and agents compute the same result.
-pub(crate) fn homes(world: &World, members: &[Member]) -> Vec<u16> {
-    let weights: Vec<f64> = members.iter().map(|member| member.weight).collect();
+pub(crate) fn homes(world: &World, members: &[Host]) -> Vec<u16> {
+    let weights: Vec<f64> = members.iter().map(|member| f64::from(member.weight)).collect();
     place(world.layout(), &world.machines().links, &weights)
 }
 
 /// The hosts of a run before anything is placed on them.
-pub(crate) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
-    let record = |member: &Member| HostRecord {
+pub(crate) fn nothing_held(members: &[Host]) -> Vec<HostRecord> {
+    let record = |member: &Host| HostRecord {
         name: member.name.clone(),
         address: member.address,
-        weight: member.weight,
+        weight: f64::from(member.weight),
         held: Vec::new(),
         lost: Vec::new(),
     };
@@ -27,7 +27,7 @@ pub(crate) fn nothing_held(members: &[Member]) -> Vec<HostRecord> {
 }
 
 /// The actors that each host holds in a cell.
-pub(crate) fn held(members: &[Member], world: &World, cell: &str) -> Vec<HostRecord> {
+pub(crate) fn held(members: &[Host], world: &World, cell: &str) -> Vec<HostRecord> {
     let (homes, layout) = (homes(world, members), world.layout());
     let mut records = nothing_held(members);
     for (shard, record) in (0u16..).zip(&mut records) {

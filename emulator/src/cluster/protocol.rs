@@ -5,11 +5,10 @@
 //! between agents travel on links of their own. An injector connects to any agent of the run, which relays its
 //! messages to the controller.
 
-use std::net::SocketAddr;
-
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
 
+use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
 use volary_engine::cores::{CoreSet, Interference, Profile};
@@ -58,17 +57,6 @@ pub struct AgentStatus {
     pub doing: String,
 }
 
-/// One host of a run.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Member {
-    /// The name in its certificate.
-    pub name: String,
-    /// Where its agent listens.
-    pub address: SocketAddr,
-    /// Its share of the nodes and schedulers, relative to the others'.
-    pub weight: f64,
-}
-
 /// One cell to be run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Assignment {
@@ -80,7 +68,7 @@ pub struct Assignment {
     /// The cell's id as the controller computes it; the agent compares it with its own.
     pub id: String,
     /// The hosts, in order of shards.
-    pub members: Vec<Member>,
+    pub members: Vec<Host>,
     /// Index of the receiving agent.
     pub me: u16,
 }
@@ -203,7 +191,7 @@ pub enum InjectorMessage {
 }
 
 /// The requested injection. Targets, cores and hosts add up; without any of them, all cores are selected.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct InjectRequest {
     /// The profile as TOML, without references to files.
     pub profile: String,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`virtual_time`] | one run in virtual time |
 //! | [`local`] | one run in real time, in one process |
-//! | [`live`] | the event loop, clocks and monitor of real time |
+//! | [`live`] | the event loop, clocks and mailboxes of real time |
 //! | [`executor`] | copies on real cores, and real interference |
 //! | [`replay`] | a run's log of inputs, stepped again |
 //! | [`run`](mod@run) | the execution of an experiment |

@@ -14,12 +14,11 @@ use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
 use crate::guard::guard;
 use crate::number::{plural, seconds};
-use crate::storage::hosts::HostRecord;
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
 use crate::workload::Traces;
-use volary_engine::results::{Cell, Measured, Summary, cell_name};
+use volary_engine::results::{Cell, Summary, cell_name};
 use volary_engine::world::World;
 
 /// The state that the threads share.
@@ -89,19 +88,8 @@ pub(super) fn run(
 impl Pool<'_> {
     fn execute(&self, run: &Run) {
         // A bug in one run must not end the others.
-        let stored = match catch_unwind(AssertUnwindSafe(|| self.measure(run))) {
-            Ok(stored) => stored,
-            Err(panic) => self.fail(run, panic_text(panic.as_ref()), None),
-        };
-        if let Err(error) = stored {
-            self.give_up(error);
-        }
-    }
-
-    /// Stops all runs, because results cannot be stored any more.
-    fn give_up(&self, error: storage::Error) {
-        *guard(&self.trouble) = Some(error);
-        self.watch.stop.store(true, Ordering::Relaxed);
+        let measured = catch_unwind(AssertUnwindSafe(|| self.measure(run)));
+        self.kept(measured.unwrap_or_else(|panic| self.fail(run, panic_text(panic.as_ref()), None)));
     }
 
     fn measure(&self, run: &Run) -> Result<(), storage::Error> {
@@ -116,24 +104,28 @@ impl Pool<'_> {
             match (section.runtime, log) {
                 (RuntimeKind::Virtual, None) => virtual_time::measure(name, &world, section, self.watch),
                 (RuntimeKind::Virtual, Some(log)) => {
-                    virtual_time::measure_logged(name, &world, section, &log, self.watch)
+                    virtual_time::measure_observed(name, &world, section, log.section(0, 1), self.watch)
                 }
                 (RuntimeKind::Local, log) => {
                     local::measure(name, world, section, self.threads, log, self.watch)
                 }
-                (RuntimeKind::Hosts, log) => self.on_hosts(|controller| {
+                (RuntimeKind::Hosts, log) => {
+                    let controller = self
+                        .controller
+                        .ok_or_else(|| UnitError::Refused("no hosts were given".to_owned()))?;
+                    let mut controller = guard(controller);
                     let before = controller.held(&world, &run.id);
-                    self.note_hosts(&before);
+                    self.kept(self.folder.held(&before));
                     let measured =
                         controller.measure(name, &world, run.point, section, log.as_ref(), self.watch);
                     self.kept(self.folder.injected(&run.id, controller.injected()));
                     let after = controller.held(&world, &run.id);
                     // Hosts were lost during the run.
                     if after != before {
-                        self.note_hosts(&after);
+                        self.kept(self.folder.held(&after));
                     }
                     measured
-                }),
+                }
             }
         });
         match measured {
@@ -161,26 +153,12 @@ impl Pool<'_> {
         tracing::info!("run {number} of {}: {label}{at}, seed {seed}, {}", self.runs, plural(jobs, "job"));
     }
 
-    /// Stores in the manifest which actors each host holds, and which hosts were lost.
-    fn note_hosts(&self, hosts: &[HostRecord]) {
-        self.kept(self.folder.held(hosts));
-    }
-
-    fn kept(&self, noted: Result<(), storage::Error>) {
-        if let Err(error) = noted {
-            self.give_up(error);
+    /// Stops all runs if results cannot be stored any more.
+    fn kept(&self, stored: Result<(), storage::Error>) {
+        if let Err(error) = stored {
+            *guard(&self.trouble) = Some(error);
+            self.watch.stop.store(true, Ordering::Relaxed);
         }
-    }
-
-    /// Calls `work` with the hosts, which run one unit at a time.
-    fn on_hosts(
-        &self,
-        work: impl FnOnce(&mut Controller) -> Result<Measured, UnitError>,
-    ) -> Result<Measured, UnitError> {
-        let Some(controller) = self.controller else {
-            return Err(UnitError::Refused("no hosts were given".to_owned()));
-        };
-        work(&mut guard(controller))
     }
 
     fn fail(&self, run: &Run, log: String, summary: Option<Summary>) -> Result<(), storage::Error> {

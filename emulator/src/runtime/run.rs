@@ -10,7 +10,7 @@ use super::pool;
 use super::watch::Watch;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
-use crate::config::{Bundle, Experiment, Repeat, Run, RuntimeKind, SweepSlice};
+use crate::config::{Experiment, Repeat, Run, RuntimeKind, SweepSlice};
 use crate::number::plural;
 use crate::report;
 use crate::stats::enough;
@@ -65,7 +65,8 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let mut runs = experiment.runs(options.shard);
     let mut manifest = manifest(experiment, options, &runs);
     // Before the folder, so that a run that cannot start leaves none.
-    let controller = controller(experiment, options, watch)?;
+    let fleet = options.fleet.as_ref();
+    let controller = fleet.map(|fleet| Controller::open(fleet, experiment, watch)).transpose()?;
     manifest.hosts = controller.as_ref().map(|controller| nothing_held(controller.members()));
     let folder = match options.resume {
         true => RunDir::open(&options.out, manifest),
@@ -83,7 +84,10 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
         folder.keep_logs(|logs| controller.keep_logs_in(logs))?;
     }
     let controller = controller.map(Mutex::new);
-    let log = bundle.map(|bundle| sink(&bundle, options)).transpose()?;
+    let path = options.out.join(input_log::FILE);
+    let sink =
+        |bundle| if options.resume { Sink::append(&path, &bundle) } else { Sink::create(&path, &bundle) };
+    let log = bundle.map(sink).transpose()?;
     let (count, cells) = (plural(runs.len() as u64, "run"), plural(experiment.cells().len() as u64, "cell"));
     tracing::info!("{}: {count} in {cells}, results in {}", experiment.name, options.out.display());
     let mut failures = Vec::new();
@@ -107,7 +111,9 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     })?;
     // Releases the hosts, and their references to the log.
     drop(controller);
-    let summaries = summaries(&runs, &folder)?;
+    let there = runs.iter().filter(|run| folder.has(&run.id));
+    let summaries: Vec<_> =
+        there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect::<Result<_, _>>()?;
     let claims = experiment.judge(&summaries);
     let state = match (watch.stopped(), failures.is_empty()) {
         (true, _) => RunState::Interrupted,
@@ -117,16 +123,6 @@ pub fn run(experiment: &Experiment, options: &RunOptions, watch: &Watch) -> Resu
     let study = folder.finish(state, &claims, report::html)?;
     log.map_or(Ok(()), Sink::close)?;
     Ok(Outcome { study, summaries, claims, failures, state })
-}
-
-/// Connects to the hosts, if there are any.
-fn controller(
-    experiment: &Experiment,
-    options: &RunOptions,
-    watch: &Watch,
-) -> Result<Option<Controller>, RunError> {
-    let fleet = options.fleet.as_ref().map(|fleet| Controller::open(fleet, experiment, watch));
-    Ok(fleet.transpose()?)
 }
 
 /// Checks whether an experiment can be run with these options on this machine.
@@ -167,12 +163,6 @@ pub fn check(experiment: &Experiment, options: &RunOptions) -> Result<(), RunErr
     Ok(())
 }
 
-/// The log of inputs, which starts with the experiment's files.
-fn sink(bundle: &Bundle, options: &RunOptions) -> Result<Sink, input_log::Error> {
-    let path = options.out.join(input_log::FILE);
-    if options.resume { Sink::append(&path, bundle) } else { Sink::create(&path, bundle) }
-}
-
 fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Manifest {
     Manifest {
         schema: SCHEMA,
@@ -194,11 +184,6 @@ fn manifest(experiment: &Experiment, options: &RunOptions, runs: &[Run]) -> Mani
     }
 }
 
-fn summaries(runs: &[Run], folder: &RunDir) -> Result<Vec<Summary>, storage::Error> {
-    let there = runs.iter().filter(|run| folder.has(&run.id));
-    there.map(|run| folder.record(&run.id).map(|record| record.summary)).collect()
-}
-
 /// The next replication of every cell whose precision is not reached yet. Each policy is compared with the first one
 /// of its cell, by the mean response time.
 fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Run>, storage::Error> {
@@ -212,23 +197,21 @@ fn more(experiment: &Experiment, runs: &[Run], folder: &RunDir) -> Result<Vec<Ru
         let replications = done(point);
         let mut pairs = Vec::new();
         for replication in 0..replications {
-            let other = if reference == point { 0.0 } else { mean(reference, replication)? };
-            pairs.push((mean(point, replication)?, other));
+            let own = mean(point, replication)?;
+            // The first policy has no reference; its own confidence interval counts.
+            pairs.push(if reference == point {
+                (2.0 * own, own)
+            } else {
+                (own, mean(reference, replication)?)
+            });
         }
-        // The first policy has no reference; its own confidence interval counts.
-        let sure = if reference == point {
-            let own: Vec<_> = pairs.iter().map(|&(a, _)| (2.0 * a, a)).collect();
-            enough(&own, experiment.precision)
-        } else {
-            enough(&pairs, experiment.precision)
-        };
-        if !sure && replications < MOST_REPLICATIONS {
+        if !enough(&pairs, experiment.precision) && replications < MOST_REPLICATIONS {
             wanted.insert(reference);
         }
     }
-    let next =
-        experiment.points.iter().enumerate().filter(|(_, point)| {
-            wanted.iter().any(|&reference| experiment.points[reference].cell == point.cell)
-        });
-    Ok(next.map(|(point, _)| experiment.run_of(point, done(point))).collect())
+    let is_wanted = |point: &usize| {
+        wanted.iter().any(|&reference| experiment.points[reference].cell == experiment.points[*point].cell)
+    };
+    let next = (0..experiment.points.len()).filter(is_wanted);
+    Ok(next.map(|point| experiment.run_of(point, done(point))).collect())
 }

@@ -9,7 +9,6 @@ use super::cost;
 use super::error::UnitError;
 use super::watch::Watch;
 use crate::config::RunSection;
-use crate::storage::input_log;
 use volary_engine::results::Measured;
 use volary_engine::shard::Observer;
 
@@ -24,21 +23,11 @@ pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Re
     measure_observed(name, world, run, (), watch)
 }
 
-/// As [`measure`], and logs every input of every actor.
+/// As [`measure`], with an observer of every input of every actor.
 ///
 /// # Errors
 /// As [`measure`].
-pub fn measure_logged(
-    name: &str,
-    world: &World,
-    run: &RunSection,
-    log: &input_log::CellLog,
-    watch: &Watch,
-) -> Result<Measured, UnitError> {
-    measure_observed(name, world, run, log.section(0, 1), watch)
-}
-
-fn measure_observed(
+pub fn measure_observed(
     name: &str,
     world: &World,
     run: &RunSection,

@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use volary::cluster::agent::{Agent, RunLog, Settings};
 use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{Arrival, Connection, Control, End, Link, Options, Transport};
+use volary::cluster::net::{Arrival, Connection, Control, End, Host, Link, Options, Transport};
 use volary::cluster::protocol::{
     AgentMessage, Assignment, ControllerMessage, FIRST_FRAME, InjectOrder, InjectReply, InjectorMessage,
-    LinkPurpose, Member, Opening, Refusal,
+    LinkPurpose, Opening, Refusal,
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
@@ -93,7 +93,7 @@ impl Stage {
         let (point, seed) = (&self.experiment.points[0], self.experiment.seed);
         let member = |&(name, address): &(&str, SocketAddr)| {
             let name: &str = name;
-            Member { name: name.to_owned(), address, weight: 1.0 }
+            Host::new(name.to_owned(), address)
         };
         Assignment {
             run,
@@ -219,7 +219,7 @@ async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
     let mut controller = stage.controller().await;
     // A host without weight cannot be placed: no hosts file has one, so the agent asserts that there is none.
     let mut unit = stage.unit(1, &[("h1", stage.agent)]);
-    unit.members[0].weight = 0.0;
+    unit.members[0].weight = 0;
     controller.prepare(unit).await;
     let AgentMessage::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
     assert!(why.contains("a bug in volary") && why.contains("some weight is above zero"), "{why}");

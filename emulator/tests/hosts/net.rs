@@ -11,7 +11,9 @@ use tokio::sync::mpsc;
 use volary::cluster::net::endpoint::Accepted;
 use volary::cluster::net::issue::{IssueRequest, issue};
 use volary::cluster::net::link::LinkEvent;
-use volary::cluster::net::{Arrival, Connection, Control, End, Identity, Link, Options, PeerInfo, Transport};
+use volary::cluster::net::{
+    Arrival, Connection, Control, End, Host, Identity, Link, Options, PeerInfo, Transport,
+};
 use volary::cluster::protocol::{InjectRequest, InjectorMessage};
 use volary::codec;
 use volary_actors::base::{ActorId, Class, JobId, Time};
@@ -111,7 +113,7 @@ impl Net {
         let hosts = names
             .iter()
             .zip(port..)
-            .map(|(name, port)| ((*name).to_owned(), SocketAddr::from(([127, 0, 0, 1], port))));
+            .map(|(name, port)| Host::new((*name).to_owned(), ([127, 0, 0, 1], port).into()));
         let request = IssueRequest { hosts: hosts.collect(), days, keep_ca: true, now: self.founded };
         issue(self.folder.path(), &request).unwrap();
     }

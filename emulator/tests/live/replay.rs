@@ -105,8 +105,14 @@ fn other_parameters_give_other_effects() {
     let sink = Sink::create(&path, &"none").unwrap();
     let world = worlds(&two).next().unwrap();
     let unit = sink.unit("cell", "sparrow", world.seed());
-    let measured: Measured =
-        runtime::virtual_time::measure_logged("test", &world, &two.run, &unit, &Watch::default()).unwrap();
+    let measured: Measured = runtime::virtual_time::measure_observed(
+        "test",
+        &world,
+        &two.run,
+        unit.section(0, 1),
+        &Watch::default(),
+    )
+    .unwrap();
     drop(unit);
     sink.close().unwrap();
     let mut log = InputLog::new(fs::File::open(&path).unwrap()).unwrap();

@@ -17,9 +17,9 @@ use super::io::{LINK_QUEUE, QuicIo};
 use super::state::AgentState;
 use super::tasks::TaskGroup;
 use crate::cluster::net::link::LinkEvent;
-use crate::cluster::net::{Arrival, Connection, Control, Link, Transport};
+use crate::cluster::net::{Arrival, Connection, Control, Host, Link, Transport};
 use crate::cluster::placement::{cores_of, homes};
-use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose, Member};
+use crate::cluster::protocol::{AgentMessage, Assignment, FIRST_FRAME, FinalReport, LinkPurpose};
 use crate::config::{Experiment, RealSection, id_under};
 use crate::runtime::executor::{Burners, RealExecutor, assign_cpus};
 use crate::runtime::live::clock::{Clock, MonotonicClock};
@@ -61,10 +61,7 @@ impl AgentCell<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let real = experiment.run.burning();
-        let world = tokio::select! {
-            world = build(experiment, traces, &task) => world?,
-            () = self.context.until_stopped() => return Err(self.context.stop_reason()),
-        };
+        let world = self.unless_stopped(build(experiment, traces, &task)).await?;
         let mut tasks = TaskGroup::default();
         let (connections, bound) = self.prepare(&mut tasks, &task).await?;
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
@@ -109,13 +106,8 @@ impl AgentCell<'_> {
         let cpus = assign_cpus(&real, cores.len(), &self.state.settings.cpus)?;
         // Calibration takes seconds, during which the network must answer.
         let start = spawn_blocking(move || Burners::start(real.kernel, &cpus));
-        tokio::select! {
-            started = start => {
-                let burners = started.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
-                Ok(Some((burners, cores)))
-            }
-            () = self.context.until_stopped() => Err(self.context.stop_reason()),
-        }
+        let started = self.unless_stopped(async { start.await.map_err(|error| error.to_string()) }).await?;
+        Ok(Some((started.map_err(|error| error.to_string())?, cores)))
     }
 
     /// Connects to the other hosts and estimates the clock offset; returns the connections, and the bound of its error
@@ -135,12 +127,10 @@ impl AgentCell<'_> {
             let bound = self.context.clock_known(PINGS).await;
             Ok((connections, bound))
         };
-        tokio::select! {
-            ready = timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, ready) => {
-                ready.map_err(|_| "links to the other hosts did not come about in time: are their ports open to each other?".to_owned())?
-            }
-            () = self.context.until_stopped() => Err(self.context.stop_reason()),
-        }
+        let ready =
+            timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, self.unless_stopped(ready)).await;
+        let late = "links to the other hosts did not come about in time: are their ports open to each other?";
+        ready.unwrap_or_else(|_| Err(late.to_owned()))
     }
 
     /// Starts the exchange of parcels with the other hosts. An invalid parcel ends its link.
@@ -205,9 +195,18 @@ impl AgentCell<'_> {
             .send(AgentMessage::Ready { run })
             .await
             .map_err(|_| "the controller is gone".to_owned())?;
+        let known = async {
+            self.context.start_known().await;
+            Ok(())
+        };
+        self.unless_stopped(known).await
+    }
+
+    /// The result of `work`, or an error if the cell is stopped before.
+    async fn unless_stopped<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
         tokio::select! {
             biased;
-            () = self.context.start_known() => Ok(()),
+            done = work => done,
             () = self.context.until_stopped() => Err(self.context.stop_reason()),
         }
     }
@@ -236,7 +235,7 @@ impl AgentCell<'_> {
 }
 
 /// Opens a link to another host for a cell.
-async fn open_link(transport: &Transport, run: u64, member: &Member) -> Result<Connection, String> {
+async fn open_link(transport: &Transport, run: u64, member: &Host) -> Result<Connection, String> {
     let peer = transport.connect(&member.name, member.address).await;
     let peer = peer.map_err(|error| error.to_string())?;
     let mut control = Control::<LinkPurpose, ()>::new(&peer.connection, peer.streams, FIRST_FRAME);

@@ -8,14 +8,14 @@ use volary_actors::catalog::Catalog;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
 
-use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL};
-use super::injections::Injections;
+use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
+use super::injections::{Injections, Share};
 use crate::cluster::HostsError;
 use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::runtime::live::monitor::Monitor;
+use crate::runtime::watch::Monitor;
 use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
 use volary_engine::metrics::{Aggregator, EndReason};
@@ -37,8 +37,10 @@ pub(super) struct ControllerCell<'a> {
     homes: Vec<u16>,
     pub(super) aggregator: Aggregator<'a>,
     pub(super) over: EndReason,
-    /// The last message of each host, by shard.
-    last: Vec<Option<LastMessage>>,
+    /// Whether each host has sent its last message on this cell, by shard.
+    done: Vec<bool>,
+    /// The final reports, by shard, of the hosts that sent one.
+    pub(super) reports: Vec<Option<Box<FinalReport>>>,
     /// Why the cell could not go on.
     pub(super) broken: Option<String>,
     /// The host that `broken` names, if only other hosts reported its loss.
@@ -49,17 +51,7 @@ pub(super) struct ControllerCell<'a> {
     progress: Vec<Time>,
     /// Whether the hosts have been ordered to stop.
     stopping: bool,
-    /// The common start on the controller's clock, ns.
-    start: i64,
-    /// Emulated seconds per real second.
-    speed: f64,
-}
-
-/// The last message of a host on a cell.
-enum LastMessage {
-    Report(Box<FinalReport>),
-    /// It could not go on, but is ready for the next cell.
-    Refused,
+    clock: RunClock,
 }
 
 /// A host without which the cell cannot go on, and why.
@@ -90,21 +82,20 @@ impl<'a> ControllerCell<'a> {
                 world.faults().heals_at(),
             ),
             over: EndReason::Interrupted,
-            last: (0..hosts).map(|_| None).collect(),
+            done: vec![false; hosts],
+            reports: vec![None; hosts],
             broken: None,
             accused: None,
             injections: Injections::new(world, &homes, hosts),
             dead_from: dead_from(world, &homes, hosts),
             progress: vec![Time::ZERO; hosts],
             stopping: false,
-            start,
-            speed: run.speed,
+            clock: RunClock { ticks: pool.ticks, start, speed: run.speed },
             homes,
             pool,
         };
         cell.pool.broadcast(&ControllerMessage::Start { at: start }).await;
-        let (now, speed) = (cell.now(), cell.speed);
-        cell.injections.begin_waiting(cell.pool, now, speed).await;
+        cell.injections.begin_waiting(cell.pool, cell.clock).await;
         cell.over = cell.until_over(watch).await;
         cell.stopping = true;
         cell.pool.broadcast(&ControllerMessage::Stop).await;
@@ -114,15 +105,6 @@ impl<'a> ControllerCell<'a> {
         Ok(cell)
     }
 
-    /// The final reports, by shard, of the hosts that sent one.
-    pub(super) fn reports(&mut self) -> Vec<Option<Box<FinalReport>>> {
-        let report = |last: Option<LastMessage>| match last {
-            Some(LastMessage::Report(report)) => Some(report),
-            Some(LastMessage::Refused) | None => None,
-        };
-        self.last.drain(..).map(report).collect()
-    }
-
     /// Records the copies that were lost with unexpectedly lost hosts. Copies on a host whose loss was expected had
     /// crashed before.
     pub(super) fn lose_copies(&mut self) {
@@ -130,12 +112,6 @@ impl<'a> ControllerCell<'a> {
         for (host, _) in lost {
             self.aggregator.lose(cores_of(self.world, &self.homes, host as u16));
         }
-    }
-
-    /// The emulated time on the controller's clock.
-    fn now(&self) -> Time {
-        let real = (self.pool.ticks.now() - self.start).max(0);
-        Time((real as f64 * self.speed) as u64)
     }
 
     /// Handles events until the cell is over.
@@ -196,8 +172,8 @@ impl<'a> ControllerCell<'a> {
     }
 
     fn next_missing(&self) -> Option<usize> {
-        let mut hosts = self.pool.hosts.iter().zip(&self.last);
-        hosts.position(|(host, last)| host.lost.is_none() && last.is_none())
+        let mut hosts = self.pool.hosts.iter().zip(&self.done);
+        hosts.position(|(host, done)| host.lost.is_none() && !done)
     }
 
     async fn on_event(&mut self, host: usize, event: HostEvent) -> Result<(), Lost> {
@@ -212,22 +188,25 @@ impl<'a> ControllerCell<'a> {
             }
             AgentMessage::FinalReport(report) => {
                 self.aggregator.end(host);
-                self.last[host] = Some(LastMessage::Report(report));
+                (self.done[host], self.reports[host]) = (true, Some(report));
             }
             AgentMessage::Refused { run, why } if run == self.pool.run => self.on_refusal(host, &why),
             AgentMessage::Lost { peer, why } if !self.stopping => self.on_broken_link(host, &peer, &why)?,
             AgentMessage::Injector { injector, message } if !self.stopping => {
-                let (now, speed) = (self.now(), self.speed);
                 let injector = InjectorId { host, injector };
-                self.injections.on_injector(self.pool, injector, message, now, speed).await;
+                self.injections.on_injector(self.pool, injector, message, self.clock).await;
             }
             AgentMessage::InjectorGone { injector, ref why } => {
                 self.injections.on_disconnect(self.pool, InjectorId { host, injector }, why).await;
                 self.pool.defer(host, message);
             }
-            AgentMessage::Injected { id, from } => self.injections.on_begun(self.pool, host, id, from).await,
+            AgentMessage::Injected { id, from } => {
+                let begin = |share: &mut Share| share.from = Some(from);
+                self.injections.on_confirmed(self.pool, host, id, begin).await;
+            }
             AgentMessage::Lifted { id, until, why } => {
-                self.injections.on_lifted(self.pool, host, id, until, why).await;
+                let end = |share: &mut Share| (share.until, share.ended) = (Some(until), Some(why));
+                self.injections.on_confirmed(self.pool, host, id, end).await;
             }
             AgentMessage::Loaded
             | AgentMessage::Ready { .. }
@@ -260,7 +239,7 @@ impl<'a> ControllerCell<'a> {
 
     /// Records why a host cannot go on. Its own reason replaces those reported by other hosts.
     fn on_refusal(&mut self, host: usize, why: &str) {
-        self.last[host] = Some(LastMessage::Refused);
+        (self.done[host], self.reports[host]) = (true, None);
         if self.broken.is_none() || self.accused == Some(host) {
             let name = &self.pool.members[host].name;
             (self.broken, self.accused) = (Some(format!("host {name}: {why}")), None);

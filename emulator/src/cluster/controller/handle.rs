@@ -11,9 +11,8 @@ use super::host_pool::HostPool;
 use super::losses;
 use super::spawn::Spawned;
 use crate::cluster::error::HostsError;
-use crate::cluster::net::Hosts;
+use crate::cluster::net::{Host, Hosts};
 use crate::cluster::placement::held;
-use crate::cluster::protocol::Member;
 use crate::config::{Experiment, RealSection, RunSection};
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
@@ -81,7 +80,7 @@ impl Controller {
 
     /// The hosts, in order of shards.
     #[must_use]
-    pub fn members(&self) -> &[Member] {
+    pub fn members(&self) -> &[Host] {
         &self.pool.members
     }
 
@@ -126,9 +125,8 @@ impl Controller {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let cell = ControllerCell::run(&mut self.pool, world, point, run, log, watch);
         let mut cell = self.runtime.block_on(cell)?;
-        let reports = cell.reports();
         cell.lose_copies();
-        let ControllerCell { pool, aggregator, over, broken, injections, .. } = cell;
+        let ControllerCell { pool, aggregator, over, reports, broken, injections, .. } = cell;
         let (books, now) = aggregator.close();
         let disturbed = injections.record(pool, now);
         self.injected.clone_from(&disturbed.results);

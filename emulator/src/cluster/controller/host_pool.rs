@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use volary_actors::base::{Span, Time};
 
 use super::archive::Archive;
 use crate::cluster::error::HostsError;
@@ -17,7 +18,7 @@ use crate::cluster::net::framed::{ControlReceiver, ControlSender};
 use crate::cluster::net::{Connection, Control, End, Host, Hosts, Identity, Options, Transport};
 use crate::cluster::protocol::{
     AgentMessage, ControllerMessage, FIRST_FRAME, InjectReply, InjectRequest, InjectorMessage, MESSAGE_FRAME,
-    Member, Opening,
+    Opening,
 };
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
@@ -39,7 +40,7 @@ type Opened = JoinHandle<Result<HostConnection, ConnectError>>;
 #[derive(Debug)]
 pub(super) struct HostPool {
     transport: Arc<Transport>,
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<Host>,
     pub(super) hosts: Vec<HostConnection>,
     pub(super) events: mpsc::Receiver<(usize, HostEvent)>,
     pub(super) ticks: MonotonicClock,
@@ -58,6 +59,24 @@ pub(super) struct HostPool {
 pub(super) struct InjectorId {
     pub(super) host: usize,
     pub(super) injector: u64,
+}
+
+/// The emulated time of a cell on the controller's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunClock {
+    pub(super) ticks: MonotonicClock,
+    /// The common start on that clock, ns.
+    pub(super) start: i64,
+    /// Emulated seconds per real second.
+    pub(super) speed: f64,
+}
+
+impl RunClock {
+    /// The emulated time when this much real time will have passed.
+    pub(super) fn after(&self, wait: Duration) -> Time {
+        let real = (self.ticks.now() - self.start).max(0) as f64;
+        Time((real * self.speed) as u64) + Span::from_secs_f64(wait.as_secs_f64() * self.speed)
+    }
 }
 
 impl HostPool {
@@ -84,14 +103,9 @@ impl HostPool {
         let timing =
             Options { idle_timeout: LONGEST_LEASE, keep_alive: SHORTEST_LEASE / 5, ..Options::default() };
         let transport = Transport::connector(&identity, (Ipv4Addr::UNSPECIFIED, 0).into(), &timing)?;
-        let member = |host: &Host| Member {
-            name: host.name.clone(),
-            address: host.address,
-            weight: f64::from(host.weight),
-        };
         Ok(Self {
             transport: Arc::new(transport),
-            members: file.hosts.iter().map(member).collect(),
+            members: file.hosts.clone(),
             hosts: Vec::new(),
             events,
             ticks: MonotonicClock::new(),
@@ -104,7 +118,7 @@ impl HostPool {
 
     /// Connects to all hosts at once.
     fn connect(&self, opening: &Bytes, events: &EventSender) -> Vec<Opened> {
-        let connect = |(i, member): (usize, &Member)| {
+        let connect = |(i, member): (usize, &Host)| {
             self.archive.add(&member.name);
             let (member, transport, archive) =
                 (member.clone(), Arc::clone(&self.transport), self.archive.clone());
@@ -288,7 +302,7 @@ impl HostConnection {
     /// Connects to the host of index `i`, sends it the encoded `opening`, and begins to receive.
     pub(super) async fn open(
         i: usize,
-        member: Member,
+        member: Host,
         transport: Arc<Transport>,
         ticks: MonotonicClock,
         archive: Archive,

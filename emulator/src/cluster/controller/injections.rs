@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use tokio::time::timeout_at;
-use volary_actors::base::{ActorId, Endpoint, Span, Time};
+use volary_actors::base::{ActorId, Endpoint, Time};
 use volary_actors::layout::Role;
 use volary_netem::{Places, Target};
 
-use super::host_pool::{HostEvent, HostPool, InjectorId};
+use super::host_pool::{HostEvent, HostPool, InjectorId, RunClock};
 use crate::cluster::placement::cores_of;
 use crate::cluster::protocol::{
     AgentMessage, ControllerMessage, INJECTOR_LEASE, InjectOrder, InjectReply, InjectRequest, InjectionPlan,
@@ -29,9 +29,6 @@ const MAX_TARGET_BYTES: usize = 200;
 const LEAD: (Duration, u32) = (Duration::from_millis(100), 4);
 /// How long injectors may take at the end of a cell to acknowledge the last reply by disconnecting.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A refusal, and the text that explains it.
-type Refused = (Refusal, String);
 
 /// The injections into a cell, in the order in which they were ordered.
 pub(super) struct Injections<'a> {
@@ -66,15 +63,15 @@ enum Phase {
 }
 
 /// The part of an injection that one host carries out.
-struct Share {
+pub(super) struct Share {
     host: usize,
     cores: CoreSet,
     /// When it began, once the host has confirmed it.
-    from: Option<Time>,
+    pub(super) from: Option<Time>,
     /// When it ended, once the host has said so.
-    until: Option<Time>,
+    pub(super) until: Option<Time>,
     /// Why it ended.
-    ended: Option<String>,
+    pub(super) ended: Option<String>,
 }
 
 impl CellInjection {
@@ -100,6 +97,18 @@ impl CellInjection {
     fn share(&mut self, host: usize) -> Option<&mut Share> {
         self.shares.iter_mut().find(|share| share.host == host)
     }
+
+    /// The shares in the form sent to the injector.
+    fn report(&self, pool: &HostPool) -> Vec<InjectionShare> {
+        let report = |share: &Share| InjectionShare {
+            host: pool.members[share.host].name.clone(),
+            cores: share.cores.clone(),
+            from: share.from.unwrap_or(self.injection.from),
+            until: share.until,
+            ended: share.ended.clone().unwrap_or_default(),
+        };
+        self.shares.iter().map(report).collect()
+    }
 }
 
 impl<'a> Injections<'a> {
@@ -109,9 +118,9 @@ impl<'a> Injections<'a> {
     }
 
     /// Begins what was requested while no cell was running.
-    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool, now: Time, speed: f64) {
+    pub(super) async fn begin_waiting(&mut self, pool: &mut HostPool, clock: RunClock) {
         for (injector, request) in std::mem::take(&mut pool.requests) {
-            self.request(pool, injector, &request, now, speed).await;
+            self.request(pool, injector, &request, clock).await;
         }
     }
 
@@ -121,14 +130,12 @@ impl<'a> Injections<'a> {
         pool: &mut HostPool,
         injector: InjectorId,
         message: InjectorMessage,
-        now: Time,
-        speed: f64,
+        clock: RunClock,
     ) {
         match message {
-            InjectorMessage::Request(request) => self.request(pool, injector, &request, now, speed).await,
+            InjectorMessage::Request(request) => self.request(pool, injector, &request, clock).await,
             InjectorMessage::Renew => {
-                let entry = self.entries.iter_mut().find(|entry| entry.injector == injector);
-                entry.into_iter().for_each(|entry| entry.renewed = Instant::now());
+                self.of(injector).into_iter().for_each(|entry| entry.renewed = Instant::now());
             }
             InjectorMessage::End => self.lift(pool, injector, "whoever injected it ended it").await,
         }
@@ -137,45 +144,35 @@ impl<'a> Injections<'a> {
     /// Handles the disconnection of an injector.
     pub(super) async fn on_disconnect(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
         self.lift(pool, injector, &format!("whoever injected it is gone: {why}")).await;
-        let entry = self.entries.iter_mut().find(|entry| entry.injector == injector);
-        entry.into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
+        self.of(injector).into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
     }
 
-    /// Handles the confirmation that a host has begun an injection.
-    pub(super) async fn on_begun(&mut self, pool: &HostPool, host: usize, id: u64, from: Time) {
-        if let Some(share) = self.share(host, id) {
-            share.from = Some(from);
-        }
-        self.update(pool, id).await;
+    /// The injection of an injector.
+    fn of(&mut self, injector: InjectorId) -> Option<&mut CellInjection> {
+        self.entries.iter_mut().find(|entry| entry.injector == injector)
     }
 
-    /// Handles the confirmation that a host has ended an injection, or could not begin it.
-    pub(super) async fn on_lifted(
+    /// Handles the confirmation that a host has begun an injection, or ended it, or could not begin it.
+    pub(super) async fn on_confirmed(
         &mut self,
         pool: &HostPool,
         host: usize,
         id: u64,
-        until: Time,
-        why: String,
+        confirm: impl FnOnce(&mut Share),
     ) {
-        if let Some(share) = self.share(host, id) {
-            (share.until, share.ended) = (Some(until), Some(why));
+        let Some(i) = self.entries.iter().position(|entry| entry.id == id) else { return };
+        if let Some(share) = self.entries[i].share(host) {
+            confirm(share);
         }
-        self.update(pool, id).await;
+        self.update(pool, i).await;
     }
 
     /// Handles the loss of a host: its shares have ended, and so have the injectors that its agent relayed.
     pub(super) async fn on_lost(&mut self, pool: &HostPool, host: usize) {
-        let mut injectors = Vec::new();
-        for entry in &mut self.entries {
-            if entry.injector.host == host {
-                injectors.push(entry.injector);
-            }
-            if let Some(share) = entry.share(host) {
-                share.ended.get_or_insert_with(|| "the host was lost".to_owned());
-            }
+        for share in self.entries.iter_mut().filter_map(|entry| entry.share(host)) {
+            share.ended.get_or_insert_with(|| "the host was lost".to_owned());
         }
-        for injector in injectors {
+        for injector in self.injectors(|entry| entry.injector.host == host) {
             self.on_disconnect(pool, injector, "the agent that relayed it was lost").await;
         }
         self.update_all(pool).await;
@@ -183,12 +180,15 @@ impl<'a> Injections<'a> {
 
     /// Lifts the injections whose injectors have been silent for longer than their lease.
     pub(super) async fn expire(&mut self, pool: &HostPool) {
-        let expired = |entry: &&CellInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
-        let expired: Vec<_> = self.entries.iter().filter(expired).map(|entry| entry.injector).collect();
-        for injector in expired {
+        let expired = |entry: &CellInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
+        for injector in self.injectors(expired) {
             let why = format!("no sign of life for {} s", INJECTOR_LEASE.as_secs());
             self.on_disconnect(pool, injector, &why).await;
         }
+    }
+
+    fn injectors(&self, which: impl Fn(&CellInjection) -> bool) -> Vec<InjectorId> {
+        self.entries.iter().filter(|entry| which(entry)).map(|entry| entry.injector).collect()
     }
 
     /// Sends the last replies at the end of a cell, and waits until they have arrived: connections may be closed right
@@ -251,21 +251,15 @@ impl<'a> Injections<'a> {
         disturbed
     }
 
-    fn share(&mut self, host: usize, id: u64) -> Option<&mut Share> {
-        self.entries.iter_mut().find(|entry| entry.id == id)?.share(host)
-    }
-
     /// Checks a request and orders the injection, or answers at once: a refusal, or the plan of a dry run.
     async fn request(
         &mut self,
         pool: &HostPool,
         injector: InjectorId,
         request: &InjectRequest,
-        now: Time,
-        speed: f64,
+        clock: RunClock,
     ) {
-        let lead = at_least(LEAD, pool.round_trip()).as_secs_f64() * speed;
-        let reply = match self.plan(pool, request, now + Span::from_secs_f64(lead)) {
+        let reply = match self.plan(pool, request, clock.after(at_least(LEAD, pool.round_trip()))) {
             Err((refusal, why)) => InjectReply::Refused(refusal, why),
             Ok((_, plan)) if request.dry_run => InjectReply::Planned(Box::new(plan)),
             Ok((injection, plan)) => return self.begin(pool, injector, request, injection, plan).await,
@@ -279,10 +273,10 @@ impl<'a> Injections<'a> {
         pool: &HostPool,
         request: &InjectRequest,
         from: Time,
-    ) -> Result<(Injection, InjectionPlan), Refused> {
-        let invalid = |why: String| (Refusal::Invalid, why);
+    ) -> Result<(Injection, InjectionPlan), (Refusal, String)> {
+        let invalid = |why| (Refusal::Invalid, why);
         let profile = load_profile(&request.profile).map_err(|why| invalid(format!("the profile: {why}")))?;
-        let cores = self.cores(pool, request)?;
+        let cores = self.cores(pool, request).map_err(invalid)?;
         if self.entries.len() >= MAX_INJECTIONS && !request.dry_run {
             return Err((Refusal::Failed, format!("this cell was injected into {MAX_INJECTIONS} times")));
         }
@@ -302,21 +296,20 @@ impl<'a> Injections<'a> {
     }
 
     /// The cores that a request names.
-    fn cores(&self, pool: &HostPool, request: &InjectRequest) -> Result<CoreSet, Refused> {
-        let invalid = |why: String| (Refusal::Invalid, why);
+    fn cores(&self, pool: &HostPool, request: &InjectRequest) -> Result<CoreSet, String> {
         let all = self.world.layout().workers();
         if let Some(last) = request.cores.last().filter(|&last| last >= all) {
             let most = all.saturating_sub(1);
-            return Err(invalid(format!("--core {last}: the cluster has {all} cores, 0 to {most}")));
+            return Err(format!("--core {last}: the cluster has {all} cores, 0 to {most}"));
         }
         if request.targets.is_empty() && request.cores.is_empty() && request.hosts.is_empty() {
             return Ok(CoreSet::below(all));
         }
-        let mut cores = request.cores.union(&self.cores_of_targets(&request.targets).map_err(invalid)?);
+        let mut cores = request.cores.union(&self.cores_of_targets(&request.targets)?);
         for name in &request.hosts {
             let Some(host) = pool.index(name) else {
                 let known: Vec<_> = pool.members.iter().map(|member| member.name.as_str()).collect();
-                return Err(invalid(format!("--host {name}: the run has {}", known.join(", "))));
+                return Err(format!("--host {name}: the run has {}", known.join(", ")));
             };
             cores = cores.union(&self.held[host]);
         }
@@ -410,48 +403,33 @@ impl<'a> Injections<'a> {
     }
 
     async fn update_all(&mut self, pool: &HostPool) {
-        let ids: Vec<_> = self.entries.iter().map(|entry| entry.id).collect();
-        for id in ids {
-            self.update(pool, id).await;
+        for i in 0..self.entries.len() {
+            self.update(pool, i).await;
         }
     }
 
-    /// Sends the injector the changes that it does not know yet.
-    async fn update(&mut self, pool: &HostPool, id: u64) {
-        let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == id) else { return };
+    /// Sends the injector of entry `i` the changes that it does not know yet.
+    async fn update(&mut self, pool: &HostPool, i: usize) {
+        let entry = &mut self.entries[i];
         let injector = entry.injector;
-        let name = |share: &Share| pool.members[share.host].name.clone();
         if entry.phase == Phase::Requested {
-            if let Some(failed) =
-                entry.shares.iter().find(|share| share.from.is_none() && share.ended.is_some())
-            {
-                let why = format!("host {}: {}", name(failed), failed.ended.as_deref().unwrap_or_default());
+            let failed = entry.shares.iter().find(|share| share.from.is_none() && share.ended.is_some());
+            if let Some(Share { host, ended, .. }) = failed {
+                let host = &pool.members[*host].name;
+                let why = format!("host {host}: {}", ended.as_deref().unwrap_or_default());
                 entry.phase = Phase::Over;
                 pool.reply(injector, InjectReply::Refused(Refusal::Failed, why.clone())).await;
                 return self.lift(pool, injector, &why).await;
             }
-            if entry.shares.iter().any(|share| share.from.is_none()) {
+            if entry.begun().count() < entry.shares.len() {
                 return;
             }
             entry.phase = Phase::Begun;
-            let begun = InjectReply::Begun(Box::new(entry.plan.clone()), report(entry, name));
-            pool.reply(injector, begun).await;
+            pool.reply(injector, InjectReply::Begun(Box::new(entry.plan.clone()), entry.report(pool))).await;
         }
         if entry.phase == Phase::Begun && entry.shares.iter().all(|share| share.ended.is_some()) {
             entry.phase = Phase::Over;
-            pool.reply(injector, InjectReply::Over(report(entry, name))).await;
+            pool.reply(injector, InjectReply::Over(entry.report(pool))).await;
         }
     }
-}
-
-/// The shares of an injection, in the form sent to the injector.
-fn report(entry: &CellInjection, name: impl Fn(&Share) -> String) -> Vec<InjectionShare> {
-    let report = |share: &Share| InjectionShare {
-        host: name(share),
-        cores: share.cores.clone(),
-        from: share.from.unwrap_or(entry.injection.from),
-        until: share.until,
-        ended: share.ended.clone().unwrap_or_default(),
-    };
-    entry.shares.iter().map(report).collect()
 }

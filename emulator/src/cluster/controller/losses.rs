@@ -3,8 +3,8 @@
 //! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
 //! lost at the very end of a run leave no gap and are not counted.
 
-use crate::cluster::net::LinkStats;
-use crate::cluster::protocol::{Datagrams, FinalReport, Member};
+use crate::cluster::net::{Host, LinkStats};
+use crate::cluster::protocol::{Datagrams, FinalReport};
 use volary_engine::results::HostVitals;
 use volary_engine::results::PathLoss;
 
@@ -20,13 +20,13 @@ impl Datagrams {
 }
 
 /// The vitals of the hosts that sent a report, with the losses of the datagrams that each of them sent.
-pub(crate) fn vitals(members: &[Member], accounts: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
+pub(crate) fn vitals(members: &[Host], accounts: &[Option<Box<FinalReport>>]) -> Vec<HostVitals> {
     let between = |from: usize, to: usize| {
         let account = accounts.get(from).and_then(Option::as_ref);
         account.and_then(|account| account.datagrams.get(to)).copied().unwrap_or_default()
     };
     let of = |(from, account): (usize, &Option<Box<FinalReport>>)| {
-        let path = |(to, member): (usize, &Member)| PathLoss {
+        let path = |(to, member): (usize, &Host)| PathLoss {
             to: member.name.clone(),
             sent: between(from, to).sent,
             // The two counters are read at different times.
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn names_come_from_the_members_and_losses_are_bounded() {
         let address = ([127, 0, 0, 1], 1).into();
-        let members = ["h1", "h2"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
+        let members = ["h1", "h2"].map(|name| Host::new(name.to_owned(), address));
         let accounts =
             [account("h2", &[(0, 0, 0), (7, 1, 0)]), account("h2", &[(0, 0, u64::MAX), (0, 0, 0)])];
         let [h1, _] = &vitals(&members, &accounts)[..] else { panic!("two reports") };
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_loss_is_counted_for_its_sender() {
         let address = ([127, 0, 0, 1], 1).into();
-        let members = ["h1", "h2", "h3"].map(|name| Member { name: name.to_owned(), address, weight: 1.0 });
+        let members = ["h1", "h2", "h3"].map(|name| Host::new(name.to_owned(), address));
         // h1 sends a hundred datagrams to h2 and drops one; h2 misses four. h3 sends no report.
         let accounts = [
             account("h1", &[(0, 0, 0), (100, 1, 0), (50, 2, 9)]),

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use tempfile::{Builder, TempDir};
 
 use crate::cluster::HostsError;
+use crate::cluster::net::Host;
 use crate::cluster::net::issue::{IssueRequest, issue};
 use crate::runtime::executor::{CpuId, free_cpus};
 
@@ -30,10 +31,10 @@ impl Spawned {
         folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
         let folder = folder.tempdir().map_err(HostsError::System)?;
         let mut spawned = Self { folder, agents: Vec::new() };
-        let names: Vec<_> = (1..=count).map(|i| format!("local{i}")).collect();
         // Ports are known once the agents listen; identities do not depend on them.
-        let somewhere = |i: usize| (Ipv4Addr::LOCALHOST, i as u16 + 1).into();
-        let hosts = names.iter().enumerate().map(|(i, name)| (name.clone(), somewhere(i))).collect();
+        let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
+        let hosts: Vec<_> = (1..=count).map(host).collect();
+        let names: Vec<_> = hosts.iter().map(|host| host.name.clone()).collect();
         issue(
             &spawned.identities(),
             &IssueRequest { hosts, days: 1, keep_ca: false, now: SystemTime::now() },

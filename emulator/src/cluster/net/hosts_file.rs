@@ -14,10 +14,9 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use thiserror::Error;
+use serde::{Deserialize, Serialize};
 
-use super::identity::{CONTROLLER, Role, check_name};
+use super::identity::{CONTROLLER, FileError, Role, check_name};
 
 /// The contents of a hosts file.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -32,7 +31,7 @@ pub struct Hosts {
 }
 
 /// One machine.
-#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// As in its certificate.
@@ -44,11 +43,6 @@ pub struct Host {
     pub weight: u32,
 }
 
-/// Why a hosts file cannot be used, with line and key of what is wrong in it.
-#[derive(Debug, Error)]
-#[error("{0}")]
-pub struct HostsFileError(String);
-
 impl Host {
     /// A host of weight 1.
     pub fn new(name: String, address: SocketAddr) -> Self {
@@ -58,10 +52,10 @@ impl Host {
 
 impl Hosts {
     /// Reads a hosts file.
-    pub fn load(path: &Path) -> Result<Self, HostsFileError> {
+    pub fn load(path: &Path) -> Result<Self, FileError> {
         let text = fs::read_to_string(path)
-            .map_err(|error| HostsFileError(format!("cannot read {}: {error}", path.display())))?;
-        let bad = |why: String| HostsFileError(format!("{}: {}", path.display(), why.trim_end()));
+            .map_err(|error| FileError(format!("cannot read {}: {error}", path.display())))?;
+        let bad = |why: String| FileError(format!("{}: {}", path.display(), why.trim_end()));
         let mut hosts: Self = toml::from_str(&text).map_err(|error| bad(error.to_string()))?;
         hosts.check().map_err(bad)?;
         hosts.identities = path.with_file_name("").join(&hosts.identities);

@@ -55,14 +55,14 @@ pub struct Subject {
     pub until: SystemTime,
 }
 
-/// Why an identity cannot be used or made, with the path and the remedy.
+/// Why an identity or a hosts file cannot be used or made, with the path and the remedy.
 #[derive(Debug, Error)]
 #[error("{0}")]
-pub struct IdentityError(pub(super) String);
+pub struct FileError(pub(super) String);
 
 impl Identity {
     /// Loads the identity in `folder` and verifies it as peers will at time `now`.
-    pub fn load(folder: &Path, now: SystemTime) -> Result<Self, IdentityError> {
+    pub fn load(folder: &Path, now: SystemTime) -> Result<Self, FileError> {
         let key_path = folder.join("key.pem");
         let key = read(&key_path)?;
         let mode = fs::metadata(&key_path).map_err(io_error(&key_path))?.permissions().mode() & 0o777;
@@ -166,31 +166,31 @@ fn verify(leaf: &CertificateDer<'_>, roots: &Arc<RootCertStore>, now: SystemTime
     verifier.verify_client_cert(leaf, &[], now).map(|_| ()).map_err(|error| error.to_string())
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, IdentityError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     let pem = read(path)?;
     CertificateDer::pem_slice_iter(&pem)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| bad(path, format!("no certificate in it ({error})")))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
+fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     fs::read(path).map_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             let remedy =
                 "make identities with `volary certs DIR --host NAME=ADDR` and copy DIR/NAME to its host";
-            IdentityError(format!("no {}: {remedy}", path.display()))
+            FileError(format!("no {}: {remedy}", path.display()))
         } else {
             bad(path, error)
         }
     })
 }
 
-pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> FileError {
     move |error| bad(path, error)
 }
 
-pub(super) fn bad(path: &Path, why: impl fmt::Display) -> IdentityError {
-    IdentityError(format!("{}: {why}", path.display()))
+pub(super) fn bad(path: &Path, why: impl fmt::Display) -> FileError {
+    FileError(format!("{}: {why}", path.display()))
 }
 
 /// Formats a time to the minute, UTC.

@@ -7,7 +7,6 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,13 +20,12 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::hosts_file::{Host, Hosts};
-use super::identity::{CONTROLLER, IdentityError, Role, Subject, bad, check_name, io_error};
+use super::identity::{CONTROLLER, FileError, Role, Subject, bad, check_name, io_error};
 
 /// The identities to make.
 #[derive(Clone, Debug)]
 pub struct IssueRequest {
-    /// Names of hosts, and the addresses of their agents.
-    pub hosts: Vec<(String, SocketAddr)>,
+    pub hosts: Vec<Host>,
     /// Validity.
     pub days: u32,
     /// Keep the authority's key, so that hosts can be added later.
@@ -54,22 +52,22 @@ const HOSTS: &str = "hosts.toml";
 const SKEW: Duration = Duration::from_secs(3600);
 
 /// Makes the identities of `request` in a new `folder`, or in one whose authority was kept.
-pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
+pub fn issue(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     request.check()?;
     let kept = folder.join(CA_KEY).exists();
     if kept { extend(folder, request) } else { create(folder, request) }
 }
 
 impl IssueRequest {
-    fn check(&self) -> Result<(), IdentityError> {
+    fn check(&self) -> Result<(), FileError> {
         if self.hosts.is_empty() {
-            return Err(IdentityError("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
+            return Err(FileError("no host: name each as --host NAME=ADDRESS:PORT".to_owned()));
         }
         if !(1..=3650).contains(&self.days) {
-            return Err(IdentityError("--days must be 1 to 3650".to_owned()));
+            return Err(FileError("--days must be 1 to 3650".to_owned()));
         }
-        for (name, _) in &self.hosts {
-            check_name(name, Role::Host).map_err(IdentityError)?;
+        for host in &self.hosts {
+            check_name(&host.name, Role::Host).map_err(FileError)?;
         }
         Ok(())
     }
@@ -77,21 +75,17 @@ impl IssueRequest {
     fn until(&self) -> SystemTime {
         self.now + Duration::from_secs(u64::from(self.days) * 86_400)
     }
-
-    fn hosts(&self) -> Vec<Host> {
-        self.hosts.iter().map(|(name, address)| Host::new(name.clone(), *address)).collect()
-    }
 }
 
 /// Makes a new authority, the controller's identity and those of the hosts.
-fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
+fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let used = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     if used {
         let remedy = "name a new folder; hosts can only be added where --keep-ca kept the authority";
         return Err(exists(folder, remedy));
     }
-    let hosts = Hosts { identities: ".".into(), hosts: request.hosts() };
-    hosts.check().map_err(IdentityError)?;
+    let hosts = Hosts { identities: ".".into(), hosts: request.hosts.clone() };
+    hosts.check().map_err(FileError)?;
     let until = request.until();
     let key = KeyPair::generate_for(&PKCS_ED25519).map_err(|error| bad(folder, error))?;
     let params = authority(&authority_name(&key), request.now, until);
@@ -101,8 +95,8 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
     make_folder(folder)?;
     write_new(&folder.join(CA_CERT), &ca, 0o644)?;
     let mut folders = vec![member(folder, CONTROLLER, Role::Controller, &issuer, &ca, (request.now, until))?];
-    for (name, _) in &request.hosts {
-        folders.push(member(folder, name, Role::Host, &issuer, &ca, (request.now, until))?);
+    for host in &request.hosts {
+        folders.push(member(folder, &host.name, Role::Host, &issuer, &ca, (request.now, until))?);
     }
     let path = folder.join(HOSTS);
     write_new(&path, &hosts.text(), 0o644)?;
@@ -113,18 +107,18 @@ fn create(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
 }
 
 /// Adds hosts with an authority that was kept.
-fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError> {
+fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, FileError> {
     let path = folder.join(HOSTS);
-    let mut hosts = Hosts::load(&path).map_err(|error| IdentityError(error.to_string()))?;
-    for (name, _) in &request.hosts {
-        let path = folder.join(name);
+    let mut hosts = Hosts::load(&path)?;
+    for host in &request.hosts {
+        let path = folder.join(&host.name);
         if path.exists() {
             return Err(exists(&path, "name only new hosts, or make a new folder"));
         }
     }
-    let added = Hosts { identities: ".".into(), hosts: request.hosts() }.text();
-    hosts.hosts.extend(request.hosts());
-    hosts.check().map_err(IdentityError)?;
+    let added = Hosts { identities: ".".into(), hosts: request.hosts.clone() }.text();
+    hosts.hosts.extend(request.hosts.iter().cloned());
+    hosts.check().map_err(FileError)?;
     let ca_path = folder.join(CA_CERT);
     let ca = fs::read_to_string(&ca_path).map_err(io_error(&ca_path))?;
     let (name, limit) = authority_of(&ca).map_err(|why| bad(&ca_path, why))?;
@@ -134,16 +128,16 @@ fn extend(folder: &Path, request: &IssueRequest) -> Result<Issued, IdentityError
     let until = request.until().min(limit);
     let issuer = Issuer::new(authority(&name, request.now, limit), key);
     let mut folders = Vec::new();
-    for (name, _) in &request.hosts {
-        folders.push(member(folder, name, Role::Host, &issuer, &ca, (request.now, until))?);
+    for host in &request.hosts {
+        folders.push(member(folder, &host.name, Role::Host, &issuer, &ca, (request.now, until))?);
     }
     let mut file = fs::OpenOptions::new().append(true).open(&path).map_err(io_error(&path))?;
     file.write_all(format!("\n{added}").as_bytes()).map_err(io_error(&path))?;
     Ok(Issued { folders, until, hosts: path })
 }
 
-fn exists(path: &Path, remedy: &str) -> IdentityError {
-    IdentityError(format!("{} exists and is not overwritten: {remedy}", path.display()))
+fn exists(path: &Path, remedy: &str) -> FileError {
+    FileError(format!("{} exists and is not overwritten: {remedy}", path.display()))
 }
 
 /// A name unique to this authority: a certificate of another one then fails as unknown issuer, not as bad signature.
@@ -179,7 +173,7 @@ fn member(
     issuer: &Issuer<'_, KeyPair>,
     ca: &str,
     (now, until): (SystemTime, SystemTime),
-) -> Result<PathBuf, IdentityError> {
+) -> Result<PathBuf, FileError> {
     let folder = folder.join(name);
     let wrong = |error: rcgen::Error| bad(&folder, error);
     let subject = Subject { name: name.to_owned(), role, from: now, until };
@@ -218,12 +212,12 @@ fn validity(mut params: CertificateParams, now: SystemTime, until: SystemTime) -
 }
 
 /// Makes a folder that only its owner can enter, or makes an existing one such.
-fn make_folder(path: &Path) -> Result<(), IdentityError> {
+fn make_folder(path: &Path) -> Result<(), FileError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error(path))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).map_err(io_error(path))
 }
 
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), IdentityError> {
+fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), FileError> {
     let mut file =
         fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(io_error(path))?;
     file.write_all(text.as_bytes()).map_err(io_error(path))
@@ -243,7 +237,7 @@ mod tests {
     fn request(names: &[&str]) -> IssueRequest {
         let port = |name: &str| name.bytes().map(u16::from).sum::<u16>();
         let hosts =
-            names.iter().map(|name| ((*name).to_owned(), SocketAddr::from(([10, 0, 0, 1], port(name)))));
+            names.iter().map(|name| Host::new((*name).to_owned(), ([10, 0, 0, 1], port(name)).into()));
         IssueRequest { hosts: hosts.collect(), days: 30, keep_ca: false, now: now() }
     }
 
@@ -275,7 +269,7 @@ mod tests {
         assert_eq!(mode(&folder), 0o700);
         assert!(!folder.join(CA_KEY).exists(), "the authority is thrown away");
         let hosts = Hosts::load(&issued.hosts).unwrap();
-        assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts());
+        assert_eq!(hosts.hosts, request(&["h1", "h2.lab"]).hosts);
         assert_eq!(Identity::load(&hosts.controller(), now()).unwrap().subject.role, Role::Controller);
     }
 

@@ -1,18 +1,16 @@
-//! The burner and competitor threads of all cores of a shard.
+//! The burner and competitor threads of all cores of a shard, and what a burner does.
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::burner::Burner;
-use super::calibration::{Calibration, CalibrationOptions};
-use super::competitor::{Competed, Competitor};
-use super::cpu::{self, BurnError, CpuId, failed};
-use super::readings::CoreReading;
-use super::shared::{CoreCounters, CoreShared, DegradedSlot};
+use super::calibration::{Calibration, CalibrationOptions, KernelLoad, calibrate};
+use super::competitor::{Competed, Competitor, CoreReading};
+use super::cpu::{self, BurnError, CpuId, failed, set_idle_priority};
+use super::shared::{ChunkEnd, CoreCounters, CoreShared, DegradedSlot};
 use crate::config::real::Kernel;
 use crate::runtime::live::eventfd::EventFd;
 
@@ -175,20 +173,17 @@ impl Burners {
     #[must_use]
     pub fn end(mut self) -> Vec<CoreReading> {
         self.stop();
-        let mut readings = Vec::with_capacity(self.cores.len());
-        for core in &mut self.cores {
+        let origin = self.origin;
+        let end = |core: &mut BurnedCore| {
             if let Some(burner) = core.burner.take() {
                 join(burner);
             }
-            let competed = core.competitor.take().and_then(join).unwrap_or_default();
-            readings.push(CoreReading {
-                cpu: core.cpu,
-                rounds_per_s: core.calibration.rounds_per_s(),
-                competed: competed.cpu_time,
-                slots: competed.log.readings(self.origin, core.calibration),
-            });
-        }
-        readings
+            let Competed { log, cpu_time } = core.competitor.take().and_then(join).unwrap_or_default();
+            let (cpu, calibration) = (core.cpu, core.calibration);
+            let slots = log.readings(origin, calibration);
+            CoreReading { cpu, rounds_per_s: calibration.rounds_per_s(), competed: cpu_time, slots }
+        };
+        self.cores.iter_mut().map(end).collect()
     }
 
     fn stop(&self) {
@@ -208,6 +203,77 @@ impl Drop for Burners {
             // A panic in one of them was reported when it happened.
             let _ = core.burner.take().map(JoinHandle::join);
             let _ = core.competitor.take().map(JoinHandle::join);
+        }
+    }
+}
+
+/// Work of a chunk: what a halted copy can lose, and what the competitor does not see. Its bookkeeping takes 0.1 µs.
+const CHUNK: Duration = Duration::from_micros(20);
+
+/// Rounds of the hash kernel, which leaves memory and caches alone, between checks for a copy: a few µs.
+const IDLE_ROUNDS: u64 = 1000;
+
+/// The burner thread of a core: runs copies in chunks, so that a halt takes effect within a chunk.
+///
+/// Without a copy the thread spins. A CPU that comes and goes is slower than one that stays busy: its clock has to rise
+/// again, its caches to fill, and a hypervisor delays its return; a core would lose up to a sixth of its speed when
+/// there is little to do. Other threads that wake up on the CPU preempt the burner at once; only threads of the lowest
+/// priority, such as burners of another process, share the CPU with it.
+struct Burner {
+    shared: Arc<CoreShared>,
+    kernel: Kernel,
+    cpu: CpuId,
+    calibration: CalibrationOptions,
+    /// Notified when a copy has finished.
+    wake: EventFd,
+}
+
+impl Burner {
+    /// Waits until `start` closes, calibrates, sends the result, and runs copies until the core is stopped.
+    fn run(self, start: &Receiver<()>, calibrated: &Sender<Result<Calibration, BurnError>>) {
+        let mut load = KernelLoad::new(self.kernel);
+        // Nothing is sent: the channel closes when all burners have been spawned.
+        let _ = start.recv();
+        let calibration = self.calibrate(&mut load);
+        let known = calibration.as_ref().ok().copied();
+        // Sending fails if another core failed; then the core is stopped.
+        let _ = calibrated.send(calibration);
+        if let Some(calibration) = known {
+            self.run_copies(&mut load, calibration);
+        }
+    }
+
+    fn calibrate(&self, load: &mut KernelLoad) -> Result<Calibration, BurnError> {
+        let wait = self.calibration.timeout;
+        let calibration = calibrate(load, self.calibration);
+        let calibration = calibration.map_err(|got| BurnError::Busy { cpu: self.cpu, got, wait })?;
+        // Not before: calibration would wait for every other thread on this CPU.
+        set_idle_priority().map_err(failed("lower the priority of a thread", self.cpu))?;
+        Ok(calibration)
+    }
+
+    fn run_copies(&self, load: &mut KernelLoad, calibration: Calibration) {
+        let shared = &self.shared;
+        let chunk = calibration.rounds(CHUNK);
+        let mut idle = KernelLoad::new(Kernel::Hash);
+        while !shared.is_stopped() {
+            let Some((mut copy, ticket)) = shared.current_copy() else {
+                idle.burn(IDLE_ROUNDS);
+                continue;
+            };
+            while !shared.is_stopped() {
+                let rounds = chunk.min(copy.rounds_left());
+                load.burn(rounds);
+                match shared.end_chunk(copy, rounds, shared.now(), calibration) {
+                    ChunkEnd::More(rest) => copy = rest,
+                    ChunkEnd::Halted => break,
+                    ChunkEnd::Finished => {
+                        shared.publish_finished(ticket);
+                        self.wake.notify();
+                        break;
+                    }
+                }
+            }
         }
     }
 }

@@ -1,16 +1,20 @@
-//! The competitor thread of a core: occupies the CPU as [`steering`](super::steering) says while a slot lasts and there
-//! is a copy, and records the readings.
+//! The competitor thread of a core: occupies the CPU as its control law says while a slot lasts and there is a copy,
+//! and records the readings.
+//!
+//! In a slot of slowdown σ, a copy that has been there for B should have B / σ of its work done. The *lead* is the work
+//! done beyond that. The competitor occupies the CPU until the lead is −h, then leaves it until the lead is h, so that
+//! the copy is neither early nor late on average; h is such that both parts together take a period. The last step of a
+//! slot, up to two periods long, brings the lead to zero at the slot's end. It ends with the burner's part, because
+//! occupying the CPU ends to the microsecond, and sleeping ends when the system decides.
 
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::calibration::Calibration;
-use super::cpu::thread_cpu_time;
-use super::readings::{ReadingLog, Stretch};
+use super::cpu::{CpuId, thread_cpu_time};
 use super::shared::{CoreCounters, CoreShared, DegradedSlot};
-use super::steering::{SlotState, next_step};
 
 /// Longest healthy stretch, ns: a longer one is read in parts.
 const MAX_HEALTHY: u64 = 100_000_000;
@@ -207,6 +211,148 @@ impl Timeline {
     }
 }
 
+/// Length of a period: much longer than the lateness of timers and a context switch, much shorter than the shortest
+/// slots.
+pub(super) const PERIOD: f64 = 2e6;
+
+/// The state of a slot, as the control law sees it. All times in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct SlotState {
+    /// Time left.
+    pub(super) rest: f64,
+    /// Time with a copy so far.
+    pub(super) busy: f64,
+    /// Work done so far.
+    pub(super) done: f64,
+    /// The configured slowdown, above 1.
+    pub(super) slowdown: f64,
+    /// Recent work done per time in which the CPU was left to the burner: below 1 if a context switch costs it time,
+    /// such as cold caches. The loop corrects for that except at the end of the slot.
+    pub(super) gain: f64,
+}
+
+/// One step of the competitor: it occupies the CPU, then leaves it to the burner.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Step {
+    /// Time for which it occupies the CPU.
+    pub(super) occupy: f64,
+    /// Time for which it leaves the CPU after that, before the next step.
+    pub(super) leave: f64,
+}
+
+/// The next step, assuming that the copy stays.
+pub(super) fn next_step(state: SlotState) -> Step {
+    let SlotState { rest, busy, done, slowdown, gain } = state;
+    let part = 1.0 - 1.0 / slowdown;
+    let swing = PERIOD * part / slowdown / 2.0;
+    let lead = done - busy / slowdown;
+    let occupy = ((lead + swing) * slowdown).max(0.0);
+    let leave = (swing - (lead - occupy / slowdown)) / part;
+    if occupy + leave + PERIOD < rest {
+        return Step { occupy, leave };
+    }
+    // Time for the work due until the end; all of the rest if the copy is far behind.
+    let due = (((busy + rest) / slowdown - done) / gain).clamp(0.0, rest);
+    Step { occupy: rest - due, leave: due }
+}
+
+/// Measurements of one core.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CoreReading {
+    pub cpu: CpuId,
+    /// Its calibrated speed: rounds of the kernel per second of its own CPU time. Comparable between cores that run
+    /// the same kernel.
+    pub rounds_per_s: f64,
+    /// CPU time of the competitor.
+    pub competed: Duration,
+    /// Slots and healthy stretches in which there was a copy, in order of time.
+    pub slots: Vec<SlotReading>,
+}
+
+/// A slot, or a healthy stretch between slots, as measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SlotReading {
+    pub from: Instant,
+    pub until: Instant,
+    /// The configured slowdown, 1 in a healthy stretch.
+    pub asked: f64,
+    /// Whether it ended as planned. The competitor brings a copy to its due progress in the last moments of a slot: a
+    /// slot that was cut short says nothing about accuracy.
+    pub whole: bool,
+    /// Time with a copy: the work that a healthy core would have done.
+    pub busy: Duration,
+    /// The work that was done.
+    pub done: Duration,
+}
+
+impl SlotReading {
+    /// The achieved slowdown; infinite if nothing was done.
+    #[must_use]
+    pub fn achieved(&self) -> f64 {
+        self.busy.as_secs_f64() / self.done.as_secs_f64()
+    }
+}
+
+/// A time of constant slowdown, in ns since the origin.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Stretch {
+    from: u64,
+    until: u64,
+    /// 1 if healthy.
+    slowdown: f64,
+}
+
+/// Readings of past stretches, and the counters at the start of the current one.
+#[derive(Default, Debug)]
+pub(super) struct ReadingLog {
+    /// A stretch, whether it was not cut short, and the counters of it.
+    rows: Vec<(Stretch, bool, CoreCounters)>,
+    start: CoreCounters,
+}
+
+impl ReadingLog {
+    /// Ends a stretch with the counters `end`; it is recorded if there was a copy in it. `whole`: it was not cut short.
+    fn close(&mut self, stretch: Stretch, end: CoreCounters, whole: bool) {
+        let counted = self.since_start(end);
+        // Without a copy, rounds of a chunk that ended late count for the next stretch.
+        if counted.busy > 0 {
+            if stretch.until > stretch.from {
+                self.rows.push((stretch, whole, counted));
+            }
+            // Counters never go back, although an edge that was read late can look so.
+            self.start.busy += counted.busy;
+            self.start.rounds += counted.rounds;
+        }
+    }
+
+    /// The counters since the start of the current stretch.
+    const fn since_start(&self, now: CoreCounters) -> CoreCounters {
+        CoreCounters {
+            busy: now.busy.saturating_sub(self.start.busy),
+            rounds: now.rounds.saturating_sub(self.start.rounds),
+        }
+    }
+
+    /// The counters at `share` of the time between the start of the current stretch and `now`, by interpolation: for
+    /// edges at which the competitor was not awake.
+    fn interpolate(&self, now: CoreCounters, share: f64) -> CoreCounters {
+        let part = |from: u64, to: u64| from + (to.saturating_sub(from) as f64 * share) as u64;
+        CoreCounters { busy: part(self.start.busy, now.busy), rounds: part(self.start.rounds, now.rounds) }
+    }
+
+    pub(super) fn readings(&self, origin: Instant, calibration: Calibration) -> Vec<SlotReading> {
+        let reading = |&(stretch, whole, counted): &(Stretch, bool, CoreCounters)| SlotReading {
+            from: origin + Duration::from_nanos(stretch.from),
+            until: origin + Duration::from_nanos(stretch.until),
+            asked: stretch.slowdown,
+            whole,
+            busy: Duration::from_nanos(counted.busy),
+            done: calibration.work(counted.rounds),
+        };
+        self.rows.iter().map(reading).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,5 +423,59 @@ mod tests {
         assert!((gain_after(1_000_000, 900_000) - 0.99).abs() < 1e-9);
         let settled = (0..200).map(|_| gain_after(1_000_000, 900_000)).last();
         assert!(settled.is_some_and(|mean| (mean - 0.9).abs() < 1e-6), "{settled:?}");
+    }
+
+    fn counters(busy: u64, rounds: u64) -> CoreCounters {
+        CoreCounters { busy, rounds }
+    }
+
+    #[test]
+    fn stretches_are_read_one_by_one() {
+        let mut log = ReadingLog::default();
+        log.close(slot(0, 10, 1.0), counters(8, 16), true);
+        log.close(slot(10, 20, 2.0), counters(18, 26), true);
+        log.close(slot(20, 30, 4.0), counters(18, 26), true);
+        // An edge that was read late: the time with a copy is not negative.
+        log.close(slot(30, 40, 4.0), counters(17, 26), true);
+        log.close(slot(40, 50, 2.0), counters(28, 26), true);
+        let origin = Instant::now();
+        let read = log.readings(origin, Calibration::new(2.0));
+        let brief =
+            |r: &SlotReading| ((r.from - origin).as_nanos(), r.asked, r.busy.as_nanos(), r.done.as_nanos());
+        let read: Vec<_> = read.iter().map(|r| (brief(r), r.achieved())).collect();
+        assert_eq!(
+            read,
+            [((0, 1.0, 8, 8), 1.0), ((10, 2.0, 10, 5), 2.0), ((40, 2.0, 10, 0), f64::INFINITY)],
+            "no reading without a copy"
+        );
+    }
+
+    #[test]
+    fn rounds_counted_without_a_copy_belong_to_the_next_slot() {
+        let mut log = ReadingLog::default();
+        log.close(slot(0, 10, 1.0), counters(0, 5), true);
+        log.close(slot(10, 20, 1.0), counters(10, 10), true);
+        let [reading] = log.readings(Instant::now(), Calibration::new(1.0))[..] else { panic!() };
+        assert_eq!((reading.busy.as_nanos(), reading.done.as_nanos()), (10, 10));
+    }
+
+    #[test]
+    fn slots_that_are_cut_short_are_marked() {
+        let mut log = ReadingLog::default();
+        log.close(slot(0, 10, 1.0), counters(10, 10), false);
+        log.close(slot(10, 15, 2.0), counters(15, 10), false);
+        log.close(slot(15, 31, 2.0), counters(31, 18), true);
+        let read = log.readings(Instant::now(), Calibration::new(1.0));
+        let read: Vec<_> = read.iter().map(|r| (r.achieved(), r.whole)).collect();
+        assert_eq!(read, [(1.0, false), (f64::INFINITY, false), (2.0, true)]);
+    }
+
+    #[test]
+    fn counters_at_missed_edges_are_interpolated() {
+        let mut log = ReadingLog::default();
+        log.close(slot(0, 10, 1.0), counters(10, 100), true);
+        let now = counters(30, 200);
+        assert_eq!(log.interpolate(now, 0.5), counters(20, 150));
+        assert_eq!(log.interpolate(now, 1.0), now);
     }
 }

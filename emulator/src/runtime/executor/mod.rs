@@ -12,7 +12,7 @@
 //!   emulator's own threads included, preempts them at once. The competitor runs at nice 10: far above a burner, below
 //!   everything else. All threads are in one process and therefore in one autogroup, within which nice counts. None of
 //!   this needs privileges.
-//! * **Closed loop.** The competitor steers by what the burner has really done (see [`steering`]), each slot by itself,
+//! * **Closed loop.** The competitor steers by what the burner has really done (see `competitor`), each slot by itself,
 //!   so errors do not accumulate, and CPU time taken by others counts as part of the slowdown. It competes only while
 //!   there is a copy.
 //! * **Read-back.** For every slot and healthy stretch, [`CoreReading`] says how long there was a copy and how much of
@@ -24,30 +24,24 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `real` | [`RealExecutor`]: the executor of a shard |
-//! | `burners` | [`Burners`]: the threads of all cores |
+//! | `burners` | [`Burners`]: the threads of all cores, and what a burner does |
 //! | `shared` | the state that the threads of one core share |
-//! | `burner` | the thread that runs copies |
-//! | `competitor` | the thread that interferes |
-//! | [`steering`] | how much it interferes, as arithmetic |
+//! | `competitor` | the thread that interferes: its control law, and measurements of slots |
 //! | `calibration` | the kernels, and their speed on a CPU |
-//! | `readings` | measurements of slots |
 //! | `cpu` | CPUs, thread priorities, CPU clocks |
 
-mod burner;
 mod burners;
 mod calibration;
 mod competitor;
 mod cpu;
-mod readings;
 mod real;
 mod shared;
-pub mod steering;
 
 #[cfg(test)]
 mod tests;
 
 pub use burners::Burners;
+pub use competitor::{CoreReading, SlotReading};
 pub use cpu::{BurnError, CpuId, free_cpus};
-pub use readings::{CoreReading, SlotReading};
 pub use real::{RealExecutor, assign_cpus};
 pub use shared::DegradedSlot;

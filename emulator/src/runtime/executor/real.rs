@@ -11,8 +11,8 @@ use std::time::Duration;
 use volary_actors::base::{Span, Time};
 
 use super::burners::Burners;
+use super::competitor::{CoreReading, SlotReading};
 use super::cpu::CpuId;
-use super::readings::{CoreReading, SlotReading};
 use super::shared::DegradedSlot;
 use crate::config::real::RealSection;
 use crate::number::{self, plural};

@@ -60,7 +60,7 @@ impl HostStats {
         let wall_s = self.elapsed_s();
         let cpu_s = cost::process_cpu_s() - self.cpu_s;
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get) as u32;
-        let machine = CpuTicks::now().zip(self.machine.take()).map(|(now, then)| now.since(&then));
+        let machine = CpuTicks::now().zip(self.machine).and_then(|(now, then)| now.shares_since(&then));
         let switches = switches().saturating_sub(self.switches);
         self.stop.store(true, Ordering::Relaxed);
         let timer = self.timer.take().and_then(|thread| thread.join().ok());
@@ -70,8 +70,8 @@ impl HostStats {
             cpu_s,
             cores,
             cpu_share: cpu_s / (wall_s * f64::from(cores)),
-            machine_share: machine.as_ref().and_then(CpuTicks::busy_share),
-            steal_share: machine.as_ref().and_then(CpuTicks::steal_share),
+            machine_share: machine.map(|(busy, _)| busy),
+            steal_share: machine.map(|(_, steal)| steal),
             peak_rss_bytes: cost::peak_rss_bytes(),
             involuntary_switches: switches,
             timer: timer.as_ref().and_then(probe),
@@ -137,20 +137,11 @@ impl CpuTicks {
         Some(Self { busy: user + system + irq + softirq + steal, steal, total })
     }
 
-    const fn since(&self, then: &Self) -> Self {
-        Self {
-            busy: self.busy.saturating_sub(then.busy),
-            steal: self.steal.saturating_sub(then.steal),
-            total: self.total.saturating_sub(then.total),
-        }
-    }
-
-    fn busy_share(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.busy as f64 / self.total as f64)
-    }
-
-    fn steal_share(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.steal as f64 / self.total as f64)
+    /// The shares of busy and stolen time since `then`; `None` if no tick has passed.
+    fn shares_since(&self, then: &Self) -> Option<(f64, f64)> {
+        let total = self.total.saturating_sub(then.total);
+        let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / total as f64;
+        (total > 0).then(|| (share(self.busy, then.busy), share(self.steal, then.steal)))
     }
 }
 
@@ -173,10 +164,9 @@ mod tests {
     fn parses_proc_stat() {
         let then = CpuTicks::parse("cpu  100 50 20 800 10 1 2 3 0 0\ncpu0 1 2 3").unwrap();
         let now = CpuTicks::parse("cpu  150 80 40 890 10 2 3 7 9 9\n").unwrap();
-        let between = now.since(&then);
-        assert_eq!(between, CpuTicks { busy: 50 + 20 + 1 + 1 + 4, steal: 4, total: 196 });
-        assert_eq!(between.steal_share(), Some(4.0 / 196.0));
-        assert_eq!(now.since(&now).busy_share(), None, "no tick has passed");
+        let busy = f64::from(50 + 20 + 1 + 1 + 4);
+        assert_eq!(now.shares_since(&then), Some((busy / 196.0, 4.0 / 196.0)));
+        assert_eq!(now.shares_since(&now), None, "no tick has passed");
         assert_eq!(CpuTicks::parse("intr 1 2"), None);
         assert_eq!(CpuTicks::parse("cpu  1 2"), None);
     }

@@ -1,4 +1,4 @@
-//! The event loop, clocks and monitor of real time, for the runtime `local` and for agents.
+//! The event loop, clocks and mailboxes of real time, for the runtime `local` and for agents.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -7,7 +7,6 @@
 //! | [`timerfd`] | a timer with a resolution of microseconds |
 //! | [`eventfd`] | a wake-up without a lock |
 //! | [`mailbox`] | parcels between shards of one process |
-//! | [`monitor`] | the progress bar of a run, and a warning when nothing happens |
 //! | [`placement`] | the assignment of actors to shards |
 //! | [`host_stats`] | processor time, memory and timer lateness of a process |
 
@@ -16,6 +15,5 @@ pub mod event_loop;
 pub mod eventfd;
 pub mod host_stats;
 pub mod mailbox;
-pub mod monitor;
 pub mod placement;
 pub mod timerfd;
