@@ -27,7 +27,7 @@ use volary_actors::base::{Class, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine};
 use volary_actors::message::Probe;
-use volary_engine::cores::{CoreTable, Cores, Pauses};
+use volary_engine::cores::{CoreTable, Cores};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::workload::Workload;
@@ -210,7 +210,7 @@ impl Game {
 
     fn parts(&self, me: u16) -> Parts<'_> {
         let point = &self.experiment.points[0];
-        let (network, links, faults) = (&point.resolved.network, Links::uniform(), Faults::none());
+        let (network, links, faults) = (&point.resolved.network, Links::uniform(), Faults::default());
         let fabric = Fabric::new(network, links, self.layout.endpoints(), 2, faults, 1)
             .unwrap_or_else(|error| panic!("{error}"));
         Parts {
@@ -219,7 +219,7 @@ impl Game {
             policy: &point.policy,
             seed: 1,
             fabric,
-            cores: Cores::new(None, CoreTable::of(&self.layout), Pauses::default(), 1),
+            cores: Cores::new(None, CoreTable::of(&self.layout), volary_netem::Windows::default(), 1),
             lossy: false,
             pauses: false,
             peer_timeout: Span::MAX,

@@ -216,11 +216,6 @@ impl JsonSchema for Loss {
 }
 
 impl Network {
-    /// Every delay law in it, so that a reader of files can load the samples of empirical ones.
-    pub fn laws_mut(&mut self) -> impl Iterator<Item = &mut Law<Span>> {
-        std::iter::once(&mut self.one_way).chain(&mut self.reorder_by)
-    }
-
     /// Checks what can be checked without a topology; [`Fabric::new`](crate::Fabric::new) checks the rest.
     ///
     /// # Errors

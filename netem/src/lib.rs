@@ -17,7 +17,7 @@
 //! use volary_netem::{Fabric, Faults, Links, Network, Verdict};
 //!
 //! let network = Network { one_way: "10ms".parse::<Span>().map(Law::Constant)?, ..Default::default() };
-//! let mut fabric = Fabric::new(&network, Links::uniform(), 100, 2, Faults::none(), 12345)?;
+//! let mut fabric = Fabric::new(&network, Links::uniform(), 100, 2, Faults::default(), 12345)?;
 //! let verdict = fabric.route(Time::ZERO, Endpoint(0), Endpoint(7), Class::Stream, 89);
 //! assert_eq!(verdict, Verdict::Deliver { after: Span::from_millis(10), retransmissions: 0 });
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -41,7 +41,7 @@ pub mod verdict;
 pub use config::{GilbertElliott, Loss, Network};
 pub use error::Error;
 pub use fabric::Fabric;
-pub use faults::{Crash, FaultSpec, Faults};
+pub use faults::{Crash, FaultSpec, Faults, Windows};
 pub use links::{LinkClass, LinkSpec, Links, Place};
 pub use target::{Groups, Places, Target};
 pub use topology::{Topology, TopologyFile};

@@ -230,12 +230,7 @@ pub(crate) fn resolve_all(
 ) -> Result<Vec<Endpoint>, Error> {
     let mut all = Vec::new();
     for target in targets {
-        let some = places.resolve(target).map_err(|known| Error::Unknown {
-            key: key.to_owned(),
-            target: target.to_string(),
-            known,
-        })?;
-        all.extend(some);
+        all.extend(places.resolve(target).map_err(|known| Error::unknown(key, target, known))?);
     }
     all.sort_unstable();
     all.dedup();

@@ -109,12 +109,6 @@ impl Rate {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
 
-    /// In bits per second.
-    #[must_use]
-    pub const fn bits_per_second(self) -> u64 {
-        self.0
-    }
-
     /// How long a link of this rate is busy with `bytes`.
     #[must_use]
     pub const fn transmission(self, bytes: u64) -> Span {
@@ -303,7 +297,7 @@ mod tests {
             ("1_000 kbit/s", 1_000_000),
         ] {
             let rate: Rate = text.parse().unwrap();
-            assert_eq!(rate.bits_per_second(), bits, "{text}");
+            assert_eq!(rate, Rate(bits), "{text}");
             assert_eq!(rate.to_string().parse(), Ok(rate), "{text} is written so that it reads the same");
         }
         for text in ["100", "1e300 Gbit/s", "0 Mbit/s", "-1 Mbit/s", "NaN Mbit/s", "Mbit/s", "10 Mbps", ""] {

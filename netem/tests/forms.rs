@@ -63,14 +63,9 @@ fn topologies_round_trip() {
         include_str!("../../topologies/fat-tree.toml"),
         include_str!("../../topologies/regions.toml"),
     ] {
-        let mut file: TopologyFile = toml::from_str(text).unwrap();
+        let file: TopologyFile = toml::from_str(text).unwrap();
         let written = toml::to_string(&file).unwrap();
         assert_eq!(toml::from_str::<TopologyFile>(&written).unwrap(), file, "{written}");
-        let written_laws = text.matches("one_way").count();
-        let comments =
-            text.lines().filter(|line| line.starts_with('#')).collect::<String>().matches("one_way").count();
-        assert_eq!(file.delays_mut().count(), written_laws - comments, "every delay law is found");
-        assert!(file.speeds_mut().count() >= 1);
     }
 }
 

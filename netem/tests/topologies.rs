@@ -61,7 +61,7 @@ fn shipped_topologies_resolve_and_carry_messages() {
         let places = places(&topology, 3);
         let endpoints = places.len() as u32;
         let mut fabric =
-            Fabric::new(&Network::default(), topology.links(places), endpoints, 3, Faults::none(), 1)
+            Fabric::new(&Network::default(), topology.links(places), endpoints, 3, Faults::default(), 1)
                 .unwrap();
         for dst in 1..endpoints {
             fabric.route(Time::ZERO, Endpoint(0), Endpoint(dst), volary_actors::base::Class::Stream, 100);
@@ -228,13 +228,13 @@ fn network_keys_that_a_topology_overrides_are_refused() {
     let fabric = |text: &str| {
         let places = places(&topology, 1);
         let endpoints = places.len() as u32;
-        Fabric::new(&network(text), topology.links(places), endpoints, 1, Faults::none(), 1).map(|_| ())
+        Fabric::new(&network(text), topology.links(places), endpoints, 1, Faults::default(), 1).map(|_| ())
     };
     assert!(
         fabric("one_way = '1ms'").unwrap_err().to_string().starts_with("network.one_way: every link class")
     );
     fabric("loss = 0.1\nrate = '1 Gbit/s'").expect("what the classes leave out comes from the network");
-    let wrong = Fabric::new(&network(""), topology.links(places(&topology, 1)), 7, 1, Faults::none(), 1);
+    let wrong = Fabric::new(&network(""), topology.links(places(&topology, 1)), 7, 1, Faults::default(), 1);
     assert!(wrong.unwrap_err().to_string().starts_with("topology: it is about 21 endpoints, the run has 7"));
 }
 

@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, JobId, Rng, Span, Time};
 use volary_actors::layout::Layout;
 use volary_actors::machine::{Effects, Input, Machine, Timer};
 use volary_actors::message::Probe;
-use volary_engine::cores::{CoreTable, Cores, Pauses};
+use volary_engine::cores::{CoreTable, Cores};
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::queue::Key;
 use volary_engine::scenario::Point;
@@ -72,7 +72,7 @@ impl Machine for Ball {
 fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
     let layout = Layout::new(1, 0, vec![1; nodes as usize]);
     let endpoints = layout.endpoints();
-    let (network, links, faults) = (&point.resolved.network, Links::uniform(), Faults::none());
+    let (network, links, faults) = (&point.resolved.network, Links::uniform(), Faults::default());
     let fabric = Fabric::new(network, links, endpoints, 2, faults, 1).unwrap_or_else(|e| panic!("{e}"));
     let parts = Parts {
         layout: &layout,
@@ -80,7 +80,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         policy: &point.policy,
         seed: 1,
         fabric,
-        cores: Cores::new(None, CoreTable::of(&layout), Pauses::default(), 1),
+        cores: Cores::new(None, CoreTable::of(&layout), volary_netem::Windows::default(), 1),
         lossy: false,
         pauses: false,
         peer_timeout: Span::MAX,

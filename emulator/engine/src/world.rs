@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use volary_actors::base::Endpoint;
 use volary_actors::layout::Layout;
-use volary_netem::{Fabric, Faults};
+use volary_netem::{Fabric, Faults, Windows};
 
-use crate::cores::{Cores, Pause, Pauses, Profile};
+use crate::cores::{Cores, Profile};
 use crate::metrics::{Recorder, Recording};
 use crate::scenario::{Machines, Point};
 use crate::shard::{Parts, Placement};
@@ -113,10 +113,11 @@ impl World {
         let layout = self.layout();
         let pauses = (0..layout.nodes()).flat_map(|node| {
             let windows = self.faults.pauses(Endpoint(layout.node(node).0));
-            windows.iter().map(move |&(from, until)| Pause { node, from, until })
+            windows.iter().map(move |&(from, until)| (node, from, until))
         });
         let interference = self.point.resolved.interference.as_ref();
-        Cores::new(interference, self.machines.cores.clone(), Pauses::new(pauses), self.seed)
+        let pauses = Windows::new(pauses, layout.nodes());
+        Cores::new(interference, self.machines.cores.clone(), pauses, self.seed)
             .with_preemption(self.point.resolved.service.preemption)
     }
 

@@ -35,7 +35,7 @@ pub(super) fn resolve(
 /// Reports a conflict between `[network]` and the links of a topology in the file that contains the key.
 pub(super) fn refused(files: &Files, document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
     match read_topology(&Texts::default(), files, document) {
-        Ok(Some((topology, _))) if !error.key().starts_with("network") => explain::netem(&topology, error),
+        Ok(Some((topology, _))) if !error.key.starts_with("network") => explain::netem(&topology, error),
         Ok(_) => explain::netem(document, error),
         Err(unreadable) => unreadable,
     }

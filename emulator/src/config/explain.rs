@@ -130,13 +130,7 @@ pub(super) fn key(document: &Document<'_>, error: &KeyError) -> ConfigError {
 
 /// An error of the network or a topology.
 pub(super) fn netem(document: &Document<'_>, error: &volary_netem::Error) -> ConfigError {
-    let (key, problem, help) = match error {
-        volary_netem::Error::Invalid { key, problem, remedy } => (key, problem.clone(), remedy),
-        volary_netem::Error::Unknown { key, target, known } => {
-            (key, format!("`{target}` names nothing here"), known)
-        }
-    };
-    keyed(document, key, format!("`{key}`: {problem}")).help(help)
+    keyed(document, &error.key, format!("`{}`: {}", error.key, error.problem)).help(error.remedy.as_str())
 }
 
 /// An error of the workload.
@@ -147,11 +141,7 @@ pub(super) fn workload(document: &Document<'_>, error: &WorkloadError) -> Config
             keyed(document, key, format!("`{key}`: {why}")).help(help)
         }
         WorkloadError::Missing { file, looked } => missing(document, file, looked),
-        WorkloadError::Io { .. }
-        | WorkloadError::Damaged { .. }
-        | WorkloadError::Field { .. }
-        | WorkloadError::Line { .. }
-        | WorkloadError::Empty { .. } => {
+        WorkloadError::Io { .. } | WorkloadError::Trace(_) => {
             let error = document.error_at(&["workload", "trace", "file"], error.to_string());
             error.help("`volary trace describe FILE` looks at a trace by itself")
         }
@@ -185,7 +175,7 @@ pub(super) fn interference(document: &Document<'_>, path: &[&str], error: &Profi
             let (why, help) = why.split_once("; ").unwrap_or((why, PROFILES));
             document.error_at(path, why).help(help)
         }
-        ProfileError::Read { .. } | ProfileError::Empty { .. } | ProfileError::Line { .. } => {
+        ProfileError::File(_) => {
             document.error_at(&[path, &["trace", "file"]].concat(), error.to_string()).help(BURSTS)
         }
     }

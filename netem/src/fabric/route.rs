@@ -154,15 +154,6 @@ impl Fabric {
                 .iter()
                 .any(|model| !model.loss.is_none() || model.limit.is_some_and(Limit::drops))
     }
-
-    /// Mean one-way delay of a class of links without faults, in seconds.
-    ///
-    /// # Panics
-    /// There is no such class.
-    #[must_use]
-    pub fn mean_delay(&self, class: usize) -> f64 {
-        self.world.models[class].delay.mean()
-    }
 }
 
 /// Rejects links or faults made for another number of endpoints.

@@ -8,3 +8,4 @@ mod windows;
 
 pub use schedule::{Crash, Faults};
 pub use spec::{CrashSpec, DegradeSpec, FaultSpec, PartitionSpec, PauseSpec};
+pub use windows::Windows;

@@ -61,12 +61,6 @@ pub(crate) struct Degraded {
 }
 
 impl Faults {
-    /// No faults at all.
-    #[must_use]
-    pub fn none() -> Self {
-        Self::default()
-    }
-
     /// Resolves the faults of a `[network]` table for a run with that many endpoints.
     ///
     /// # Errors
@@ -89,13 +83,13 @@ impl Faults {
                 FaultSpec::Crash(c) => {
                     let until = c.lasting.map_or(Time::MAX, |span| start(c.at) + span);
                     for who in resolve_all(places, &c.who, &format!("{key}.crash.who"))? {
-                        outages.push((who, start(c.at), until));
+                        outages.push((who.0, start(c.at), until));
                     }
                     c.at
                 }
                 FaultSpec::Pause(p) => {
                     for who in resolve_all(places, &p.who, &format!("{key}.pause.who"))? {
-                        pauses.push((who, start(p.at), start(p.at) + p.lasting));
+                        pauses.push((who.0, start(p.at), start(p.at) + p.lasting));
                     }
                     p.at
                 }
@@ -112,7 +106,7 @@ impl Faults {
     /// Derives what follows from the windows.
     fn finish(&mut self, endpoints: u32) {
         for who in (0..endpoints).map(Endpoint) {
-            for &(at, until) in self.outages.of(who) {
+            for &(at, until) in self.outages.of(who.0) {
                 self.crashes.push(Crash { who, at, restart: (until != Time::MAX).then_some(until) });
             }
         }
@@ -145,21 +139,21 @@ impl Faults {
     #[must_use]
     #[inline]
     pub fn pauses(&self, who: Endpoint) -> &[(Time, Time)] {
-        self.pauses.of(who)
+        self.pauses.of(who.0)
     }
 
     /// When an endpoint that is paused at `t` goes on; `t` itself if it is not paused.
     #[must_use]
     #[inline]
     pub fn resumes(&self, who: Endpoint, t: Time) -> Time {
-        self.pauses.at(who, t).map_or(t, |(_, until)| until)
+        self.pauses.at(who.0, t).map_or(t, |(_, until)| until)
     }
 
     /// Whether an endpoint is up at `t`. It is down from the moment of a crash until just before its restart.
     #[must_use]
     #[inline]
     pub fn alive(&self, who: Endpoint, t: Time) -> bool {
-        self.outages.at(who, t).is_none()
+        self.outages.at(who.0, t).is_none()
     }
 
     /// When the last fault has ended; the run's start if there are none. After it only endpoints that crashed
@@ -173,7 +167,7 @@ impl Faults {
     #[must_use]
     #[inline]
     pub fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
-        let windows = self.outages.of(who);
+        let windows = self.outages.of(who.0);
         let next = windows.partition_point(|w| w.0 <= after);
         windows.get(next).copied().filter(|w| w.0 <= until)
     }

@@ -1,55 +1,87 @@
-//! Windows of time in which a state applies to an endpoint.
+//! Windows of time in which a state applies to a unit: an endpoint, or a node.
 
-use volary_actors::base::{Endpoint, Time};
+use volary_actors::base::Time;
 
-/// Disjoint windows [from, until) of each endpoint in order; empty if no endpoint has any.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(super) struct Windows {
-    /// First window of each endpoint, and their number at the end.
+/// Disjoint windows [from, until) of each unit in order; empty if no unit has any.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Windows {
+    /// First window of each unit, and their number at the end.
     first: Vec<u32>,
     windows: Vec<(Time, Time)>,
 }
 
 impl Windows {
-    /// Sorts windows by endpoint and time and joins those that overlap or touch.
-    pub(super) fn new(mut all: Vec<(Endpoint, Time, Time)>, endpoints: u32) -> Self {
+    /// Sorts windows of units below `units` by unit and time, and joins those that overlap or touch.
+    #[must_use]
+    pub fn new(all: impl IntoIterator<Item = (u32, Time, Time)>, units: u32) -> Self {
+        let mut all: Vec<_> = all.into_iter().collect();
         if all.is_empty() {
             return Self::default();
         }
         all.sort_unstable();
-        let mut joined: Vec<(Endpoint, Time, Time)> = Vec::with_capacity(all.len());
-        for (who, from, until) in all {
-            match joined.last_mut() {
-                Some(last) if last.0 == who && from <= last.2 => last.2 = last.2.max(until),
-                _ => joined.push((who, from, until)),
+        all.dedup_by(|next, kept| {
+            let touches = next.0 == kept.0 && next.1 <= kept.2;
+            if touches {
+                kept.2 = kept.2.max(next.2);
             }
-        }
-        let first = (0..=endpoints).map(|e| joined.partition_point(|w| w.0.0 < e) as u32).collect();
-        Self { first, windows: joined.into_iter().map(|(_, from, until)| (from, until)).collect() }
+            touches
+        });
+        let first = (0..=units).map(|unit| all.partition_point(|window| window.0 < unit) as u32).collect();
+        Self { first, windows: all.into_iter().map(|(_, from, until)| (from, until)).collect() }
     }
 
+    /// The windows of a unit.
     #[inline]
-    pub(super) fn of(&self, who: Endpoint) -> &[(Time, Time)] {
+    #[must_use]
+    pub fn of(&self, unit: u32) -> &[(Time, Time)] {
         if self.windows.is_empty() {
             return &[];
         }
-        &self.windows[self.first[who.index()] as usize..self.first[who.index() + 1] as usize]
+        let unit = unit as usize;
+        &self.windows[self.first[unit] as usize..self.first[unit + 1] as usize]
+    }
+
+    /// The windows of a unit that end after `t`.
+    #[inline]
+    #[must_use]
+    pub fn after(&self, unit: u32, t: Time) -> &[(Time, Time)] {
+        let windows = self.of(unit);
+        &windows[windows.partition_point(|window| window.1 <= t)..]
     }
 
     /// The window that holds at `t`.
     #[inline]
-    pub(super) fn at(&self, who: Endpoint, t: Time) -> Option<(Time, Time)> {
-        let windows = self.of(who);
-        let after = windows.partition_point(|w| w.0 <= t);
-        windows[..after].last().copied().filter(|w| t < w.1)
+    #[must_use]
+    pub fn at(&self, unit: u32, t: Time) -> Option<(Time, Time)> {
+        self.after(unit, t).first().copied().filter(|window| window.0 <= t)
     }
 
-    /// All windows of all endpoints.
+    /// All windows of all units.
     pub(super) fn all(&self) -> &[(Time, Time)] {
         &self.windows
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    /// Whether no unit has a window.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.windows.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlaps_are_joined_and_found() {
+        let all = [(2, 50, 60), (1, 30, 40), (1, 10, 20), (1, 15, 30), (1, 80, 90)];
+        let windows = Windows::new(all.map(|(unit, from, until)| (unit, Time(from), Time(until))), 3);
+        assert_eq!(windows.after(1, Time(0)), [(Time(10), Time(40)), (Time(80), Time(90))]);
+        assert_eq!(windows.after(1, Time(40)), [(Time(80), Time(90))]);
+        assert!(windows.after(1, Time(90)).is_empty() && windows.of(0).is_empty());
+        for (unit, at, holds) in [(1, 9, false), (1, 10, true), (1, 39, true), (1, 40, false), (2, 55, true)]
+        {
+            assert_eq!(windows.at(unit, Time(at)).is_some(), holds, "unit {unit} at {at}");
+        }
     }
 }

@@ -112,11 +112,8 @@ fn between(
 
 /// The position of a name among names.
 pub(super) fn find(names: &[String], name: &str, key: &str) -> Result<usize, Error> {
-    names.iter().position(|known| known == name).ok_or_else(|| Error::Unknown {
-        key: key.to_owned(),
-        target: name.to_owned(),
-        known: format!("known are {}", names.join(", ")),
-    })
+    let position = names.iter().position(|known| known == name);
+    position.ok_or_else(|| Error::unknown(key, name, format!("known are {}", names.join(", "))))
 }
 
 fn add(classes: &mut Vec<LinkClass>, name: &str, key: String, spec: &LinkSpec) -> u16 {

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use volary_actors::base::{Address, Endpoint, Law, Purpose, Span};
+use volary_actors::base::{Address, Endpoint, Law, Purpose};
 
-use super::file::{LinkClasses, Placement, Shape, TopologyFile};
+use super::file::{Placement, Shape, TopologyFile};
 use super::shape::Ground;
 use super::{classes, graph};
 use crate::error::Error;
@@ -74,28 +74,6 @@ impl TopologyFile {
             topology.speeds.push(draw_speed(law, group, node as u64, seed)?);
         }
         Ok(topology)
-    }
-
-    /// Every delay law in it, so that a reader of files can load the samples of empirical ones.
-    pub fn delays_mut(&mut self) -> impl Iterator<Item = &mut Law<Span>> {
-        let LinkClasses { host, rack, pod, fabric, region, between } = &mut self.link;
-        let levels = [host, rack, pod, fabric, region].into_iter().flatten();
-        let links =
-            levels.chain(between.iter_mut().map(|entry| &mut entry.link)).map(|link| &mut link.one_way);
-        let graph = match &mut self.shape {
-            Shape::Graph(graph) => Some(graph),
-            Shape::Star(_) | Shape::LeafSpine(_) | Shape::FatTree(_) | Shape::Regions(_) => None,
-        };
-        let listed = graph.into_iter().flat_map(|graph| {
-            let access = graph.switch.iter_mut().map(|switch| &mut switch.access);
-            access.chain(graph.link.iter_mut().map(|link| &mut link.one_way))
-        });
-        links.chain(listed)
-    }
-
-    /// Every speed law in it, for the same purpose.
-    pub fn speeds_mut(&mut self) -> impl Iterator<Item = &mut Law<f64>> {
-        std::iter::once(&mut self.speed).chain(self.group.iter_mut().filter_map(|group| group.speed.as_mut()))
     }
 
     fn racks_of_placement(&self, ground: &Ground) -> Result<Vec<u32>, Error> {

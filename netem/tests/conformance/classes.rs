@@ -26,7 +26,7 @@ fn classes_have_their_own_numbers() {
     let mut places = vec![topology.seat(0, 1)];
     places.extend(topology.nodes());
     let network = network("duplicate = 1\nrto = '40ms'\npeer_timeout = '100ms'");
-    let mut links = Fabric::new(&network, topology.links(places), 5, 1, Faults::none(), 1).unwrap();
+    let mut links = Fabric::new(&network, topology.links(places), 5, 1, Faults::default(), 1).unwrap();
     let mut send = |src, dst, class| links.route(Time::ZERO, Endpoint(src), Endpoint(dst), class, 1000);
     assert_eq!(send(0, 1, Class::Datagram), deliver(Span::ZERO, 0), "one machine is no network");
     assert_eq!(send(0, 2, Class::Datagram), Verdict::Twice { after: ms(1), again: ms(1) });

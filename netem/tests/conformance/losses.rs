@@ -57,7 +57,7 @@ fn short_links_lose_as_much_as_long_ones() {
         volary_netem::Links::uniform(),
         links + 1,
         1,
-        volary_netem::Faults::none(),
+        volary_netem::Faults::default(),
         3,
     )
     .unwrap();

@@ -9,7 +9,6 @@
 //! | `state` | [`Cores`]: the copy on every core, and when it finishes |
 //! | [`config`] | the `[interference]` table and profile files |
 //! | [`table`] | node, rack and speed of every core |
-//! | [`pauses`] | times in which a node is paused |
 //! | [`show`] | pictures of a profile, without a run |
 //! | [`injection`] | another profile for some cores and a limited time, during a run |
 //! | [`set`] | sets of cores |
@@ -20,7 +19,6 @@
 pub mod config;
 pub mod injection;
 mod integral;
-pub mod pauses;
 mod process;
 mod profile;
 pub mod set;
@@ -30,7 +28,6 @@ pub mod table;
 
 pub use config::{Interference, Scope};
 pub use injection::Injection;
-pub use pauses::{Pause, Pauses};
 pub use profile::{Burst, Profile, ProfileError};
 pub use set::CoreSet;
 pub use state::Cores;

@@ -1,7 +1,7 @@
 //! Profiles: `[interference]` tables after their checks, with all files read, and their bursts under a seed.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use volary_actors::base::{Address, Law, Purpose, Span, Time};
@@ -14,32 +14,9 @@ use super::table::CoreTable;
 /// Why an interference profile cannot be used. Messages name the file, the line or key, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// A file could not be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// A trace without a burst.
-    #[error("{}: {message}", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-        /// The remedy.
-        message: String,
-    },
-    /// A line of a trace is wrong.
-    #[error("{}:{line}: {message}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Line number, from 1.
-        line: usize,
-        /// What is wrong, and the remedy.
-        message: String,
-    },
+    /// A trace file that cannot be read, is malformed or empty.
+    #[error("{0}")]
+    File(String),
     /// Keys that contradict each other.
     #[error("{0}")]
     Keys(String),
@@ -182,8 +159,9 @@ fn load_trace(
         return Ok(());
     };
     let path = folder.join(file);
-    let wrong = |(line, message)| ProfileError::Line { path: path.clone(), line, message };
-    let unreadable = |source| ProfileError::Read { path: path.clone(), source };
+    let name = path.display();
+    let wrong = |(line, message)| ProfileError::File(format!("{name}:{line}: {message}"));
+    let unreadable = |source: io::Error| ProfileError::File(format!("cannot read {name}: {source}"));
     let bytes = read(&path).map_err(unreadable)?;
     let text = std::str::from_utf8(&bytes).map_err(|_| unreadable(io::ErrorKind::InvalidData.into()))?;
     let mut rows = Vec::new();
@@ -194,7 +172,7 @@ fn load_trace(
         }
     }
     if rows.is_empty() {
-        return Err(ProfileError::Empty { path, message: "lists no burst; leave interference out".into() });
+        return Err(ProfileError::File(format!("{name}: lists no burst; leave interference out")));
     }
     trace.rows = sorted(rows).map_err(wrong)?;
     Ok(())

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use volary_actors::base::{Law, Span, Time};
+use volary_netem::Windows;
 
 use super::process::{AnyProcess, Runs};
-use super::{Burst, CoreTable, Cores, Injection, Pauses, Profile, Scope};
+use super::{Burst, CoreTable, Cores, Injection, Profile, Scope};
 
 /// Widest timeline, in characters. Slots are merged where one character each is too wide.
 const WIDTH: u64 = 100;
@@ -149,7 +150,7 @@ impl Show {
     fn bursts(&self, profile: &Profile) -> Vec<Vec<Burst>> {
         // One core per node and one node per rack, so that core i follows unit i in every scope.
         let table = CoreTable::equal(self.units, 1).with_racks((0..self.units).collect());
-        let cores = Cores::new(Some(profile), table, Pauses::default(), self.seed);
+        let cores = Cores::new(Some(profile), table, Windows::default(), self.seed);
         let until = Time(self.until.0);
         (0..self.units).map(|core| cores.bursts(core, Time::ZERO, until).collect()).collect()
     }
@@ -181,7 +182,7 @@ impl Injection {
 
     fn rows(&self, table: &CoreTable, cores: usize, most: Span) -> (Vec<Row>, Time) {
         let until = if self.until == Time::MAX { self.from + most } else { self.until };
-        let shown = Cores::new(Some(&self.profile), table.clone(), Pauses::default(), self.seed);
+        let shown = Cores::new(Some(&self.profile), table.clone(), Windows::default(), self.seed);
         let row = |core| (core, shown.bursts(core, self.from, until).collect());
         (self.cores.iter().take(cores).map(row).collect(), until)
     }

@@ -1,10 +1,10 @@
 //! The cores of a run: the copy on each, and the time at which it finishes.
 
 use volary_actors::base::{Span, Time};
+use volary_netem::Windows;
 
 use super::injection::{Injected, Injection, joined};
 use super::integral::{CoreRate, WorkIntegral};
-use super::pauses::Pauses;
 use super::process::Cursor;
 use super::profile::{Burst, SeededProfile};
 use super::{CoreTable, Profile};
@@ -17,7 +17,8 @@ pub struct Cores {
     pub(super) profile: Option<SeededProfile>,
     /// Injections in the order in which they were made.
     pub(super) injections: Vec<Injected>,
-    pub(super) pauses: Pauses,
+    /// Pauses of each node, in which its cores do no work.
+    pub(super) pauses: Windows,
     /// Whether the rate is always 1: a copy takes as long as its work.
     pub(super) plain: bool,
     pub(super) runs: Vec<Run>,
@@ -27,10 +28,9 @@ pub struct Cores {
     pub(super) preemption: Span,
     /// Time until which each core is putting a copy away, ns; empty if that takes no time.
     pub(super) cleared: Vec<u64>,
-    pub(super) totals: Totals,
 }
 
-/// The copy of a core, in 32 bytes.
+/// The copy of a core, in 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     /// Start of the running copy, [`IDLE`] when there is none.
@@ -39,8 +39,6 @@ pub(super) struct Run {
     pub(super) work: u64,
     /// When it finishes.
     pub(super) due: u64,
-    /// Core time of earlier copies, ns.
-    pub(super) busy: u64,
 }
 
 const IDLE: u64 = u64::MAX;
@@ -49,27 +47,16 @@ const NEVER: u64 = Time::MAX.0;
 
 const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle core must cost little");
 
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
-    /// Core time of copies that ended, ns.
-    busy: u128,
-    /// Work that those copies did, ns of the reference core.
-    work: u128,
-    /// Copies running now, and the sum of their starts.
-    running: u64,
-    starts: u128,
-}
-
 impl Cores {
     /// Creates idle cores. The interference is that of `profile` under `seed`; there is none without a profile.
     #[must_use]
-    pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Pauses, seed: u64) -> Self {
+    pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Windows, seed: u64) -> Self {
         let profile = profile.map(|profile| SeededProfile::new(profile, seed));
         let cores = table.cores() as usize;
         let remembered = if profile.as_ref().is_some_and(SeededProfile::remembers) { cores } else { 0 };
         Self {
             plain: profile.is_none() && pauses.is_empty() && table.is_uniform(),
-            runs: vec![Run { since: IDLE, work: 0, due: 0, busy: 0 }; cores],
+            runs: vec![Run { since: IDLE, work: 0, due: 0 }; cores],
             cursors: vec![Cursor::NOWHERE; remembered],
             table,
             profile,
@@ -77,7 +64,6 @@ impl Cores {
             pauses,
             preemption: Span::ZERO,
             cleared: Vec::new(),
-            totals: Totals::default(),
         }
     }
 
@@ -110,10 +96,7 @@ impl Cores {
             let cursor = self.remember(core, Time(begin));
             Time(self.work(core, cursor, WorkIntegral::new(begin, work), u64::MAX).at)
         };
-        let run = &mut self.runs[core as usize];
-        *run = Run { since: now.0, work: work.0, due: due.0, busy: run.busy };
-        self.totals.running += 1;
-        self.totals.starts += u128::from(now.0);
+        self.runs[core as usize] = Run { since: now.0, work: work.0, due: due.0 };
         due
     }
 
@@ -124,7 +107,7 @@ impl Cores {
     /// When the core is idle.
     pub fn stop(&mut self, core: u32, now: Time) -> Span {
         let left = self.left(core, now);
-        self.end(core, now, left);
+        self.end(core);
         left
     }
 
@@ -148,7 +131,7 @@ impl Cores {
         let due = self.runs[core as usize].due;
         assert!(due != NEVER, "core {core} never finishes what it runs");
         assert!(due <= now.0, "core {core} is finished at {}, not at {now}", Time(due));
-        self.end(core, now, Span::ZERO);
+        self.end(core);
     }
 
     /// Prefetches the state of a core.
@@ -194,52 +177,19 @@ impl Cores {
         self.runs[core as usize].since != IDLE
     }
 
-    /// How long `core` has been busy up to `now`.
-    #[must_use]
-    pub fn busy(&self, core: u32, now: Time) -> Span {
-        let run = self.runs[core as usize];
-        Span(run.busy) + if run.since == IDLE { Span::ZERO } else { now - Time(run.since) }
-    }
-
-    /// Busy time of all cores up to `now`, which must not be before the last start, in core-seconds.
-    #[must_use]
-    pub fn total_busy(&self, now: Time) -> f64 {
-        let Totals { busy, running, starts, .. } = self.totals;
-        (busy + u128::from(now.0) * u128::from(running)).saturating_sub(starts) as f64 * 1e-9
-    }
-
-    /// Work of finished and stopped copies, preempted ones included, in seconds of the reference core.
-    #[must_use]
-    pub fn total_work(&self) -> f64 {
-        self.totals.work as f64 * 1e-9
-    }
-
-    /// Number of copies running.
-    #[must_use]
-    pub const fn running(&self) -> u64 {
-        self.totals.running
-    }
-
     /// Work `core` does per second at `at`, in units of the healthy reference core.
     #[must_use]
     pub fn rate(&self, core: u32, at: Time) -> f64 {
-        if self.pauses.stopped(self.table.node(core), at) {
+        if self.pauses.at(self.table.node(core), at).is_some() {
             return 0.0;
         }
         self.table.speed(core) / self.slowdown(core, at.0)
     }
 
-    /// Frees a core whose copy has `left` work left.
-    pub(super) fn end(&mut self, core: u32, now: Time, left: Span) {
-        let run = &mut self.runs[core as usize];
-        assert!(run.since != IDLE, "core {core} runs no copy");
-        let busy = now.0.saturating_sub(run.since);
-        run.busy += busy;
-        self.totals.busy += u128::from(busy);
-        self.totals.work += u128::from(run.work - left.0);
-        self.totals.running -= 1;
-        self.totals.starts -= u128::from(run.since);
-        run.since = IDLE;
+    /// Frees a core.
+    fn end(&mut self, core: u32) {
+        assert!(self.is_busy(core), "core {core} runs no copy");
+        self.runs[core as usize].since = IDLE;
     }
 
     /// The stretch of the process of `core` at `now`, stored for later queries.
@@ -294,14 +244,14 @@ impl Cores {
             }
         };
         if !self.pauses.is_empty() {
-            for pause in self.pauses.after(self.table.node(core), Time(integral.at)) {
-                if pause.from.0 >= limit || integral.done() {
+            for &(from, resumes) in self.pauses.after(self.table.node(core), Time(integral.at)) {
+                if from.0 >= limit || integral.done() {
                     break;
                 }
-                let paused = pause.from.0.max(integral.at);
+                let paused = from.0.max(integral.at);
                 until(&mut integral, paused);
                 if !integral.done() {
-                    integral.rest(pause.until.0.min(limit));
+                    integral.rest(resumes.0.min(limit));
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use volary_actors::base::{Span, Time};
+use volary_netem::Windows;
 
 use super::config::TraceRow;
 use super::*;
@@ -14,7 +15,7 @@ fn profile(text: &str) -> Profile {
 }
 
 fn cores(text: &str, count: u32) -> Cores {
-    Cores::new(Some(&profile(text)), CoreTable::equal(count, 1), Pauses::default(), 7)
+    Cores::new(Some(&profile(text)), CoreTable::equal(count, 1), Windows::default(), 7)
 }
 
 fn seconds(s: f64) -> Span {
@@ -139,7 +140,7 @@ fn units_share_their_process_and_others_do_not() {
     let table = || CoreTable::equal(4, 2).with_racks(vec![0, 0, 1, 1]);
     let seen = |scope: &str, core: u32| -> Vec<Burst> {
         let profile = profile(&format!("scope = \"{scope}\"\n{text}"));
-        Cores::new(Some(&profile), table(), Pauses::default(), 1).bursts(core, Time::ZERO, at(1.0)).collect()
+        Cores::new(Some(&profile), table(), Windows::default(), 1).bursts(core, Time::ZERO, at(1.0)).collect()
     };
     for (scope, other, same) in
         [("core", 1, false), ("node", 1, true), ("node", 2, false), ("rack", 2, true), ("rack", 4, false)]
@@ -172,11 +173,8 @@ fn the_window_and_the_affected_share_bound_interference() {
 
 #[test]
 fn speeds_and_pauses_count() {
-    let pauses = Pauses::new([
-        Pause { node: 0, from: at(1.0), until: at(2.0) },
-        Pause { node: 0, from: at(3.0), until: at(3.5) },
-        Pause { node: 1, from: at(5.0), until: Time::MAX },
-    ]);
+    let pauses = [(0, at(1.0), at(2.0)), (0, at(3.0), at(3.5)), (1, at(5.0), Time::MAX)];
+    let pauses = Windows::new(pauses, 2);
     let table = CoreTable::equal(2, 2).with_speeds(vec![1.0, 2.0, 1.0, 4.0]);
     let mut cores = Cores::new(None, table, pauses, 1);
     assert_eq!(cores.start(0, Time::ZERO, seconds(2.5)), at(4.0), "two pauses on the way");
@@ -193,38 +191,21 @@ fn a_preempted_copy_takes_its_core_up() {
     let slow = r#"scripted = { slot = "1s", rows = [[0,0,1,1]], slowdown = 2.0 }"#;
     for (text, due) in [(None, 3.75), (Some(slow), 4.75)] {
         let profile = text.map(profile);
-        let new = Cores::new(profile.as_ref(), CoreTable::equal(1, 1), Pauses::default(), 7);
+        let new = Cores::new(profile.as_ref(), CoreTable::equal(1, 1), Windows::default(), 7);
         let mut cores = new.with_preemption(seconds(0.25));
         cores.start(0, Time::ZERO, seconds(9.0));
         assert_eq!(cores.preempt(0, at(1.0)), seconds(8.0));
         assert_eq!(cores.start(0, at(1.0), seconds(2.5)), at(due), "a quarter of a second later");
         assert_eq!((cores.left(0, at(1.2)), cores.left(0, at(2.0))), (seconds(2.5), seconds(1.75)));
         cores.finished(0, at(due));
-        assert_eq!((cores.busy(0, at(9.0)), cores.total_work()), (seconds(due), 3.5));
         assert_eq!(cores.start(0, at(7.0), seconds(1.0)), at(8.0), "only what was preempted takes time");
     }
 }
 
 #[test]
-fn the_books_close() {
-    let mut cores = cores(TABLE_1, 3);
-    cores.start(0, Time::ZERO, seconds(2.0));
-    cores.start(1, at(1.0), seconds(5.0));
-    assert_eq!((cores.running(), cores.total_busy(at(2.0))), (2, 3.0));
-    cores.finished(0, at(3.0));
-    assert_eq!(cores.stop(1, at(3.0)), seconds(3.5));
-    assert_eq!((cores.running(), cores.total_busy(at(9.0)), cores.total_work()), (0, 5.0, 3.5));
-    assert_eq!(
-        (cores.busy(0, at(9.0)), cores.busy(1, at(9.0)), cores.busy(2, at(9.0))),
-        (seconds(3.0), seconds(2.0), Span::ZERO)
-    );
-    assert!(!cores.is_busy(0));
-}
-
-#[test]
 #[should_panic(expected = "never finishes")]
 fn what_never_ends_is_not_finished_at_the_end_of_time() {
-    let pauses = Pauses::new([Pause { node: 0, from: at(1.0), until: Time::MAX }]);
+    let pauses = Windows::new([(0, at(1.0), Time::MAX)], 1);
     let mut cores = Cores::new(None, CoreTable::equal(1, 1), pauses, 1);
     assert_eq!(cores.start(0, Time::ZERO, seconds(2.0)), Time::MAX);
     cores.finished(0, Time::MAX);
@@ -236,33 +217,6 @@ fn a_core_runs_one_copy() {
     let mut cores = cores(TABLE_1, 1);
     cores.start(0, Time::ZERO, seconds(1.0));
     cores.start(0, at(0.5), seconds(1.0));
-}
-
-/// Long-run share of a healthy core's work that a core does, averaged over many cores.
-fn throughput(text: &str, count: u32, horizon: f64) -> f64 {
-    let cores = cores(text, count);
-    let lost: f64 = (0..count)
-        .flat_map(|core| cores.bursts(core, Time::ZERO, at(horizon)).collect::<Vec<_>>())
-        .map(|burst| burst.length().as_secs_f64() * (1.0 - 1.0 / burst.slowdown))
-        .sum();
-    1.0 - lost / (f64::from(count) * horizon)
-}
-
-#[test]
-fn long_run_throughput_is_one_minus_p_plus_p_over_sigma() {
-    // Five standard errors of 400 cores × 100 s are below the tolerance in every row.
-    for (text, p, sigma) in [
-        (r#"bernoulli = { slot = "100ms", probability = 0.1, slowdown = 4.0 }"#, 0.1, 4.0),
-        (r#"markov = { slot = "100ms", p_on = 0.05, p_off = 0.2, slowdown = 3.0 }"#, 0.2, 3.0),
-        (
-            r#"renewal = { gap = { exponential = { mean = "300ms" } }, burst = { exponential = { mean = "100ms" } }, slowdown = 2.0 }"#,
-            0.25,
-            2.0,
-        ),
-    ] {
-        let (measured, expected) = (throughput(text, 400, 100.0), 1.0 - p + p / sigma);
-        assert!((measured - expected).abs() < 0.004, "{text}: {measured}, expected {expected}");
-    }
 }
 
 #[test]
@@ -290,12 +244,11 @@ fn any_cores() -> impl Strategy<Value = (usize, f64, bool)> {
 }
 
 fn build((which, speed, paused): (usize, f64, bool)) -> Cores {
-    let pauses =
-        [(0.3, 0.7), (1.0, 1.001), (2.5, 4.0)].map(|(a, b)| Pause { node: 0, from: at(a), until: at(b) });
+    let pauses = [(0.3, 0.7), (1.0, 1.001), (2.5, 4.0)].map(|(a, b)| (0, at(a), at(b)));
     Cores::new(
         Some(&profile(ALL[which])),
         CoreTable::equal(2, 1).with_speeds(vec![speed; 2]),
-        Pauses::new(if paused { pauses.to_vec() } else { Vec::new() }),
+        Windows::new(pauses.into_iter().filter(|_| paused), 2),
         3,
     )
 }

@@ -8,56 +8,75 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
-/// Mean, spread and exact percentiles.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Distribution {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Standard deviation of the population.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub std: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 90th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p90: f64,
-    /// 95th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p95: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-    /// 99.9th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p999: f64,
-    /// Maximum.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub max: f64,
+/// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
+/// all response times.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident,)* })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+        pub struct $name {
+            $(
+                $(#[$about])*
+                #[serde(deserialize_with = "nan_if_null")]
+                #[schemars(with = "Option<f64>")]
+                pub $field: f64,
+            )*
+        }
+
+        impl $name {
+            /// Nothing was measured.
+            pub const UNMEASURED: Self = Self { $($field: f64::NAN,)* };
+        }
+    )*};
+}
+
+numbers! {
+    /// Mean, spread and exact percentiles.
+    Distribution {
+        /// Mean.
+        mean,
+        /// Standard deviation of the population.
+        std,
+        /// Median.
+        p50,
+        /// 90th percentile.
+        p90,
+        /// 95th percentile.
+        p95,
+        /// 99th percentile.
+        p99,
+        /// 99.9th percentile.
+        p999,
+        /// Maximum.
+        max,
+    }
+
+    /// Mean and two percentiles.
+    Brief {
+        /// Mean.
+        mean,
+        /// Median.
+        p50,
+        /// 99th percentile.
+        p99,
+    }
+
+    /// Mean, three percentiles of three significant digits, and maximum.
+    Spread {
+        /// Mean.
+        mean,
+        /// Median.
+        p50,
+        /// 90th percentile.
+        p90,
+        /// 99th percentile.
+        p99,
+        /// Maximum.
+        max,
+    }
 }
 
 impl Distribution {
-    /// Nothing was measured: NaN here, `null` in JSON. Zero would be the best of all response times.
-    pub const UNMEASURED: Self = Self {
-        mean: f64::NAN,
-        std: f64::NAN,
-        p50: f64::NAN,
-        p90: f64::NAN,
-        p95: f64::NAN,
-        p99: f64::NAN,
-        p999: f64::NAN,
-        max: f64::NAN,
-    };
-
     /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
@@ -81,57 +100,4 @@ pub fn percentile(sorted: &[f64], q: f64) -> f64 {
     let low = at.floor() as usize;
     let high = (low + 1).min(last);
     sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
-}
-
-/// Mean and two percentiles.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Brief {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-}
-
-impl Brief {
-    /// Nothing was measured.
-    pub const UNMEASURED: Self = Self { mean: f64::NAN, p50: f64::NAN, p99: f64::NAN };
-}
-
-/// Mean, three percentiles of three significant digits, and maximum.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Spread {
-    /// Mean.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub mean: f64,
-    /// Median.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p50: f64,
-    /// 90th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p90: f64,
-    /// 99th percentile.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub p99: f64,
-    /// Maximum.
-    #[serde(deserialize_with = "nan_if_null")]
-    #[schemars(with = "Option<f64>")]
-    pub max: f64,
-}
-
-impl Spread {
-    /// Nothing was measured.
-    pub const UNMEASURED: Self =
-        Self { mean: f64::NAN, p50: f64::NAN, p90: f64::NAN, p99: f64::NAN, max: f64::NAN };
 }

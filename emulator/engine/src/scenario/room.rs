@@ -49,6 +49,10 @@ impl Needs {
         Amount { cpu, memory: self.memory.map_or(0, |Size(bytes)| bytes) }
     }
 
+    const fn is_some(self) -> bool {
+        self.cpu.is_some() || self.memory.is_some()
+    }
+
     /// Refuses a reservation of tasks if the nodes do not state their capacity.
     pub(super) fn unmet(self) -> Result<(), KeyError> {
         self.fit(&["cluster"], Self { cpu: None, memory: None }).map(drop)
@@ -56,23 +60,12 @@ impl Needs {
 
     /// Number of tasks that fit on a node of this capacity, written at the path `at`; `None` if nothing is reserved.
     fn fit(self, at: &[&str], node: Self) -> Result<Option<u32>, KeyError> {
-        let parts = [
-            (
-                "cpu",
-                node.cpu.is_some(),
-                self.cpu.is_some(),
-                [node, self].map(|of| Self { memory: None, ..of }),
-            ),
-            (
-                "memory",
-                node.memory.is_some(),
-                self.memory.is_some(),
-                [node, self].map(|of| Self { cpu: None, ..of }),
-            ),
-        ];
-        for (key, has, needs, [node, task]) in parts {
+        let cpu: fn(Self) -> Self = |of| Self { memory: None, ..of };
+        let memory: fn(Self) -> Self = |of| Self { cpu: None, ..of };
+        for (key, part) in [("cpu", cpu), ("memory", memory)] {
+            let (node, task) = (part(node), part(self));
             let written = [at, &[key]].concat();
-            match (has, needs) {
+            match (node.is_some(), task.is_some()) {
                 (true, false) => return Err(lone(&written, &["service", key])),
                 (false, true) => return Err(lone(&["service", key], &written)),
                 (true, true) if node.amount().holds(task.amount()) == 0 => {
@@ -85,7 +78,7 @@ impl Needs {
                 (true, true) | (false, false) => {}
             }
         }
-        Ok((self.cpu.is_some() || self.memory.is_some()).then(|| node.amount().holds(self.amount())))
+        Ok(self.is_some().then(|| node.amount().holds(self.amount())))
     }
 }
 

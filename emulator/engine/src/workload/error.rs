@@ -26,51 +26,9 @@ pub enum WorkloadError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A compressed stream that ends early or is damaged.
-    #[error(
-        "{}: the compressed data breaks off or is damaged after line {line} ({why}); fetch the file again or check \
-         it with `xz -t`, `zstd -t` or `gzip -t`", .file.display()
-    )]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// The last line that was read in full.
-        line: u64,
-        /// The error of the decoder.
-        why: String,
-    },
-    /// A field that does not match its column.
-    #[error("{}:{line}: field {field} ({column}): {why}", .file.display())]
-    Field {
-        /// The file.
-        file: PathBuf,
-        /// Line, from one.
-        line: u64,
-        /// Field within the line, from one.
-        field: usize,
-        /// What the field should hold.
-        column: &'static str,
-        /// What is wrong, and the remedy.
-        why: String,
-    },
-    /// A malformed line.
-    #[error("{}:{line}: {why}", .file.display())]
-    Line {
-        /// The file.
-        file: PathBuf,
-        /// Line, from one.
-        line: u64,
-        /// What is wrong, and the remedy.
-        why: String,
-    },
-    /// A file without a single usable job or value.
-    #[error("{}: holds no usable data{why}; check that it is the right file", .file.display())]
-    Empty {
-        /// The file.
-        file: PathBuf,
-        /// Rows that were skipped and why; may be empty.
-        why: String,
-    },
+    /// A trace that is damaged, malformed or empty: the file, with the line, what is wrong, and the remedy.
+    #[error("{0}")]
+    Trace(String),
     /// An invalid key of the experiment.
     #[error("{key}: {why}")]
     Config {

@@ -323,7 +323,7 @@ fn a_missing_trace_falls_back_on_a_generator() {
     // A file that exists but is malformed is never replaced by the fallback.
     let spec = TraceSpec { fallback: Some(Model::YahooLike), ..trace("a.tr") };
     let error = Workload::build(&WorkloadSpec::Trace(spec), &Service::default(), 1, 1, &traces);
-    assert!(matches!(error, Err(WorkloadError::Empty { .. })));
+    assert!(matches!(error, Err(WorkloadError::Trace(_))));
 }
 
 #[test]

@@ -81,7 +81,7 @@ impl Trace {
 
     /// Appends a job whose tasks have durations of their own, in seconds.
     ///
-    /// When the trace would have more tasks than can be addressed.
+    /// # Errors
     /// When the trace would have more tasks than can be addressed.
     pub fn push(&mut self, arrival: Time, mean: Span, durations: &[f32]) -> Result<(), String> {
         let first = u32::try_from(self.durations.len())

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::common::{FAULTY, parse, run, with, worlds};
 use volary_actors::base::{Span, Time};
-use volary_engine::cores::{Cores, Pauses};
+use volary_engine::cores::Cores;
 use volary_engine::metrics::Recording;
 use volary_engine::results::{RealWork, Worked};
 use volary_engine::shard::{CoreExecutor, Parts, Placement, Shard};
@@ -68,7 +68,12 @@ fn assert_same(text: &str) -> (u32, RealWork) {
     let experiment = parse(text);
     let world = worlds(&experiment).next().unwrap();
     let interference = experiment.points[0].resolved.interference.as_ref();
-    let cores = Cores::new(interference, world.machines().cores.clone(), Pauses::default(), world.seed());
+    let cores = Cores::new(
+        interference,
+        world.machines().cores.clone(),
+        volary_netem::Windows::default(),
+        world.seed(),
+    );
     let exact = ExactCores { cores, now: Time::ZERO, running: Vec::new(), halts: 0 };
     let shared = SharedCores(Rc::new(RefCell::new(exact)));
     let parts = Parts { shared: true, ..world.parts(Placement::ALONE).unwrap() };

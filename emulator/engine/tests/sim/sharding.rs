@@ -4,25 +4,21 @@ use crate::common::{FAULTY, run, with, world};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
 use volary_engine::metrics::{Recorder, Recording};
+use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::JobRow;
 use volary_engine::shard::{Observer, Placement, Shard};
 use volary_engine::world::World;
 
 /// The observations of one shard in order, for a recorder that all shards share.
 #[derive(Default)]
-struct Log(Vec<(Time, Observation)>);
-
-enum Observation {
-    Note(ActorId, Note),
-    Crashed(u32),
-}
+struct Log(Vec<Observation>);
 
 impl Observer for Log {
-    fn note(&mut self, now: Time, who: ActorId, note: Note) {
-        self.0.push((now, Observation::Note(who, note)));
+    fn note(&mut self, at: Time, who: ActorId, note: Note) {
+        self.0.push(Observation { at, what: Seen::Note(who, note) });
     }
-    fn crashed(&mut self, now: Time, core: u32) {
-        self.0.push((now, Observation::Crashed(core)));
+    fn crashed(&mut self, at: Time, core: u32) {
+        self.0.push(Observation { at, what: Seen::Crashed(core) });
     }
 }
 
@@ -46,10 +42,10 @@ fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>
             for (to, parcel) in parcels {
                 all[to as usize].receive(Time::ZERO, &parcel);
             }
-            for (at, observation) in std::mem::take(&mut all[from].observer.0) {
-                match observation {
-                    Observation::Note(who, note) => books.note(at, who, note),
-                    Observation::Crashed(core) => books.crashed(at, core),
+            for Observation { at, what } in std::mem::take(&mut all[from].observer.0) {
+                match what {
+                    Seen::Note(who, note) => books.note(at, who, note),
+                    Seen::Crashed(core) => books.crashed(at, core),
                 }
             }
         }

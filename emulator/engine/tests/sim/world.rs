@@ -36,14 +36,14 @@ fn policies_of_an_experiment_meet_the_same_world() {
             .flat_map(|j| (0..5).flat_map(move |t| (0..3).map(move |a| JobId(j).task(t).copy(a))))
             .map(|copy| workload.work(copy))
             .collect();
-        let pauses = volary_engine::cores::Pauses::default();
+        let pauses = volary_netem::Windows::default();
         let cores = volary_engine::cores::Cores::new(r.interference.as_ref(), machines.cores, pauses, seed);
         let end = Time(60_000_000_000);
         let bursts: Vec<_> = (0..20)
             .flat_map(|core| cores.bursts(core, Time::ZERO, end).collect::<Vec<_>>())
             .map(|burst| (burst.start, burst.end, burst.slowdown.to_bits()))
             .collect();
-        let faults = volary_netem::Faults::none();
+        let faults = volary_netem::Faults::default();
         let mut fabric =
             Fabric::new(&r.network, machines.links, machines.layout.endpoints(), 2, faults, seed).unwrap();
         let messages: Vec<_> = (0..2000)

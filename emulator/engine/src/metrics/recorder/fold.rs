@@ -311,12 +311,6 @@ impl<'a> Recorder<'a> {
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
         !self.is_active() && now > heals_at && now.since(self.progress) > STALLED
     }
-
-    /// Time of the last arrival, start, end or crash.
-    #[must_use]
-    pub const fn last_progress(&self) -> Time {
-        self.progress
-    }
 }
 
 impl Observer for Recorder<'_> {

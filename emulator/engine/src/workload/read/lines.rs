@@ -82,7 +82,12 @@ impl<'a> Lines<'a> {
         let file = self.file.to_owned();
         // A decoder's report of damage; no operating system gives this kind.
         if source.kind() == ErrorKind::InvalidData {
-            return WorkloadError::Damaged { file, line: self.number, why: source.to_string() };
+            return WorkloadError::Trace(format!(
+                "{}: the compressed data breaks off or is damaged after line {} ({source}); fetch the file again or \
+                 check it with `xz -t`, `zstd -t` or `gzip -t`",
+                file.display(),
+                self.number
+            ));
         }
         WorkloadError::Io { file, source }
     }
@@ -112,12 +117,12 @@ pub(super) struct At<'a> {
 impl At<'_> {
     /// An error about the line as a whole.
     pub(super) fn wrong(self, why: impl Into<String>) -> WorkloadError {
-        WorkloadError::Line { file: self.file.to_owned(), line: self.line, why: why.into() }
+        WorkloadError::Trace(format!("{}:{}: {}", self.file.display(), self.line, why.into()))
     }
 
     /// An error about its `field`-th field, from one.
     pub(super) fn field(self, field: usize, column: &'static str, why: String) -> WorkloadError {
-        WorkloadError::Field { file: self.file.to_owned(), line: self.line, field, column, why }
+        self.wrong(format!("field {field} ({column}): {why}"))
     }
 
     /// A time in seconds, finite and at least zero.

@@ -34,7 +34,10 @@ impl Trace {
         let why = skipped.text();
         if trace.jobs().is_empty() {
             let why = if why.is_empty() { why } else { format!(" ({why})") };
-            return Err(WorkloadError::Empty { file: name.to_owned(), why });
+            return Err(WorkloadError::Trace(format!(
+                "{}: holds no usable data{why}; check that it is the right file",
+                name.display()
+            )));
         }
         if !why.is_empty() {
             trace.note(why);
