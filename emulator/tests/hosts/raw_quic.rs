@@ -10,7 +10,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::sync::mpsc;
-use volary::cluster::net::connection::Streams;
+use volary::cluster::net::framed::Streams;
 use volary::cluster::net::{Arrival, Connection, End, Link, Role};
 use volary::codec;
 

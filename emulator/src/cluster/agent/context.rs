@@ -36,7 +36,8 @@ pub(super) struct CellContext {
     max_bound: Cell<i64>,
     /// The message of the first panic of a task.
     panic: RefCell<Option<String>>,
-    /// Orders of the controller that have not been carried out. The controller orders at most a hundred injections a cell.
+    /// Orders of the controller that have not been carried out. The controller orders at most a hundred injections a
+    /// cell.
     orders: RefCell<VecDeque<InjectionOrder>>,
 }
 

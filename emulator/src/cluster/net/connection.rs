@@ -1,39 +1,10 @@
-//! Authenticated connections, with the identity of the peer.
+//! Connections to peers that have proved their identity.
 
-use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use quinn::{SendStream, VarInt};
+use quinn::VarInt;
 
 use super::end::{Close, End};
-use super::framed::FrameReader;
-use super::identity::Role;
-
-/// A peer that proved its identity and sent a valid hello.
-#[derive(Debug)]
-pub struct Peer {
-    pub who: PeerInfo,
-    pub connection: Connection,
-    /// The stream of the hellos, for a [`Control`](super::Control).
-    pub streams: Streams,
-}
-
-/// Name and role of a peer, from its certificate, and its address.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PeerInfo {
-    /// `controller` for the controller.
-    pub name: String,
-    pub role: Role,
-    pub address: SocketAddr,
-}
-
-/// The two directions of the control stream.
-#[derive(Debug)]
-pub struct Streams {
-    pub(super) send: SendStream,
-    pub(super) receive: FrameReader,
-}
 
 /// A handle on a connection. The connection closes when the last handle, link and control is dropped.
 #[derive(Clone, Debug)]
@@ -63,11 +34,5 @@ impl Connection {
             self.close(Close::Protocol, &format!("you sent {error}"));
         }
         end
-    }
-}
-
-impl fmt::Display for PeerInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.name, self.address)
     }
 }

@@ -3,6 +3,7 @@
 //! Both sides show certificates of the run's own authority (TLS 1.3) and exchange hellos. Each handshake runs in a
 //! task of its own with a timeout.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::config::{self, Options};
-use super::connection::{Connection, Peer, PeerInfo, Streams};
+use super::connection::Connection;
 use super::end::{Close, End};
+use super::framed::Streams;
 use super::hello::{Hello, HelloError};
-use super::identity::{Identity, Subject};
+use super::identity::{Identity, Role, Subject};
 
 /// Sizes of a socket's buffers in bytes, as the system granted them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +42,24 @@ pub struct ConnectError {
     pub name: String,
     pub address: SocketAddr,
     pub why: String,
+}
+
+/// A peer that proved its identity and sent a valid hello.
+#[derive(Debug)]
+pub struct Peer {
+    pub who: PeerInfo,
+    pub connection: Connection,
+    /// The stream of the hellos, for a [`Control`](super::Control).
+    pub streams: Streams,
+}
+
+/// Name and role of a peer, from its certificate, and its address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerInfo {
+    /// `controller` for the controller.
+    pub name: String,
+    pub role: Role,
+    pub address: SocketAddr,
 }
 
 /// A socket with an identity. Dropping it stops accepting; connections stay.
@@ -214,6 +234,12 @@ fn peer(
     })?;
     let address = connection.quic.remote_address();
     Ok(Peer { who: PeerInfo { name: subject.name, role: subject.role, address }, connection, streams })
+}
+
+impl fmt::Display for PeerInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.address)
+    }
 }
 
 /// The subject of the peer's certificate, which the handshake verified.

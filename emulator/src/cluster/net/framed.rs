@@ -8,7 +8,7 @@ use quinn::{RecvStream, SendStream};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::connection::{Connection, Streams};
+use super::connection::Connection;
 use super::end::End;
 use crate::codec::{self, CodecError, PREFIX};
 
@@ -88,6 +88,13 @@ impl FrameReader {
         self.filled.end += read.unwrap_or(0);
         Ok(read.is_some())
     }
+}
+
+/// The two directions of the control stream.
+#[derive(Debug)]
+pub struct Streams {
+    pub(super) send: SendStream,
+    pub(super) receive: FrameReader,
 }
 
 /// The control stream of a connection: sends `S`, receives `R`. The two halves can be moved apart.

@@ -10,9 +10,8 @@ use volary_actors::base::Class;
 use volary_actors::message::KINDS;
 use volary_engine::fingerprint::Fingerprint;
 
-use super::connection::Streams;
 use super::end::End;
-use super::framed::FrameReader;
+use super::framed::{FrameReader, Streams};
 use super::identity::{Role, Subject};
 use crate::codec;
 

@@ -5,9 +5,9 @@
 //! | [`identity`], [`issue`] | certificates and keys, loaded and made |
 //! | [`hosts_file`] | the hosts file: names and addresses |
 //! | [`config`] | limits and timeouts; TLS and QUIC parameters |
-//! | [`endpoint`] | the socket: connects and accepts |
+//! | [`endpoint`] | the socket: connects to peers and accepts them |
 //! | `hello` | the first frames on a connection |
-//! | [`connection`], [`end`] | one connection: its peer, and why it ended |
+//! | [`connection`], [`end`] | one connection, and why it ended |
 //! | [`framed`] | frames of a stream; typed frames both ways |
 //! | [`link`] | batches of parcels both ways, bounded, and lost or duplicate datagrams |
 //! | [`clock_offset`] | the offset of the other machine's clock |
@@ -28,9 +28,9 @@ pub mod issue;
 pub mod link;
 
 pub use config::Options;
-pub use connection::{Connection, Peer, PeerInfo};
+pub use connection::Connection;
 pub use end::{Close, End};
-pub use endpoint::Transport;
+pub use endpoint::{Peer, PeerInfo, Transport};
 pub use framed::Control;
 pub use hello::engine;
 pub use hosts_file::{Host, Hosts};
