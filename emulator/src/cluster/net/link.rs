@@ -366,8 +366,8 @@ impl Deliver {
 /// Datagrams in the window; older ones count as duplicates.
 const WINDOW: usize = 64;
 
-/// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram carries the number of its first
-/// parcel, so that losses are counted in parcels.
+/// Duplicate and loss detection: a sliding window over datagrams, as in IPsec (RFC 4303, section 3.4.3). A datagram
+/// carries the number of its first parcel, so that losses are counted in parcels.
 #[derive(Clone, Debug, Default)]
 struct Sequence {
     /// First numbers of the latest datagrams, sorted.
