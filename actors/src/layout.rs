@@ -84,7 +84,6 @@ impl Layout {
 
     /// States the resources of each node, in their order, and the needs of a task. The number of tasks a node runs at
     /// once is still its number of cores.
-    #[must_use]
     pub fn with_room(mut self, mut nodes: Vec<Amount>, task: Amount) -> Self {
         debug_assert_eq!(nodes.len(), self.nodes as usize);
         if nodes.windows(2).all(|pair| pair[0] == pair[1]) {

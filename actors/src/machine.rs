@@ -239,7 +239,6 @@ impl<'a> Effects<'a> {
 
     /// For runtimes: marks the step as the delivery of a [broadcast](Effect::Broadcast). In debug builds any effect
     /// but a note then panics, and so does a random draw.
-    #[must_use]
     pub const fn passive(mut self) -> Self {
         self.passive = true;
         self

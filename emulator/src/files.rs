@@ -46,7 +46,6 @@ pub struct Pack {
 
 impl Files {
     /// The files of the disk; traces also in the folders of `VOLARY_TRACES`.
-    #[must_use]
     pub fn of_disk() -> Self {
         let listed = std::env::var_os(FOLDERS).unwrap_or_default();
         let folders = std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty());
@@ -54,7 +53,6 @@ impl Files {
     }
 
     /// The files of a pack only.
-    #[must_use]
     pub fn of_pack(pack: Pack) -> Self {
         let held = pack.files.into_iter().map(|(name, bytes)| (name, Some(bytes.into())));
         Self::new(false, pack.folders, held.collect())
@@ -65,7 +63,6 @@ impl Files {
     }
 
     /// Where traces are searched, besides the experiment's folder.
-    #[must_use]
     pub fn folders(&self) -> &[PathBuf] {
         &self.0.folders
     }
@@ -109,13 +106,11 @@ impl Files {
     }
 
     /// Whether a file of this name exists.
-    #[must_use]
     pub fn has(&self, name: &Path) -> bool {
         self.known(name).is_some() || (self.0.disk && name.is_file())
     }
 
     /// Whether a folder of this name exists, and its other entries: used in remedies.
-    #[must_use]
     pub fn beside(&self, name: &Path) -> Option<Vec<String>> {
         let folder = name.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         if !self.0.disk || !folder.is_dir() {

@@ -1,7 +1,6 @@
 //! Numbers formatted for people: three significant digits, and suitable units.
 
 /// `1234567` as `1 234 567` (thin spaces).
-#[must_use]
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + 3 * (digits.len() / 3));
@@ -15,13 +14,11 @@ pub fn count(value: u64) -> String {
 }
 
 /// "1 run", "2 runs".
-#[must_use]
 pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// Three significant digits; `–` for a value that was not measured.
-#[must_use]
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -51,7 +48,6 @@ fn count_signed(text: &str) -> String {
 }
 
 /// Seconds in a suitable unit: `12.3 ms`, `4.56 s`, `2.50 min`, `3.1 h`.
-#[must_use]
 pub fn seconds(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => "–".to_owned(),
@@ -77,13 +73,11 @@ fn in_unit(value: f64, size: f64, units: &[(f64, f64, &str)], last: (f64, &str))
 }
 
 /// A share as a percentage.
-#[must_use]
 pub fn percent(share: f64) -> String {
     if share.is_finite() { format!("{}\u{202f}%", short(100.0 * share)) } else { "–".to_owned() }
 }
 
 /// A relative change with its sign: `+12.0 %`, `−3.4 %`.
-#[must_use]
 pub fn change(share: f64) -> String {
     let sign = match share {
         _ if !share.is_finite() => "",
@@ -95,7 +89,6 @@ pub fn change(share: f64) -> String {
 }
 
 /// Bytes in a suitable decimal unit.
-#[must_use]
 pub fn bytes(value: u64) -> String {
     let size = value as f64;
     in_unit(size, size, &[(1e3, 1.0, "B"), (1e6, 1e-3, "kB"), (1e9, 1e-6, "MB")], (1e-9, "GB"))

@@ -19,7 +19,6 @@ pub struct Interval {
 impl Interval {
     /// The interval of independent values, one per replication. Values that are not finite are left out; `None` if
     /// none is left.
-    #[must_use]
     pub fn new(values: &[f64]) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let count = values.len();
@@ -36,13 +35,11 @@ impl Interval {
     }
 
     /// The interval of the differences `a - b`, one pair per seed.
-    #[must_use]
     pub fn paired(pairs: &[(f64, f64)]) -> Option<Self> {
         Self::new(&pairs.iter().map(|(a, b)| a - b).collect::<Vec<_>>())
     }
 
     /// Whether the interval excludes zero.
-    #[must_use]
     pub fn excludes_zero(&self) -> bool {
         self.half_width.is_some_and(|half| self.mean.abs() > half)
     }
@@ -51,7 +48,6 @@ impl Interval {
 /// The 97.5 % quantile of Student's t, the factor on a standard error for a 95 % interval.
 ///
 /// Infinite for zero degrees of freedom.
-#[must_use]
 pub fn t_975(freedom: usize) -> f64 {
     StudentsT::new(0.0, 1.0, freedom as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(0.975))
 }
@@ -61,7 +57,6 @@ pub fn t_975(freedom: usize) -> f64 {
 /// `pairs` holds one (value, reference) per seed: the metric of a policy and that of the policy it is compared with.
 /// At least three seeds are required, since two can agree by chance. A reference of zero is never precise enough,
 /// because the target is relative to it.
-#[must_use]
 pub fn enough(pairs: &[(f64, f64)], precision: f64) -> bool {
     let reference: Vec<f64> = pairs.iter().map(|pair| pair.1).collect();
     let (Some(difference), Some(reference)) = (Interval::paired(pairs), Interval::new(&reference)) else {
@@ -77,13 +72,11 @@ pub fn enough(pairs: &[(f64, f64)], precision: f64) -> bool {
 ///
 /// Dvoretzky, Kiefer and Wolfowitz with Massart's constant (Annals of Probability 18(3), 1990): the band covers the
 /// whole function simultaneously.
-#[must_use]
 pub fn dkw(count: u64) -> f64 {
     if count == 0 { 1.0 } else { ((2.0_f64 / 0.05).ln() / (2.0 * count as f64)).sqrt().min(1.0) }
 }
 
 /// 95 % interval of a share seen in `count` independent trials (Wilson, JASA 22, 1927).
-#[must_use]
 pub fn wilson(share: f64, count: u64) -> (f64, f64) {
     const Z: f64 = 1.959_963_984_540_054;
     if count == 0 {

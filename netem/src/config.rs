@@ -107,14 +107,12 @@ impl Loss {
     pub const NONE: Self = Self::Bernoulli(Probability::ZERO);
 
     /// Whether nothing is ever lost.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.mean() == 0.0
     }
 
     /// The long-run share of lost transmissions of a class. In bursts, streams lose more: a repetition begins where
     /// its message was lost, mostly in a bad spell. Those that a peer timeout cuts short are not looked at.
-    #[must_use]
     pub fn of(&self, class: Class) -> f64 {
         match self {
             Self::GilbertElliott(ge) if class == Class::Stream => 1.0 - 1.0 / ge.attempts(),
@@ -123,7 +121,6 @@ impl Loss {
     }
 
     /// The long-run share of messages whose first transmission is lost.
-    #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
             Self::Bernoulli(p) => p.get(),
@@ -137,7 +134,6 @@ impl Loss {
 
 impl GilbertElliott {
     /// The stationary probability of the bad state; zero if no state is ever left.
-    #[must_use]
     pub fn share_bad(&self) -> f64 {
         let (p, r) = (self.p.get(), self.r.get());
         if p + r == 0.0 { 0.0 } else { p / (p + r) }

@@ -24,7 +24,6 @@ impl Error {
     }
 
     /// The same error, its key below `prefix`.
-    #[must_use]
     pub fn below(self, prefix: &str) -> Self {
         Self { key: format!("{prefix}.{}", self.key), ..self }
     }

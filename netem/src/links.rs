@@ -98,7 +98,6 @@ impl Scheme {
 
 impl Links {
     /// Links of a single class, as described by `[network]`.
-    #[must_use]
     pub fn uniform() -> Self {
         let class = LinkClass {
             name: "network".to_owned(),
@@ -117,26 +116,22 @@ impl Links {
     }
 
     /// The classes, in the order of their numbers.
-    #[must_use]
     pub fn classes(&self) -> &[LinkClass] {
         &self.classes
     }
 
     /// The number of endpoints with a place; `None` if all links have the same class.
-    #[must_use]
     pub fn endpoints(&self) -> Option<u32> {
         (!self.places.is_empty()).then_some(self.places.len() as u32)
     }
 
     /// The place of an endpoint; `None` if all links have the same class.
-    #[must_use]
     pub fn place(&self, endpoint: Endpoint) -> Option<&Place> {
         self.places.get(endpoint.index())
     }
 
     /// The number of the class that joins two endpoints.
     #[inline]
-    #[must_use]
     pub fn class(&self, a: Endpoint, b: Endpoint) -> usize {
         if self.places.is_empty() {
             return 0;

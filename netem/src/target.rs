@@ -162,7 +162,6 @@ impl Kind {
 
 impl Groups {
     /// An empty table; `all` is every endpoint below `endpoints`.
-    #[must_use]
     pub const fn new(endpoints: u32) -> Self {
         Self { endpoints, kinds: BTreeMap::new() }
     }

@@ -20,19 +20,16 @@ impl Probability {
     pub const ONE: Self = Self(1.0);
 
     /// `value` as a probability; `None` outside [0, 1] and for NaN.
-    #[must_use]
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
     /// As a number in [0, 1].
-    #[must_use]
     pub const fn get(self) -> f64 {
         self.0
     }
 
     /// Whether it never happens.
-    #[must_use]
     pub fn is_zero(self) -> bool {
         self.0 == 0.0
     }
@@ -104,13 +101,11 @@ const RATES: [(&str, f64); 9] = [
 
 impl Rate {
     /// `bits` per second; `None` if zero.
-    #[must_use]
     pub const fn from_bits_per_second(bits: u64) -> Option<Self> {
         if bits == 0 { None } else { Some(Self(bits)) }
     }
 
     /// How long a link of this rate is busy with `bytes`.
-    #[must_use]
     pub const fn transmission(self, bytes: u64) -> Span {
         // Rounded up: a link is never faster than asked.
         let ns = (bytes as u128 * 8_000_000_000).div_ceil(self.0 as u128);
@@ -205,7 +200,6 @@ impl fmt::Display for Size {
 
 impl Buffer {
     /// The longest wait it allows on a link of that rate.
-    #[must_use]
     pub const fn longest_wait(self, rate: Rate) -> Span {
         match self {
             Self::Time(span) => span,

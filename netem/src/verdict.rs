@@ -133,7 +133,6 @@ impl Stats {
     }
 
     /// The counts of a class.
-    #[must_use]
     #[inline]
     pub const fn of(&self, class: Class) -> &ClassStats {
         match class {
@@ -151,7 +150,6 @@ impl Stats {
     }
 
     /// Transmissions of both classes that failed for a cause.
-    #[must_use]
     pub const fn lost(&self, cause: Cause) -> u64 {
         self.datagram.lost[cause as usize] + self.stream.lost[cause as usize]
     }

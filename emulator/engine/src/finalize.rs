@@ -32,7 +32,6 @@ pub struct Counters {
 
 impl Counters {
     /// Returns the counters of a shard so far.
-    #[must_use]
     pub fn of<O: Observer>(shard: &Shard<'_, O>) -> Self {
         let traffic = shard.traffic();
         Self {
@@ -128,7 +127,6 @@ pub struct RealTime {
 
 impl FinishedRun<'_> {
     /// Returns the result, from totals that were closed at `now`. The cost of the run is left at zero.
-    #[must_use]
     pub fn measured(self, books: Books, now: Time) -> Measured {
         let bursts = self.bursts(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());

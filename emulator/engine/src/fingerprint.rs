@@ -28,7 +28,6 @@ impl fmt::Display for Fingerprint {
 }
 
 /// FNV-1a of 128 bits, folded to 64, as 16 hex digits.
-#[must_use]
 pub fn folded(bytes: &[u8]) -> String {
     let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
     for &byte in bytes {

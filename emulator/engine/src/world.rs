@@ -60,7 +60,6 @@ impl World {
     }
 
     /// Replaces the interference, and multiplies the time that cores take for all work by `factor`.
-    #[must_use]
     pub fn with_cores(mut self, profile: Profile, factor: f64) -> Self {
         self.machines.cores = self.machines.cores.slower(factor);
         Arc::make_mut(&mut self.point.resolved).interference = Some(profile);
@@ -102,13 +101,11 @@ impl World {
     }
 
     /// The fault schedule.
-    #[must_use]
     pub const fn faults(&self) -> &Faults {
         &self.faults
     }
 
     /// The cores, all idle.
-    #[must_use]
     pub fn cores(&self) -> Cores {
         let layout = self.layout();
         let pauses = (0..layout.nodes()).flat_map(|node| {
@@ -122,37 +119,31 @@ impl World {
     }
 
     /// Creates a recorder for this world.
-    #[must_use]
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
         Recorder::new(self.layout(), &self.workload, &self.faults, recording)
     }
 
     /// Ids and roles of the actors.
-    #[must_use]
     pub const fn layout(&self) -> &Layout {
         &self.machines.layout
     }
 
     /// The machines.
-    #[must_use]
     pub const fn machines(&self) -> &Machines {
         &self.machines
     }
 
     /// The jobs.
-    #[must_use]
     pub const fn workload(&self) -> &Workload {
         &self.workload
     }
 
     /// The point that the world was built from.
-    #[must_use]
     pub const fn point(&self) -> &Point {
         &self.point
     }
 
     /// The seed.
-    #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }

@@ -26,7 +26,6 @@ const TOP: f64 = 28.0;
 const BOTTOM: f64 = 26.0;
 
 /// Bars over a common axis from 0 to the largest bar, or to the whole for shares, with a legend of (class, name).
-#[must_use]
 pub fn stacked(title: &str, unit: TickUnit, bars: &[Bar], legend: &[(String, &str)]) -> Markup {
     let bottom = TOP + ROW * bars.len() as f64;
     let frame = Frame { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom };

@@ -27,7 +27,6 @@ pub struct Curve<'a> {
 /// queue are not independent, so the band is too narrow, and the report says so. With several replications the curve
 /// is the mean of their quantiles, and the band its 95 % interval over replications. A curve that ends below 100 % has
 /// unfinished jobs.
-#[must_use]
 pub fn distribution(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>]) -> Markup {
     let series = curves.iter().map(|curve| trace(curve, &BODY)).collect();
     let x = PlotAxis::new(x_label, AxisScale::Log, unit);
@@ -40,7 +39,6 @@ pub fn distribution(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<
 ///
 /// With one replication the band is Wilson's for each point, since a band for the whole function is meaningless in the
 /// last per cent.
-#[must_use]
 pub fn tail(title: &str, x_label: &str, unit: TickUnit, curves: &[Curve<'_>]) -> Markup {
     let mut series: Vec<Series> = curves.iter().map(|curve| trace(curve, &TAIL)).collect();
     let jobs = curves.iter().flat_map(|curve| curve.runs.iter().map(|run| run.1)).max().unwrap_or(1);

@@ -45,7 +45,6 @@ impl Heat {
     /// The table as HTML.
     ///
     /// Shades are limited to half the depth, so that text keeps its contrast on light and dark backgrounds.
-    #[must_use]
     pub fn html(&self) -> Markup {
         let columns = || self.groups.iter().flat_map(|group| &group.1);
         html! {

@@ -20,7 +20,6 @@ pub struct PlotAxis {
 
 impl PlotAxis {
     /// An axis that fits the data.
-    #[must_use]
     pub fn new(label: &str, spread: AxisScale, unit: TickUnit) -> Self {
         Self { label: label.to_owned(), spread, unit, range: None }
     }
@@ -72,7 +71,6 @@ const BOTTOM: f64 = 44.0;
 
 impl Plot {
     /// The chart as SVG. Values that are not finite, or not positive on a logarithmic axis, are left out.
-    #[must_use]
     pub fn svg(&self) -> Markup {
         let (width, height) = self.size;
         let frame = Frame { left: LEFT, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };

@@ -24,7 +24,6 @@ pub enum TickUnit {
 
 impl TickUnit {
     /// `value` with its unit, three digits.
-    #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
             Self::Seconds => number::seconds(value),
@@ -34,7 +33,6 @@ impl TickUnit {
     }
 
     /// `value` as a tick label, without trailing zeros.
-    #[must_use]
     pub fn tick(self, value: f64) -> String {
         let text = self.text(value);
         let (digits, unit) = text.split_once('\u{202f}').unwrap_or((&text, ""));
@@ -56,7 +54,6 @@ pub struct Scale {
 
 impl Scale {
     /// A mapping of the values `low..high` to pixels. An empty range is widened; a logarithmic one is made positive.
-    #[must_use]
     pub fn new(spread: AxisScale, (low, high): (f64, f64), pixels: (f64, f64)) -> Self {
         let (low, high) = match spread {
             AxisScale::Linear if high > low => (low, high),
@@ -71,7 +68,6 @@ impl Scale {
     }
 
     /// The pixel of a value; values outside the range are placed on the edge.
-    #[must_use]
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.values;
         let share = match self.spread {
@@ -83,7 +79,6 @@ impl Scale {
     }
 
     /// About `about` ticks with round values.
-    #[must_use]
     pub fn ticks(&self, about: usize) -> Vec<f64> {
         match self.spread {
             AxisScale::Linear => linear_ticks(self.values, about),
@@ -92,7 +87,6 @@ impl Scale {
     }
 
     /// Minor grid lines of a logarithmic axis that spans few decades.
-    #[must_use]
     pub fn minor_ticks(&self) -> Vec<f64> {
         let (low, high) = self.values;
         if self.spread == AxisScale::Linear || (high / low).log10() > 5.0 {

@@ -19,7 +19,6 @@ pub enum Anchor {
 }
 
 /// A picture with a name for screen readers. It shrinks with its container and never grows.
-#[must_use]
 pub fn picture((width, height): Point, label: &str, content: Markup) -> Markup {
     let (width, height) = (px(width), px(height));
     html! {

@@ -4,13 +4,11 @@
 pub const COLOURS: usize = 8;
 
 /// Class of the `i`-th series: colour and dash.
-#[must_use]
 pub fn series(i: usize) -> String {
     format!("s{} d{}", i % COLOURS, (i / COLOURS) % 3)
 }
 
 /// Classes of what belongs to the `i`-th policy: one to hide it by, colour and dash.
-#[must_use]
 pub fn policy(i: usize) -> String {
     format!("p{i} {}", series(i))
 }

@@ -23,7 +23,6 @@ const ROW: f64 = 20.0;
 
 /// A timeline of the first `end` seconds, from slices in order of core; `None` if there is nothing to draw. Injected
 /// interference, as (core, from s, until s), is drawn as a frame around the executions.
-#[must_use]
 pub fn timeline(
     title: &str,
     slices: &[Slice],
@@ -96,7 +95,6 @@ fn cores(slices: &[Slice]) -> Vec<u32> {
 }
 
 /// The length of the drawn window: it ends where there would be more than `blocks` blocks.
-#[must_use]
 pub fn window(slices: &[Slice], bursts: &[(u32, f64, f64, f64)], blocks: usize) -> f64 {
     let cores = cores(slices);
     let drawn = |core: u32| cores.binary_search(&core).is_ok();

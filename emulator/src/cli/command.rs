@@ -48,7 +48,6 @@ enum Command {
 }
 
 /// Parses the command line, executes it, and reports errors on stderr.
-#[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let run_log = RunLog::default();

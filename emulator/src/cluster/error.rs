@@ -39,7 +39,6 @@ pub enum HostsError {
 
 impl HostsError {
     /// Whether files of the user are the cause, and not the hosts.
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         matches!(self, Self::File(_) | Self::Spec(_) | Self::Large { .. })
     }
@@ -57,7 +56,6 @@ pub enum InjectError {
 
 impl InjectError {
     /// Whether the user's input is the cause, and not the hosts.
-    #[must_use]
     pub const fn is_input(&self) -> bool {
         match self {
             Self::Refused(refusal, _) => matches!(refusal, Refusal::Invalid),

@@ -74,7 +74,6 @@ impl MetricDivergence {
     }
 
     /// Whether the value is beyond the bar, with cores as asked and as found.
-    #[must_use]
     pub fn is_beyond(&self) -> bool {
         self.within == Some(false) && self.within_found != Some(true)
     }

@@ -54,40 +54,34 @@ impl ComparedMetric {
     }
 
     /// The value with its unit; a dash for `None`.
-    #[must_use]
     pub fn entry(&self, value: Option<f64>) -> String {
         value.map_or_else(missing, self.text)
     }
 }
 
 /// The text in tables for a value that was not measured.
-#[must_use]
 pub fn missing() -> String {
     "–".to_owned()
 }
 
 /// The mean of the finite values; `None` if there are none.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     Interval::new(values).map(|interval| interval.mean)
 }
 
 /// The difference as a share of the reference; `None` for a reference of zero.
-#[must_use]
 pub fn relative(reference: Option<f64>, value: Option<f64>) -> Option<f64> {
     let (reference, value) = reference.zip(value)?;
     (reference != 0.0).then(|| (value - reference) / reference)
 }
 
 /// Half-width of the 95 % interval in which one further run falls; `None` with fewer than [`ENOUGH`] runs.
-#[must_use]
 pub fn spread(values: &[f64]) -> Option<f64> {
     let interval = Interval::new(values).filter(|interval| interval.replications >= ENOUGH)?;
     Some(interval.half_width? * (interval.replications as f64 + 1.0).sqrt())
 }
 
 /// A policy and its cell, as `sparrow, load = 0.8`.
-#[must_use]
 pub fn point_name(policy: &str, cell: &Cell) -> String {
     let cell = cell_name(cell);
     let comma = if cell.is_empty() { "" } else { ", " };

@@ -64,7 +64,6 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
 
 impl ComparedMetric {
     /// The metric of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
         METRICS.iter().chain(of_policies).find(|metric| metric.name == name)

@@ -74,7 +74,6 @@ pub struct MetricDifference {
 }
 
 /// Compares the points that both studies ran.
-#[must_use]
 pub fn compare(a: &Study, b: &Study) -> StudyComparison {
     let (left, right) = (points(a), points(b));
     let points = right.iter().filter_map(|(key, runs)| Some(point(&key.1, left.get(key)?, runs))).collect();
@@ -167,7 +166,6 @@ fn difference(
 
 impl StudyComparison {
     /// A table per point; metrics that differ beyond their interval are marked with a star.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("first:  {}\nsecond: {}\n", self.a, self.b);
         for point in &self.points {

@@ -12,7 +12,6 @@ use crate::number;
 
 impl Validation {
     /// The tables of all points, with the counts, jobs and causes of each runtime; then the verdict.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
         for point in &self.points {

@@ -40,7 +40,6 @@ pub struct ValidatedPoint {
 impl Validation {
     /// Whether every runtime had the same jobs and equal final counts, and every run that is not degraded stays within
     /// the bar.
-    #[must_use]
     pub fn holds(&self) -> bool {
         self.points.iter().flat_map(|point| &point.against).all(Against::holds)
     }
@@ -85,7 +84,6 @@ pub struct JobPlacement {
 
 impl Against {
     /// See [`Validation::holds`].
-    #[must_use]
     pub fn holds(&self) -> bool {
         let same = self.books.is_empty() && self.draws.different == 0;
         let off = self.policy.values().flatten().any(|divergence| divergence.within == Some(false));

@@ -20,7 +20,6 @@ pub struct RunVariant {
 impl RunVariant {
     /// The variants of an experiment in these runtimes. If copies burn real cores, each runs once with timed copies
     /// and once with burning ones.
-    #[must_use]
     pub fn all(experiment: &Experiment, runtimes: &[RuntimeKind]) -> Vec<Self> {
         let burns = |runtime| {
             let run = RunSection { runtime, ..experiment.run.clone() };
@@ -36,7 +35,6 @@ impl RunVariant {
     }
 
     /// The override that turns an experiment into this variant.
-    #[must_use]
     pub fn set(&self) -> Option<&'static str> {
         (self.real == Some(false)).then_some("run.real.kernel=none")
     }

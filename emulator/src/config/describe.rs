@@ -34,7 +34,6 @@ pub struct Load {
 
 /// The offered load of a cell, if it is known: from the laws of a synthetic workload, otherwise from the jobs drawn
 /// under `seed`.
-#[must_use]
 pub fn load(world: &Resolved, seed: u64, traces: &Traces) -> Option<Load> {
     let throughput = world.interference.as_ref().map_or(Some(1.0), |profile| profile.throughput())?;
     let capacity = world.cluster.capacity(seed) * throughput;
@@ -64,7 +63,6 @@ fn drawn(world: &Resolved, seed: u64, traces: &Traces) -> Option<f64> {
 }
 
 /// The resolved experiment as text.
-#[must_use]
 pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
     let mut out = format!("{}: {}\n", experiment.name, experiment.title);
     let mut rows = Vec::new();
@@ -187,7 +185,6 @@ fn loads(rows: &mut Rows, experiment: &Experiment) {
 }
 
 /// The warning printed before a run in which more work arrives than the cores can do.
-#[must_use]
 pub fn overload(experiment: &Experiment) -> Option<String> {
     let loads = cell_loads(experiment);
     let offered = loads.iter().filter_map(|(cell, load)| Some((cell, load.as_ref()?.offered)));
@@ -213,7 +210,6 @@ fn cell_loads(experiment: &Experiment) -> Vec<(Cell, Option<Load>)> {
 }
 
 /// The resolved experiment as JSON, with the units to run and the load of each cell.
-#[must_use]
 pub fn json(experiment: &Experiment, shard: Option<SweepSlice>) -> Value {
     let loads = cell_loads(experiment).into_iter().map(|(cell, load)| {
         let of = |value: fn(&Load) -> f64| load.as_ref().map(value);

@@ -103,13 +103,11 @@ impl<'t> Document<'t> {
     }
 
     /// Name of the file.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.texts[0].1.name
     }
 
     /// The folder that paths written at a position are relative to.
-    #[must_use]
     pub fn folder(&self, span: &Range<usize>) -> PathBuf {
         let folder = |index: usize| self.texts[index].1.folder.clone();
         folder(self.text_of(span)).or_else(|| folder(0)).unwrap_or_default()
@@ -127,14 +125,12 @@ impl<'t> Document<'t> {
     }
 
     /// An error at a position.
-    #[must_use]
     pub fn error(&self, span: &Range<usize>, message: impl Into<String>) -> ConfigError {
         let (base, text) = &self.texts[self.text_of(span)];
         text.error(span.start - base..span.end.saturating_sub(*base), message)
     }
 
     /// An error at the value of a dotted key, or at the nearest enclosing table that is written in the file.
-    #[must_use]
     pub fn error_at(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
         let found = (1..=path.len()).map_while(|depth| self.find(&path[..depth]));
         let span = found.last().map_or(0..0, |(key, value)| match value.get_ref().is_table() {
@@ -145,7 +141,6 @@ impl<'t> Document<'t> {
     }
 
     /// The position of the key, and the value, at a path; a number selects an element of an array.
-    #[must_use]
     pub fn find(&self, path: &[&str]) -> Option<(Range<usize>, &Node<'t>)> {
         let (first, rest) = path.split_first()?;
         let (key, value) = self.root.get_key_value(*first)?;
@@ -160,7 +155,6 @@ impl<'t> Document<'t> {
     }
 
     /// The dotted key of the innermost entry at a position; empty at the top level.
-    #[must_use]
     pub fn key_at(&self, span: &Range<usize>) -> String {
         let mut best = (usize::MAX, String::new());
         innermost(&self.root, "", span, &mut best);
@@ -168,7 +162,6 @@ impl<'t> Document<'t> {
     }
 
     /// The table written at a position; the empty range is the top level.
-    #[must_use]
     pub fn table_at(&self, span: &Range<usize>) -> Option<&DeTable<'t>> {
         if *span == (0..0) {
             return Some(&self.root);

@@ -28,19 +28,16 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// Adds a remedy to an error with a position; other kinds already have one.
-    #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         self.with(|diagnostic| diagnostic.help.push(help.into()))
     }
 
     /// Sets the label beside the caret, which says what was expected.
-    #[must_use]
     pub fn label(self, label: impl Into<String>) -> Self {
         self.with(|diagnostic| diagnostic.label = label.into())
     }
 
     /// Adds the cell of the sweep in which the error occurs.
-    #[must_use]
     pub fn note(self, note: impl Into<String>) -> Self {
         self.with(|diagnostic| diagnostic.notes.push(note.into()))
     }
@@ -96,7 +93,6 @@ pub struct Text {
 
 impl Text {
     /// An error at a byte range of this text.
-    #[must_use]
     pub fn error(&self, range: Range<usize>, message: impl Into<String>) -> ConfigError {
         let floor = |at: usize| (0..=at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i));
         let start = floor(range.start).unwrap_or(0);
@@ -117,7 +113,6 @@ impl Text {
 }
 
 /// The most similar candidate, if one is similar enough.
-#[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let plain = |s: &str| s.to_lowercase().replace(['_', '-'], "");
     candidates
@@ -129,13 +124,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// The remedy for an unknown name: the most similar known one, if one is similar enough.
-#[must_use]
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, known).map(|near| format!("did you mean `{near}`?"))
 }
 
 /// "`a`, `b` or `c`", limited to a dozen.
-#[must_use]
 pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
     match names.as_slice() {

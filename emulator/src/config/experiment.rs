@@ -96,19 +96,16 @@ pub struct Run {
 
 impl Experiment {
     /// The folder that paths in the file are relative to.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         self.file.parent().unwrap_or_else(|| Path::new(""))
     }
 
     /// The traces that it was planned with.
-    #[must_use]
     pub fn traces(&self) -> Traces {
         Traces::beside(&self.files, self.folder())
     }
 
     /// The number of replications that are certainly needed: all, or with `"auto"` the initial ones.
-    #[must_use]
     pub const fn replications(&self) -> u32 {
         match self.repeat {
             Repeat::Times(times) => times,
@@ -117,7 +114,6 @@ impl Experiment {
     }
 
     /// Replication number `replication` of a point.
-    #[must_use]
     pub fn run_of(&self, point: usize, replication: u32) -> Run {
         let seed = self.seed.wrapping_add(u64::from(replication));
         Run { point, replication, seed, id: id_under(&self.points[point], seed, &self.run) }
@@ -125,7 +121,6 @@ impl Experiment {
 
     /// The first [`Self::replications`] of every point, in the order of points; the replication varies fastest. With a
     /// slice, every N-th of them.
-    #[must_use]
     pub fn runs(&self, slice: Option<SweepSlice>) -> Vec<Run> {
         let all = (0..self.points.len()).flat_map(|point| (0..self.replications()).map(move |r| (point, r)));
         let (skip, step) = slice.map_or((0, 1), |s| (s.index as usize - 1, s.of as usize));
@@ -133,21 +128,18 @@ impl Experiment {
     }
 
     /// The distinct cells, in order.
-    #[must_use]
     pub fn cells(&self) -> Vec<Cell> {
         // Points of a cell are adjacent.
         self.points.chunk_by(|a, b| a.cell == b.cell).map(|points| points[0].cell.clone()).collect()
     }
 
     /// Labels of the policies that run, in order.
-    #[must_use]
     pub fn labels(&self) -> Vec<&str> {
         let first = self.points.chunk_by(|a, b| a.cell == b.cell).next().unwrap_or_default();
         first.iter().map(|point| point.label.as_str()).collect()
     }
 
     /// Judges the experiment's claims on results.
-    #[must_use]
     pub fn judge(&self, summaries: &[Summary]) -> Vec<ClaimResult> {
         claims::judge(&self.claims, &self.cells(), summaries)
     }

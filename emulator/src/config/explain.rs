@@ -53,7 +53,6 @@ impl Document<'_> {
 }
 
 /// A key or value that does not fit its type.
-#[must_use]
 pub(super) fn form(document: &Document<'_>, error: &toml::de::Error) -> ConfigError {
     let span = error.span().unwrap_or(0..0);
     let message = error.message();

@@ -131,13 +131,11 @@ impl Default for RunSection {
 
 impl RunSection {
     /// How a run is bounded and recorded.
-    #[must_use]
     pub fn config(&self) -> RunConfig {
         RunConfig { until: self.until, recording: self.recording() }
     }
 
     /// How much is kept beyond the summary.
-    #[must_use]
     pub fn recording(&self) -> Recording {
         let Record { tasks_one_in, timeline, timeline_cores, staleness, .. } = self.record;
         Recording {
@@ -150,7 +148,6 @@ impl RunSection {
     }
 
     /// How copies burn real cores, if they do in this runtime.
-    #[must_use]
     pub fn burning(&self) -> Option<RealSection> {
         self.real.filter(|real| real.kernel != Kernel::None && self.runtime != RuntimeKind::Virtual)
     }

@@ -17,7 +17,6 @@ pub const ENGINE: u32 = 3;
 
 /// The id of a point under a seed. It depends on the keys, the files' contents and the engine version, and not on the
 /// machine or the experiment's name.
-#[must_use]
 pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
     let mut depends = json!({
         "schema": SCHEMA,

@@ -35,7 +35,6 @@ pub struct Entry {
 }
 
 /// The description of a file format: every key with its meaning, then what keys have in common.
-#[must_use]
 pub fn text(what: What) -> String {
     let schema = schema(what).to_value();
     let mut out = String::new();
@@ -65,7 +64,6 @@ pub fn text(what: What) -> String {
 }
 
 /// The keys of a policy's parameters, in the order of its struct.
-#[must_use]
 pub fn parameters(policy: &str, schema: &Value) -> Vec<Entry> {
     entries(schema, &|key| {
         let dot = if key.is_empty() { "" } else { "." };

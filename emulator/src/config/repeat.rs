@@ -25,7 +25,6 @@ impl Default for Repeat {
 
 impl Repeat {
     /// The number, if there is one.
-    #[must_use]
     pub const fn times(self) -> Option<u32> {
         match self {
             Self::Times(times) => Some(times),

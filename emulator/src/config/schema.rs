@@ -22,7 +22,6 @@ pub enum What {
 }
 
 /// Its JSON Schema.
-#[must_use]
 pub fn schema(what: What) -> Schema {
     match what {
         What::Experiment => schema_for!(File),

@@ -34,43 +34,36 @@ impl SpanHistogram {
     }
 
     /// The counts, for serialization.
-    #[must_use]
     pub fn buckets(&self) -> Buckets {
         Buckets(self.0.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect())
     }
 
     /// Number of spans counted.
-    #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len()
     }
 
     /// Whether no span was counted.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The mean in emulated seconds; zero if empty.
-    #[must_use]
     pub fn mean_s(&self) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.mean() * 1e-9 }
     }
 
     /// A quantile in emulated seconds; zero if empty.
-    #[must_use]
     pub fn quantile_s(&self, q: f64) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.value_at_quantile(q) as f64 * 1e-9 }
     }
 
     /// The maximum in emulated seconds; zero if empty.
-    #[must_use]
     pub fn max_s(&self) -> f64 {
         if self.is_empty() { 0.0 } else { self.0.max() as f64 * 1e-9 }
     }
 
     /// The share of spans longer than `span`.
-    #[must_use]
     pub fn share_above(&self, span: Span) -> f64 {
         if self.is_empty() {
             return 0.0;
@@ -80,7 +73,6 @@ impl SpanHistogram {
     }
 
     /// The share of the most frequent value, to three digits; zero if empty.
-    #[must_use]
     pub fn most_frequent(&self) -> f64 {
         let most = self.0.iter_recorded().map(|value| value.count_at_value()).max().unwrap_or(0);
         most as f64 / self.len().max(1) as f64
@@ -88,7 +80,6 @@ impl SpanHistogram {
 
     /// The Kolmogorov-Smirnov distance: the largest difference between the distribution functions of this and another
     /// distribution. Zero if one is empty.
-    #[must_use]
     pub fn distance(&self, other: &Self) -> f64 {
         if self.is_empty() || other.is_empty() {
             return 0.0;
@@ -128,7 +119,6 @@ macro_rules! gauge {
 
         impl LatenessHistograms {
             /// The measurements, for serialization.
-            #[must_use]
             pub fn reading(&self) -> Reading {
                 Reading { $($field: self.$field.buckets(),)* }
             }

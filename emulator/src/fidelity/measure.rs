@@ -44,7 +44,6 @@ pub struct Evidence<'a> {
 
 impl Evidence<'_> {
     /// The certificate, with its verdict.
-    #[must_use]
     pub fn certificate(self) -> Certificate {
         let gauge = self.gauge;
         let median_delay_s = gauge.asked.quantile_s(0.5);
@@ -144,7 +143,6 @@ impl Evidence<'_> {
 }
 
 /// The measurements of a real run of `world`, with its certificate.
-#[must_use]
 pub fn real_time(
     world: &World,
     speed: f64,

@@ -24,14 +24,12 @@ pub struct Choice {
 
 impl Choice {
     /// The factor of the worst policy that finished: the cost of a wrong choice in this cell.
-    #[must_use]
     pub fn stake(&self) -> f64 {
         self.factors.iter().flatten().copied().fold(1.0, f64::max)
     }
 }
 
 /// The best policy of a cell by `metric`, where smaller is better; `None` if no policy finished its jobs.
-#[must_use]
 pub fn choose(group: &CellGroup, policies: &[&str], metric: Metric) -> Option<Choice> {
     let runs: Vec<Option<&PolicyRuns>> = policies.iter().map(|policy| finished(group, policy)).collect();
     let mean = |runs: &PolicyRuns| runs.interval(metric).map(|interval| interval.mean);
@@ -80,7 +78,6 @@ const CORE_TIME: Metric = |summary| summary.copies.busy_s;
 
 /// The performance of each policy over all cells: sorted by the number of cells finished, then by the worst factor.
 /// Without knowledge of the cell, the first is the safest choice.
-#[must_use]
 pub fn standings(study: &Study, policies: &[&str], metric: Metric) -> Vec<Standing> {
     let all = |metric| study.cells.iter().map(move |group| choose(group, policies, metric));
     let choices: Vec<_> = all(metric).zip(all(CORE_TIME)).enumerate().collect();

@@ -118,7 +118,6 @@ pub(super) fn wasted_share(summary: &Summary) -> f64 {
 }
 
 /// The policy's own messages per submitted task.
-#[must_use]
 pub fn messages_per_task(summary: &Summary) -> f64 {
     summary.messages.total as f64 / summary.tasks.submitted as f64
 }

@@ -7,7 +7,6 @@ use volary_engine::results::{Certificate, RealWork};
 
 /// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run
 /// with the remedy, and one for the rest. Empty in virtual time.
-#[must_use]
 pub fn lines(group: &CellGroup) -> Vec<String> {
     let runs = group.policies.iter().flat_map(|runs| &runs.runs).map(|run| &run.summary);
     let runs: Vec<_> = runs.filter_map(|run| Some((run, run.fidelity.as_ref()?))).collect();
@@ -32,7 +31,6 @@ fn degraded(run: &Summary, certificate: &Certificate, several: bool) -> Vec<Stri
 }
 
 /// All reasons, joined.
-#[must_use]
 pub fn reasons(certificate: &Certificate) -> String {
     certificate.reasons.iter().map(|reason| reason.says.as_str()).collect::<Vec<_>>().join("; ")
 }

@@ -8,7 +8,6 @@ use crate::storage::Study;
 use volary_engine::results::{ClaimResult, Verdict};
 
 /// A row for each claim, in the order of `studies`. Experiments link to their files, relative to `experiments/`.
-#[must_use]
 pub fn claims_table(studies: &[Study]) -> String {
     let mut out = "| experiment | runs | claim | verdict |\n|---|--:|---|---|\n".to_owned();
     for study in studies {

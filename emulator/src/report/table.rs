@@ -14,7 +14,6 @@ use volary_engine::results::cell_name;
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///
 /// Replications are shown as their mean ± the 95 % half-width.
-#[must_use]
 pub fn text(study: &Study, style: Style) -> String {
     let mut out = String::new();
     for group in &study.cells {

@@ -3,21 +3,18 @@
 use std::fs;
 
 /// CPU time of the calling thread in seconds.
-#[must_use]
 pub fn thread_cpu_s() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
 /// CPU time of the process in seconds.
-#[must_use]
 pub fn process_cpu_s() -> f64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
 /// Peak resident memory of the process in bytes; 0 if the system does not report it.
-#[must_use]
 pub fn peak_rss_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

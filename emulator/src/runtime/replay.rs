@@ -91,7 +91,6 @@ pub fn run(path: &Path) -> Result<Source<File>, Error> {
 impl<R: Read + Seek> Source<R> {
     /// Ids of the cells in the log, in the order in which they began. If a run was resumed under another plan, only
     /// cells of the last plan; all cells if there are none.
-    #[must_use]
     pub fn cells(&self) -> Vec<String> {
         let mut cells: Vec<String> = Vec::new();
         for found in self.log.found() {
@@ -106,7 +105,6 @@ impl<R: Read + Seek> Source<R> {
     }
 
     /// What the log lacks, if the run did not reach its end and the log is incomplete.
-    #[must_use]
     pub fn ends_early(&self) -> Option<String> {
         let (logged, state) = (self.cells(), self.state);
         let missing = self.cells.iter().filter(|cell| !logged.contains(cell)).count();
@@ -117,13 +115,11 @@ impl<R: Read + Seek> Source<R> {
     }
 
     /// Whether the file ends within a frame, as after a killed run.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         self.log.is_cut()
     }
 
     /// The damage of the file, if it is more than truncated.
-    #[must_use]
     pub fn damage(&self) -> Option<input_log::Error> {
         self.log.damage()
     }

@@ -23,7 +23,6 @@ impl Default for Watch {
 
 impl Watch {
     /// With a bar on standard error, if that is a terminal and no log is written there.
-    #[must_use]
     pub fn on_terminal() -> Self {
         if tracing::enabled!(tracing::Level::INFO) {
             return Self::default();
@@ -44,7 +43,6 @@ impl Watch {
     }
 
     /// Whether runs must stop.
-    #[must_use]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

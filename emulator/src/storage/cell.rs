@@ -36,7 +36,6 @@ pub struct CellRecord {
 
 impl CellRecord {
     /// Extracts from `measured` what charts need.
-    #[must_use]
     pub fn new(id: &str, measured: &Measured) -> Self {
         let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
         let slowdown = finished().filter(|job| job.longest > 0.0).map(|job| job.response / job.longest);
@@ -121,7 +120,6 @@ pub struct Sketch {
 
 impl Sketch {
     /// The sketch of values in any order; they must not be NaN.
-    #[must_use]
     pub fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let rank = ranks(values.len());
@@ -132,7 +130,6 @@ impl Sketch {
     /// The quantile at `p`, interpolated between kept ranks; `None` if empty.
     ///
     /// Exact (linear interpolation between order statistics) if neighbouring ranks were kept.
-    #[must_use]
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let (&first, &last) = (self.value.first()?, self.value.last()?);
         let at = p.clamp(0.0, 1.0) * self.count.saturating_sub(1) as f64;

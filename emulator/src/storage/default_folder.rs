@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use super::load::load_manifest;
 
 /// A folder below `runs` that does not exist or is empty.
-#[must_use]
 pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
     let name = folder_name(experiment);
     let numbered = (2..).map(|n| runs.join(format!("{name}-{n}")));
@@ -15,7 +14,6 @@ pub fn fresh(runs: &Path, experiment: &str) -> PathBuf {
 
 /// The folder below `runs` with the latest run of an experiment, which `--resume` continues. Of runs that started in
 /// the same second, the one with the highest number.
-#[must_use]
 pub fn latest(runs: &Path, experiment: &str) -> Option<PathBuf> {
     let name = folder_name(experiment);
     let number = |path: &Path| -> Option<u32> {

@@ -33,7 +33,6 @@ pub struct HostLoss {
 
 impl HostLoss {
     /// The text of the loss, for a host of this name.
-    #[must_use]
     pub fn note(&self, host: &str) -> String {
         let when = if self.expected { ", after all that it held had crashed for good" } else { "" };
         format!("host {host} was lost{when}: {}", self.why)
@@ -82,7 +81,6 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
 }
 
 /// The host that held a shard of a cell.
-#[must_use]
 pub fn of_shard<'a>(hosts: &'a [HostRecord], cell: &str, shard: u16) -> Option<&'a str> {
     let held_it = |held: &HostShard| held.shard == shard && held.cells.iter().any(|id| id == cell);
     hosts.iter().find(|host| host.held.iter().any(held_it)).map(|host| host.name.as_str())

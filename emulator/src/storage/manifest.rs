@@ -62,7 +62,6 @@ pub enum RunState {
 impl RunState {
     /// The state after the process of the run has ended: a run that was killed, or had no disk space left, could not
     /// write its final state.
-    #[must_use]
     pub const fn without_its_process(self) -> Self {
         if matches!(self, Self::Running) { Self::Interrupted } else { self }
     }
@@ -120,7 +119,6 @@ pub struct Failure {
 }
 
 /// The current time, UTC, RFC 3339 to the second.
-#[must_use]
 pub fn utc_now() -> String {
     DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Secs, true)
 }

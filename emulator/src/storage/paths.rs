@@ -20,7 +20,6 @@ pub(super) fn record_path(root: &Path, id: &str) -> PathBuf {
 }
 
 /// The path of the record of a cell that could not finish.
-#[must_use]
 pub fn failure_path(root: &Path, id: &str) -> PathBuf {
     root.join(CELLS).join(format!("{id}.failed.json"))
 }

@@ -88,13 +88,11 @@ impl RunDir {
         Ok(Self { root: root.to_owned(), manifest, summary, _lock: lock })
     }
 
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
     /// Whether the cell is finished and readable.
-    #[must_use]
     pub fn has(&self, id: &str) -> bool {
         readable(&self.root, id).is_some()
     }
@@ -201,7 +199,6 @@ impl RunDir {
     }
 
     /// Whether something was injected into a cell.
-    #[must_use]
     pub fn is_injected(&self, cell: &str) -> bool {
         guard(&self.manifest).injections.contains_key(cell)
     }
@@ -233,7 +230,6 @@ impl LockedDir {
         Ok(Self { root: root.to_owned(), _lock: lock(root)? })
     }
 
-    #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }

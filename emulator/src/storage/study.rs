@@ -46,7 +46,6 @@ pub struct PolicyRuns {
 
 impl Study {
     /// Groups records by cell and policy.
-    #[must_use]
     pub fn assemble(
         manifest: Manifest,
         folders: Vec<PathBuf>,
@@ -82,7 +81,6 @@ impl Study {
     }
 
     /// Labels of all policies, in order of first appearance.
-    #[must_use]
     pub fn policies(&self) -> Vec<&str> {
         let mut labels: Vec<&str> = Vec::new();
         for runs in self.cells.iter().flat_map(|group| &group.policies) {
@@ -94,7 +92,6 @@ impl Study {
     }
 
     /// Keys that were swept, with the values that occur, in order of first appearance.
-    #[must_use]
     pub fn swept(&self) -> BTreeMap<&str, Vec<&Value>> {
         let mut keys: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         for (key, value) in self.cells.iter().flat_map(|group| &group.cell) {
@@ -107,7 +104,6 @@ impl Study {
     }
 
     /// Largest number of replications of a policy in a cell.
-    #[must_use]
     pub fn replications(&self) -> usize {
         let policies = self.cells.iter().flat_map(|group| &group.policies);
         policies.map(|runs| runs.runs.len()).max().unwrap_or(0)
@@ -119,13 +115,11 @@ pub type Metric = fn(&Summary) -> f64;
 
 impl PolicyRuns {
     /// Mean and interval of a number over the runs; `None` if none has it.
-    #[must_use]
     pub fn interval(&self, metric: Metric) -> Option<Interval> {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
     }
 
     /// The numbers of two policies under their common seeds, where both have one.
-    #[must_use]
     pub fn pairs(&self, other: &Self, metric: Metric) -> Vec<(f64, f64)> {
         let of_seed = |seed| other.runs.iter().find(|run| run.summary.seed == seed);
         let pair = |run: &Summary| Some((metric(run), metric(&of_seed(run.seed)?.summary)));
@@ -136,7 +130,6 @@ impl PolicyRuns {
 
 impl CellGroup {
     /// The runs of a policy.
-    #[must_use]
     pub fn of(&self, policy: &str) -> Option<&PolicyRuns> {
         self.policies.iter().find(|runs| runs.policy == policy)
     }
@@ -151,14 +144,12 @@ impl CellGroup {
     }
 
     /// The swept values as text, such as `load = 0.8, order = 2`; empty if nothing is swept.
-    #[must_use]
     pub fn name(&self) -> String {
         cell_name(&self.cell)
     }
 }
 
 /// The JSON lines of a study: one summary per line, then the claims if there are any.
-#[must_use]
 pub fn json_lines(study: &Study) -> String {
     let mut out = String::new();
     for record in study.records() {

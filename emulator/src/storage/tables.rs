@@ -58,7 +58,6 @@ macro_rules! tables {
             pub const ALL: &[Self] = &[$(Self::$table),*];
 
             /// Name of the file without suffix.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$table => $name,)*
@@ -251,7 +250,6 @@ impl<V: Word> ColumnKind<V> for Words {
 }
 
 /// The word for how an execution ended, in files and pictures.
-#[must_use]
 pub const fn end_name(end: CopyEnd) -> &'static str {
     match end {
         CopyEnd::First => "first",
@@ -305,7 +303,6 @@ impl TableKind {
     }
 
     /// Whether a cell has such rows or could have some; rows of cores exist only if copies burned real ones.
-    #[must_use]
     pub fn concerns(self, measured: &Measured) -> bool {
         let fidelity = measured.summary.fidelity.as_ref();
         self != Self::Cores || fidelity.is_some_and(|certificate| certificate.cores.is_some())

@@ -31,13 +31,11 @@ pub struct Traces {
 
 impl Traces {
     /// Searches `folders` of the disk, in that order.
-    #[must_use]
     pub fn new(folders: Vec<PathBuf>) -> Self {
         Self { files: Files::of_disk(), folders, parsed: Mutex::default() }
     }
 
     /// Searches the experiment file's `folder`, then the folders that `files` names.
-    #[must_use]
     pub fn beside(files: &Files, folder: &Path) -> Self {
         let folders = std::iter::once(folder.to_owned()).chain(files.folders().iter().cloned()).collect();
         Self { files: files.clone(), folders, parsed: Mutex::default() }

@@ -88,7 +88,6 @@ impl Fabric {
     }
 
     /// The delay of every message, if it is the same for all and there are no losses and no faults.
-    #[must_use]
     pub fn common_delay(&self) -> Option<Span> {
         let world = &self.world;
         let first = world.models.first()?.fixed?;
@@ -125,27 +124,23 @@ impl Fabric {
     }
 
     /// The counts so far.
-    #[must_use]
     #[inline]
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
 
     /// The fault schedule.
-    #[must_use]
     #[inline]
     pub const fn faults(&self) -> &Faults {
         &self.world.faults
     }
 
     /// The link classes.
-    #[must_use]
     pub const fn links(&self) -> &Links {
         &self.world.links
     }
 
     /// Whether a datagram can be lost. If not, policies need not send repair messages.
-    #[must_use]
     pub fn loses_datagrams(&self) -> bool {
         !self.world.calm
             || self

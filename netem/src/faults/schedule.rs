@@ -119,7 +119,6 @@ impl Faults {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
     }
@@ -130,27 +129,23 @@ impl Faults {
     }
 
     /// Every outage, by time and endpoint. Outages of an endpoint that overlap or touch are one.
-    #[must_use]
     pub fn crashes(&self) -> &[Crash] {
         &self.crashes
     }
 
     /// The pauses of an endpoint: disjoint windows [from, until) in order.
-    #[must_use]
     #[inline]
     pub fn pauses(&self, who: Endpoint) -> &[(Time, Time)] {
         self.pauses.of(who.0)
     }
 
     /// When an endpoint that is paused at `t` goes on; `t` itself if it is not paused.
-    #[must_use]
     #[inline]
     pub fn resumes(&self, who: Endpoint, t: Time) -> Time {
         self.pauses.at(who.0, t).map_or(t, |(_, until)| until)
     }
 
     /// Whether an endpoint is up at `t`. It is down from the moment of a crash until just before its restart.
-    #[must_use]
     #[inline]
     pub fn alive(&self, who: Endpoint, t: Time) -> bool {
         self.outages.at(who.0, t).is_none()
@@ -158,13 +153,11 @@ impl Faults {
 
     /// When the last fault has ended; the run's start if there are none. After it only endpoints that crashed
     /// for good are missing.
-    #[must_use]
     pub const fn heals_at(&self) -> Time {
         self.heals_at
     }
 
     /// The first outage that begins after `after` and not later than `until`: its beginning and end.
-    #[must_use]
     #[inline]
     pub fn crash_between(&self, who: Endpoint, after: Time, until: Time) -> Option<(Time, Time)> {
         let windows = self.outages.of(who.0);

@@ -12,7 +12,6 @@ pub struct Windows {
 
 impl Windows {
     /// Sorts windows of units below `units` by unit and time, and joins those that overlap or touch.
-    #[must_use]
     pub fn new(all: impl IntoIterator<Item = (u32, Time, Time)>, units: u32) -> Self {
         let mut all: Vec<_> = all.into_iter().collect();
         if all.is_empty() {
@@ -32,7 +31,6 @@ impl Windows {
 
     /// The windows of a unit.
     #[inline]
-    #[must_use]
     pub fn of(&self, unit: u32) -> &[(Time, Time)] {
         if self.windows.is_empty() {
             return &[];
@@ -43,7 +41,6 @@ impl Windows {
 
     /// The windows of a unit that end after `t`.
     #[inline]
-    #[must_use]
     pub fn after(&self, unit: u32, t: Time) -> &[(Time, Time)] {
         let windows = self.of(unit);
         &windows[windows.partition_point(|window| window.1 <= t)..]
@@ -51,7 +48,6 @@ impl Windows {
 
     /// The window that holds at `t`.
     #[inline]
-    #[must_use]
     pub fn at(&self, unit: u32, t: Time) -> Option<(Time, Time)> {
         self.after(unit, t).first().copied().filter(|window| window.0 <= t)
     }
@@ -62,7 +58,6 @@ impl Windows {
     }
 
     /// Whether no unit has a window.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.windows.is_empty()
     }

@@ -69,7 +69,6 @@ pub struct ClassFacts {
 
 impl Topology {
     /// Its facts.
-    #[must_use]
     pub fn describe(&self) -> Facts {
         let range = |values: &[f64]| {
             [values.iter().copied().fold(f64::INFINITY, f64::min), values.iter().copied().fold(0.0, f64::max)]

@@ -113,37 +113,31 @@ fn draw_speed(law: &Law<f64>, group: usize, node: u64, seed: u64) -> Result<f64,
 
 impl Topology {
     /// What it models.
-    #[must_use]
     pub fn title(&self) -> &str {
         &self.title
     }
 
     /// Cores of each node.
-    #[must_use]
     pub fn cores(&self) -> &[u32] {
         &self.cores
     }
 
     /// Speed of each node, as a factor on the reference core.
-    #[must_use]
     pub fn speeds(&self) -> &[f64] {
         &self.speeds
     }
 
     /// The place of each node.
-    #[must_use]
     pub fn nodes(&self) -> &[Place] {
         &self.ground.nodes
     }
 
     /// The region, or switch of a graph, that a place is in.
-    #[must_use]
     pub fn zone(&self, place: Place) -> &str {
         self.ground.zones.get(place.zone as usize).map_or("", String::as_str)
     }
 
     /// The place of the `index`-th of `total` coordinators. Those that share a machine have the same seat.
-    #[must_use]
     pub fn seat(&self, index: u32, total: u32) -> Place {
         let nodes = self.ground.nodes.len() as u32;
         // Machines of their own are numbered after those of nodes.
@@ -162,7 +156,6 @@ impl Topology {
     }
 
     /// The links between endpoints at `places`, in the order of their numbers.
-    #[must_use]
     pub fn links(&self, places: Vec<Place>) -> Links {
         Links::new(self.classes.clone(), places, self.scheme.clone())
     }

@@ -43,7 +43,6 @@ const MOST_STRETCHES: f64 = 1e7;
 impl Injection {
     /// The effect on the cores of a table from the beginning to the end of the injection, without other injections;
     /// `None` if it has no length, or too many slots to count.
-    #[must_use]
     pub fn effect(&self, table: &CoreTable) -> Option<Effect> {
         let length = self.until.since(self.from).as_secs_f64();
         let time = length * self.cores.count() as f64;

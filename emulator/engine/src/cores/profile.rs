@@ -37,7 +37,6 @@ pub struct Profile {
 
 impl Interference {
     /// Shortest interference, or its mean length where lengths are drawn; `None` for a trace.
-    #[must_use]
     pub fn slot(&self) -> Option<Span> {
         let bernoulli = self.bernoulli.as_ref().map(|process| process.slot);
         let markov = self.markov.as_ref().map(|process| process.slot);
@@ -328,7 +327,6 @@ pub struct Burst {
 
 impl Burst {
     /// Its length.
-    #[must_use]
     pub fn length(&self) -> Span {
         self.end - self.start
     }

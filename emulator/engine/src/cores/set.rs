@@ -14,32 +14,27 @@ pub struct CoreSet {
 
 impl CoreSet {
     /// All cores below `count`.
-    #[must_use]
     pub fn below(count: u32) -> Self {
         Self { runs: count.checked_sub(1).map(|last| (0, last)).into_iter().collect() }
     }
 
     /// Whether the set contains a core.
-    #[must_use]
     pub fn contains(&self, core: u32) -> bool {
         let run = self.runs.partition_point(|&(_, last)| last < core);
         self.runs.get(run).is_some_and(|&(first, _)| first <= core)
     }
 
     /// Number of cores.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.runs.iter().map(|&(first, last)| u64::from(last - first) + 1).sum()
     }
 
     /// The highest core.
-    #[must_use]
     pub fn last(&self) -> Option<u32> {
         self.runs.last().map(|&(_, last)| last)
     }
 
     /// Whether the set is empty.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -50,13 +45,11 @@ impl CoreSet {
     }
 
     /// The cores in either set.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self::of(self.runs.iter().chain(&other.runs).copied().collect())
     }
 
     /// The cores in both sets.
-    #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let common = |&(first, last): &(u32, u32)| {
             let from = other.runs.partition_point(move |run| run.1 < first);

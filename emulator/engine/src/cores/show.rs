@@ -27,7 +27,6 @@ impl Profile {
     /// Long-run share of a healthy core's work that a core does: 1 − p + p · E\[1 / σ\], where p is the share of
     /// degraded time. `None` where no closed form is known, and for scripts, traces and windows, which have no long
     /// run.
-    #[must_use]
     pub fn throughput(&self) -> Option<f64> {
         if self.until != Time::MAX {
             return None;
@@ -49,7 +48,6 @@ impl Profile {
     }
 
     /// Mean number of slots, or gaps and bursts, that a second of work takes on a core that is always degraded.
-    #[must_use]
     pub fn stretches_of_work(&self) -> f64 {
         let slowdown = match &self.process {
             AnyProcess::Bernoulli(p) => &p.slowdown,
@@ -62,7 +60,6 @@ impl Profile {
     }
 
     /// Mean length of a slot, or of a gap and a burst, s; infinite if unknown.
-    #[must_use]
     pub fn stretch_s(&self) -> f64 {
         match &self.process {
             AnyProcess::Renewal(p) => p.gap.mean() + p.burst.mean(),
@@ -107,14 +104,12 @@ fn mean_inverse(law: &Law<f64>) -> Option<f64> {
 
 impl Show {
     /// Approximate number of slots, or gaps and bursts, that it visits.
-    #[must_use]
     pub fn size(&self, profile: &Profile) -> f64 {
         f64::from(self.units) * self.until.as_secs_f64() / profile.stretch_s()
     }
 
     /// One line of blocks per unit (`█` degraded, `░` healthy, `▒` both), followed by its bursts, and the throughput in
     /// the long run and in the shown time.
-    #[must_use]
     pub fn text(&self, profile: &Profile) -> String {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
         let until = Time(self.until.0);
@@ -132,14 +127,12 @@ impl Show {
 
     /// All bursts as objects `{core, start_s, end_s, slowdown}`, in order of unit and time; the first key is `node` or
     /// `rack` if that is the profile's scope. A burst that continues beyond the end is cut there.
-    #[must_use]
     pub fn json(&self, profile: &Profile) -> Value {
         let rows: Vec<_> = (0..).zip(self.bursts(profile)).collect();
         rows_json(name(profile.scope), &rows)
     }
 
     /// Share of a healthy core's work that cores do in the shown time; `None` if nothing is shown.
-    #[must_use]
     pub fn measured(&self, profile: &Profile) -> Option<f64> {
         let time = f64::from(self.units) * self.until.as_secs_f64();
         let lost: f64 = self.bursts(profile).iter().map(|bursts| lost(bursts)).sum();
@@ -162,7 +155,6 @@ type Row = (u32, Vec<Burst>);
 impl Injection {
     /// The slots of the injection on the first `cores` of its cores, from its begin to its end, or for `most` if the
     /// end is not known; in the form of [`Show::text`].
-    #[must_use]
     pub fn text(&self, table: &CoreTable, cores: usize, most: Span) -> String {
         let (rows, until) = self.rows(table, cores, most);
         let mut text = format!("seed {}, ", self.seed);
@@ -175,7 +167,6 @@ impl Injection {
     }
 
     /// The same in the form of [`Show::json`].
-    #[must_use]
     pub fn json(&self, table: &CoreTable, cores: usize, most: Span) -> Value {
         rows_json("core", &self.rows(table, cores, most).0)
     }

@@ -49,7 +49,6 @@ const _: () = assert!(size_of::<Run>() + size_of::<Cursor>() <= 64, "an idle cor
 
 impl Cores {
     /// Creates idle cores. The interference is that of `profile` under `seed`; there is none without a profile.
-    #[must_use]
     pub fn new(profile: Option<&Profile>, table: CoreTable, pauses: Windows, seed: u64) -> Self {
         let profile = profile.map(|profile| SeededProfile::new(profile, seed));
         let cores = table.cores() as usize;
@@ -69,7 +68,6 @@ impl Cores {
 
     /// Sets the time that a core needs to put a preempted copy away before the next can begin. Pauses and interference
     /// do not prolong it.
-    #[must_use]
     pub fn with_preemption(mut self, takes: Span) -> Self {
         self.preemption = takes;
         self.cleared = vec![0; if takes == Span::ZERO { 0 } else { self.runs.len() }];
@@ -77,7 +75,6 @@ impl Cores {
     }
 
     /// Node, rack and speed of every core.
-    #[must_use]
     pub const fn table(&self) -> &CoreTable {
         &self.table
     }
@@ -143,7 +140,6 @@ impl Cores {
     ///
     /// # Panics
     /// When the core is idle.
-    #[must_use]
     pub fn left(&self, core: u32, now: Time) -> Span {
         assert!(self.is_busy(core), "core {core} runs no copy");
         let run = self.runs[core as usize];
@@ -166,19 +162,16 @@ impl Cores {
 
     /// Time from `now` until `core` can begin a new copy, because another one is being [put
     /// away](Self::with_preemption).
-    #[must_use]
     pub fn clearing(&self, core: u32, now: Time) -> Span {
         Span(self.begin(core, now.0) - now.0)
     }
 
     /// Whether a copy runs on `core`.
-    #[must_use]
     pub fn is_busy(&self, core: u32) -> bool {
         self.runs[core as usize].since != IDLE
     }
 
     /// Work `core` does per second at `at`, in units of the healthy reference core.
-    #[must_use]
     pub fn rate(&self, core: u32, at: Time) -> f64 {
         if self.pauses.at(self.table.node(core), at).is_some() {
             return 0.0;

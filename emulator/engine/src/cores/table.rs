@@ -32,14 +32,12 @@ impl CoreTable {
     ///
     /// # Panics
     /// When the cores do not fit 32-bit ids.
-    #[must_use]
     pub fn equal(nodes: u32, cores: u32) -> Self {
         assert!(nodes.checked_mul(cores).is_some(), "{nodes} nodes of {cores} cores do not fit 32-bit ids");
         Self { nodes: Nodes::Equal { nodes, cores }, racks: Vec::new(), speeds: Vec::new() }
     }
 
     /// The cores of a layout: speed 1, one rack.
-    #[must_use]
     pub fn of(layout: &Layout) -> Self {
         let first = if layout.nodes() == 0 { 0 } else { layout.cores(0) };
         if (0..layout.nodes()).all(|node| layout.cores(node) == first) {
@@ -56,7 +54,6 @@ impl CoreTable {
     ///
     /// # Panics
     /// When there is not one entry per node.
-    #[must_use]
     pub fn with_racks(mut self, racks: Vec<u32>) -> Self {
         assert_eq!(racks.len(), self.nodes() as usize, "one rack per node");
         self.racks = racks;
@@ -67,7 +64,6 @@ impl CoreTable {
     ///
     /// # Panics
     /// When there is not one entry per core, or a speed is not above 0 and at most [`MAX_SPEED`].
-    #[must_use]
     pub fn with_speeds(mut self, speeds: Vec<f64>) -> Self {
         assert_eq!(speeds.len(), self.cores() as usize, "one speed per core");
         assert!(
@@ -79,14 +75,12 @@ impl CoreTable {
     }
 
     /// Divides all speeds by `factor`; a factor below 1 makes cores faster, up to [`MAX_SPEED`].
-    #[must_use]
     pub fn slower(self, factor: f64) -> Self {
         let speeds = (0..self.cores()).map(|core| (self.speed(core) / factor).min(MAX_SPEED)).collect();
         self.with_speeds(speeds)
     }
 
     /// Number of nodes.
-    #[must_use]
     pub const fn nodes(&self) -> u32 {
         match &self.nodes {
             Nodes::Equal { nodes, .. } | Nodes::Listed { nodes, .. } => *nodes,
@@ -94,7 +88,6 @@ impl CoreTable {
     }
 
     /// Number of cores.
-    #[must_use]
     pub const fn cores(&self) -> u32 {
         match &self.nodes {
             Nodes::Equal { nodes, cores } => *nodes * *cores,
@@ -103,7 +96,6 @@ impl CoreTable {
     }
 
     /// The node a core belongs to.
-    #[must_use]
     pub fn node(&self, core: u32) -> u32 {
         match &self.nodes {
             Nodes::Equal { cores: 1, .. } => core,
@@ -113,19 +105,16 @@ impl CoreTable {
     }
 
     /// The rack a core belongs to.
-    #[must_use]
     pub fn rack(&self, core: u32) -> u32 {
         self.racks.get(self.node(core) as usize).copied().unwrap_or(0)
     }
 
     /// Work a healthy core does per second, in units of the reference core.
-    #[must_use]
     pub fn speed(&self, core: u32) -> f64 {
         self.speeds.get(core as usize).copied().unwrap_or(1.0)
     }
 
     /// The table without speeds: runs of equal adjacent nodes, as number of nodes, cores of each, and their rack.
-    #[must_use]
     pub fn outline(&self) -> Vec<(u32, u32, u32)> {
         let mut cores = vec![0u32; self.nodes() as usize];
         (0..self.cores()).for_each(|core| cores[self.node(core) as usize] += 1);
@@ -136,7 +125,6 @@ impl CoreTable {
     }
 
     /// Creates cores of speed 1 from an [`outline`](Self::outline); `None` if there are more than a run can have.
-    #[must_use]
     pub fn of_outline(outline: &[(u32, u32, u32)]) -> Option<Self> {
         let (nodes, cores) = outline.iter().fold((0u64, 0u64), |(nodes, cores), &(count, of, _)| {
             (nodes + u64::from(count), cores.saturating_add(u64::from(count) * u64::from(of)))
@@ -153,7 +141,6 @@ impl CoreTable {
     }
 
     /// Whether every core is a reference core.
-    #[must_use]
     pub const fn is_uniform(&self) -> bool {
         self.speeds.is_empty()
     }

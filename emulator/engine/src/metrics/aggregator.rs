@@ -37,7 +37,6 @@ pub struct Aggregator<'a> {
 
 impl<'a> Aggregator<'a> {
     /// An aggregator for `shards` shards. `until` is the emulated time limit, and `heals_at` the end of the last fault.
-    #[must_use]
     pub fn new(recorder: Recorder<'a>, shards: usize, until: Option<Span>, heals_at: Time) -> Self {
         let until = until.map(|span| Time::ZERO + span);
         Self { recorder, merge: Merge::new(shards), until, heals_at, now: Time::ZERO, folded: 0 }
@@ -78,43 +77,36 @@ impl<'a> Aggregator<'a> {
     }
 
     /// The emulated time up to which every shard has reported.
-    #[must_use]
     pub fn complete(&self) -> Time {
         self.merge.complete()
     }
 
     /// Number of observations that wait for reports of other shards.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.merge.waiting()
     }
 
     /// The shard that has reported least.
-    #[must_use]
     pub fn slowest(&self) -> usize {
         self.merge.slowest()
     }
 
     /// Number of observations folded so far.
-    #[must_use]
     pub const fn folded(&self) -> u64 {
         self.folded
     }
 
     /// Jobs finished so far.
-    #[must_use]
     pub const fn finished_jobs(&self) -> u64 {
         self.recorder.finished_jobs()
     }
 
     /// Whether every fault has healed, no job is yet to arrive and no copy is running.
-    #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.recorder.is_active() && self.complete() > self.heals_at
     }
 
     /// Why the run has ended, or `None` while it goes on. `stopped` says that the caller stops it.
-    #[must_use]
     pub fn end_reason(&self, stopped: bool) -> Option<EndReason> {
         let complete = self.complete();
         if self.recorder.all_finished() {
@@ -131,7 +123,6 @@ impl<'a> Aggregator<'a> {
     }
 
     /// Closes the recorder at the time of the last observation or at the time limit; returns that time as well.
-    #[must_use]
     pub fn close(self) -> (Books, Time) {
         match self.until {
             Some(until) if !self.recorder.all_finished() && self.merge.complete() > until => {

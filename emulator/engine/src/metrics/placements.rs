@@ -94,7 +94,6 @@ impl Gauges {
 
 impl<'a> Binder<'a> {
     /// Creates a binder without placements.
-    #[must_use]
     pub const fn new(workload: &'a Workload) -> Self {
         Self { workload, books: None }
     }

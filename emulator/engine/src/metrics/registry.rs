@@ -12,7 +12,6 @@ use crate::workload::Workload;
 pub type PolicyMetrics<'a> = (Tracker<'a>, Binder<'a>);
 
 /// Creates the metrics of all policies. Caches are observed at an interval, or only at decisions if it is zero.
-#[must_use]
 pub fn policy_metrics<'a>(
     layout: &'a Layout,
     workload: &'a Workload,

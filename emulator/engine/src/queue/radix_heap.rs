@@ -69,7 +69,6 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// An empty queue at time zero.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             last: 0,
@@ -89,13 +88,11 @@ impl<T> Queue<T> {
     }
 
     /// Number of pending events.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.slab.len()
     }
 
     /// Whether nothing is pending.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -111,7 +108,6 @@ impl<T> Queue<T> {
     }
 
     /// The key of the next event, which stays in the queue.
-    #[must_use]
     pub fn peek(&self) -> Option<Key> {
         let ready = self.ready.last().map(|&(rank, _)| rank);
         let fresh = self.fresh.peek().map(|&Reverse((rank, _))| rank);

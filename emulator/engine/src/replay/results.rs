@@ -87,7 +87,6 @@ pub struct Difference {
 
 impl Difference {
     /// Whether both values are equal.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.replayed == self.recorded
     }

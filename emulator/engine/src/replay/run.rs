@@ -40,13 +40,11 @@ pub struct Replayed {
 
 impl Replayed {
     /// Whether every step had the logged effects.
-    #[must_use]
     pub const fn is_identical(&self) -> bool {
         self.divergence.is_none()
     }
 
     /// Whether the results are the recorded ones, as far as they can be compared.
-    #[must_use]
     pub fn is_equal(&self) -> bool {
         self.measured.iter().all(Difference::is_none)
     }

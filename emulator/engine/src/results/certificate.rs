@@ -53,13 +53,11 @@ pub enum Standing {
 
 impl Certificate {
     /// Whether the run did not do what was asked.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.verdict == Standing::Degraded
     }
 
     /// Every remedy once. Of several speeds only the lowest is kept; it comes first.
-    #[must_use]
     pub fn remedies(&self) -> Vec<&str> {
         let slower = self.reasons.iter().filter_map(|reason| Some((reason.speed?, reason.remedy.as_str())));
         let slowest = slower.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, remedy)| remedy);
@@ -73,14 +71,12 @@ impl Certificate {
     }
 
     /// 99th percentile of the lateness of a bare timer on the worst host, in emulated seconds.
-    #[must_use]
     pub fn timer_p99_s(&self) -> Option<f64> {
         let timers = self.hosts.iter().filter_map(|host| host.timer);
         timers.map(|timer| timer.p99_s * self.speed).max_by(f64::total_cmp)
     }
 
     /// The largest bound on a host's clock error, in emulated seconds.
-    #[must_use]
     pub fn clock_bound_s(&self) -> f64 {
         self.hosts.iter().map(|host| host.clock.bound_s * self.speed).fold(0.0, f64::max)
     }
@@ -267,7 +263,6 @@ pub struct Compared {
 
 impl Compared {
     /// Relative excess of the achieved over the requested quantity; zero if the latter is zero.
-    #[must_use]
     pub fn excess(&self) -> f64 {
         if self.asked > 0.0 { self.achieved / self.asked - 1.0 } else { 0.0 }
     }

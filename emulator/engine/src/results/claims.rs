@@ -35,7 +35,6 @@ pub struct ClaimResult {
 impl ClaimResult {
     /// Whether other seeds could well have given the other verdict: some comparison of a claim that holds is
     /// within the noise of its replications, or every comparison that makes it fail is.
-    #[must_use]
     pub fn is_within_noise(&self) -> bool {
         let unsure = |numbers: &Value| numbers["within_noise"] == true;
         let failed = || self.measured.values().filter(|numbers| numbers["holds"] == false);
@@ -47,7 +46,6 @@ impl ClaimResult {
     }
 
     /// Whether the verdict rests on a real-time run that did not do what was asked, or was injected into.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.verdict != Verdict::NotTested
             && self.measured.values().any(|numbers| numbers["degraded"] == true)

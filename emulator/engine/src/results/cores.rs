@@ -22,13 +22,11 @@ pub struct CoreRow {
 
 impl CoreRow {
     /// The slowdown achieved; infinite if nothing was done.
-    #[must_use]
     pub fn achieved(&self) -> f64 {
         self.had / self.done
     }
 
     /// Whether the core was meant to be healthy.
-    #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.asked == 1.0
     }

@@ -78,7 +78,6 @@ numbers! {
 
 impl Distribution {
     /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
-    #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         sorted.sort_unstable_by(f64::total_cmp);
@@ -93,7 +92,6 @@ impl Distribution {
 
 /// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there
 /// are none.
-#[must_use]
 pub fn percentile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let at = q * last as f64;

@@ -32,7 +32,6 @@ impl Findings {
     }
 
     /// Whether nothing was compared.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -42,7 +42,6 @@ pub struct Applied {
 
 impl Injected {
     /// Describes the injection in words.
-    #[must_use]
     pub fn says(&self) -> String {
         let (from, until) = self.hosts.iter().fold((f64::INFINITY, 0.0_f64), |(from, until), applied| {
             (from.min(applied.from_s), until.max(applied.until_s))

@@ -21,20 +21,17 @@ pub const SCHEMA: u32 = 1;
 pub type Cell = BTreeMap<String, serde_json::Value>;
 
 /// Swept values in words, as `load = 0.8, order = 2`; empty if nothing is swept.
-#[must_use]
 pub fn cell_name(cell: &Cell) -> String {
     let words = cell.iter().map(|(key, value)| format!("{key} = {}", plain(value)));
     words.collect::<Vec<_>>().join(", ")
 }
 
 /// Whether two swept values are the same: `0` and `0.0` are.
-#[must_use]
 pub fn same(a: &serde_json::Value, b: &serde_json::Value) -> bool {
     a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b)
 }
 
 /// A value without the quotes of a string.
-#[must_use]
 pub fn plain(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -42,7 +39,6 @@ pub fn plain(value: &serde_json::Value) -> String {
 /// A cell's id: a hash of what it depends on, 16 hex digits; equal JSON values have equal ids.
 ///
 /// Hashes the canonical text (object keys are sorted).
-#[must_use]
 pub fn cell_id(depends_on: &serde_json::Value) -> String {
     fingerprint::folded(depends_on.to_string().as_bytes())
 }
@@ -98,7 +94,6 @@ pub struct Summary {
 
 impl Summary {
     /// Whether it describes a real-time run that did not do what was asked.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
     }

@@ -42,7 +42,6 @@ pub struct HostVitals {
 
 impl HostVitals {
     /// Lower bound of the host's load, from the run and from other work that does not yield to it.
-    #[must_use]
     pub fn busy(&self) -> f64 {
         self.machine_share.map_or(self.cpu_share, |all| all.max(self.cpu_share))
     }

@@ -126,21 +126,18 @@ impl RealWork {
     }
 
     /// Number of degraded stretches, and the largest relative error of the mean of any class.
-    #[must_use]
     pub fn degraded(&self) -> (u64, f64) {
         let off = self.slots.iter().map(|slots| slots.off().abs()).fold(0.0, f64::max);
         (self.slots.iter().map(|slots| slots.pace.count).sum(), off)
     }
 
     /// The largest relative error of a healthy core.
-    #[must_use]
     pub fn unhealthy(&self) -> f64 {
         let known = self.cores.iter().filter(|core| core.healthy.count > 0);
         known.map(|core| (core.healthy.mean - 1.0).abs()).fold(0.0, f64::max)
     }
 
     /// Whether every number is finite.
-    #[must_use]
     pub fn is_finite(&self) -> bool {
         let samples = |samples: &Samples| samples.mean.is_finite() && samples.std.is_finite();
         let cores = self.cores.iter().all(|core| core.rounds_per_s.is_finite() && samples(&core.healthy));
@@ -171,7 +168,6 @@ fn class(value: f64, per_octave: f64) -> i64 {
 
 impl Slots {
     /// Relative excess of the achieved slowdown over the requested one.
-    #[must_use]
     pub fn off(&self) -> f64 {
         self.achieved / self.asked - 1.0
     }
@@ -188,7 +184,6 @@ impl Slots {
 
 impl Samples {
     /// A sample of one value.
-    #[must_use]
     pub const fn one(value: f64) -> Self {
         Self { count: 1, mean: value, std: 0.0 }
     }

@@ -97,19 +97,16 @@ impl Cluster {
     }
 
     /// Number of nodes.
-    #[must_use]
     pub fn node_count(&self) -> u32 {
         self.nodes.iter().map(|(nodes, _)| nodes).sum()
     }
 
     /// Number of cores.
-    #[must_use]
     pub fn core_count(&self) -> u64 {
         self.nodes.iter().map(|&(nodes, cores)| u64::from(nodes) * u64::from(cores)).sum()
     }
 
     /// Mean work per second of all cores, in reference cores.
-    #[must_use]
     pub fn capacity(&self, seed: u64) -> f64 {
         match self.resolved(seed) {
             Some(topology) => topology.describe().capacity,
@@ -138,7 +135,6 @@ impl Cluster {
     }
 
     /// The actors of a run on these machines, with `extras` actors that the policy adds.
-    #[must_use]
     pub fn layout(&self, extras: u32) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
         let layout = Layout::new(self.schedulers, extras, cores);
@@ -149,7 +145,6 @@ impl Cluster {
     }
 
     /// Everything about the machines of a run under `seed`, with `extras` actors that the policy adds.
-    #[must_use]
     pub fn machines(&self, extras: u32, seed: u64) -> Machines {
         let layout = self.layout(extras);
         let mut groups = Groups::new(layout.endpoints());

@@ -24,7 +24,6 @@ pub struct PolicyEntry {
 
 impl PolicyEntry {
     /// The name in results and claims.
-    #[must_use]
     pub fn label(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.name)
     }

@@ -119,7 +119,6 @@ pub struct Shard<'a, O> {
 
 impl<'a, O: Observer> Shard<'a, O> {
     /// Builds every actor that the shard owns and schedules the faults; nothing runs before [`Shard::start`].
-    #[must_use]
     pub fn new(parts: Parts<'a>, observer: O) -> Self {
         let actors = parts.layout.actors();
         let mut shard = Self {
@@ -184,7 +183,6 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// Due time of the next event.
-    #[must_use]
     pub fn next(&self) -> Option<Time> {
         self.queue.peek().map(|key| key.due)
     }
@@ -350,55 +348,46 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// Number of pending events.
-    #[must_use]
     pub const fn pending(&self) -> usize {
         self.queue.len()
     }
 
     /// The time of the last event.
-    #[must_use]
     pub const fn now(&self) -> Time {
         self.now
     }
 
     /// Number of events handled.
-    #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
     }
 
     /// Hash of the order of events so far.
-    #[must_use]
     pub const fn order_hash(&self) -> u64 {
         self.hash
     }
 
     /// Counters of messages.
-    #[must_use]
     pub const fn traffic(&self) -> &Traffic {
         &self.traffic
     }
 
     /// The network, with its counters.
-    #[must_use]
     pub const fn fabric(&self) -> &Fabric {
         &self.parts.fabric
     }
 
     /// The cores, with their totals and bursts.
-    #[must_use]
     pub const fn cores(&self) -> &Cores {
         &self.parts.cores
     }
 
     /// Ids and roles of the actors.
-    #[must_use]
     pub const fn layout(&self) -> &'a Layout {
         self.parts.layout
     }
 
     /// Whether an endpoint is up now.
-    #[must_use]
     pub fn is_up(&self, endpoint: Endpoint) -> bool {
         self.actors[endpoint.index()].machine.is_some()
     }

@@ -27,7 +27,6 @@ pub struct Outbox {
 
 impl Outbox {
     /// An empty outbox for a number of shards.
-    #[must_use]
     pub fn new(shards: u16) -> Self {
         Self { boxes: (0..shards).map(|_| [Vec::new(), Vec::new()]).collect(), filled: false }
     }

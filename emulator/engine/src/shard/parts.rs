@@ -37,7 +37,6 @@ pub struct Parts<'a> {
 
 impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
-    #[must_use]
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
         let Parts { layout, policy, lossy, .. } = *self;
         let watched = matches!(layout.role(actor), Role::Scheduler(i) if is_watched(layout, i));
@@ -50,7 +49,6 @@ const WATCHED: u32 = 16;
 
 /// Whether the cache of a scheduler is observed: a few evenly spread schedulers are, or all if there are few. The
 /// choice depends on the layout alone, so it is the same in every run of a world.
-#[must_use]
 pub fn is_watched(layout: &Layout, scheduler: u32) -> bool {
     scheduler.is_multiple_of(layout.schedulers().div_ceil(WATCHED))
 }
@@ -70,26 +68,22 @@ impl<'a> Placement<'a> {
     pub const ALONE: Placement<'static> = Placement { homes: &[], me: 0, shards: 1 };
 
     /// Creates the placement of shard `me` of `shards`; `homes` holds the shard of every endpoint.
-    #[must_use]
     pub const fn new(homes: &'a [u16], me: u16, shards: u16) -> Self {
         Self { homes, me, shards }
     }
 
     /// Whether this shard owns an endpoint.
     #[inline]
-    #[must_use]
     pub fn owns(&self, endpoint: usize) -> bool {
         self.homes.is_empty() || self.homes[endpoint] == self.me
     }
 
     /// The shard of an endpoint.
-    #[must_use]
     pub fn home(&self, endpoint: usize) -> u16 {
         self.homes.get(endpoint).copied().unwrap_or(self.me)
     }
 
     /// Number of shards.
-    #[must_use]
     pub const fn shards(&self) -> u16 {
         self.shards
     }

@@ -91,7 +91,6 @@ following! {
 
 impl TraceSpec {
     /// The settings of the generator that replaces a missing file.
-    #[must_use]
     pub fn like(&self) -> Like {
         let Self { file: _, fallback: _, jobs, speedup, interarrival, cutoff, deadline_slack } = self.clone();
         Like { jobs, speedup, interarrival, cutoff, deadline_slack }
@@ -185,19 +184,16 @@ impl Share {
     pub const NONE: Self = Self(0.0);
 
     /// The share `part`; `None` if it is not in [0, 1].
-    #[must_use]
     pub fn new(part: f64) -> Option<Self> {
         (0.0..=1.0).contains(&part).then_some(Self(part))
     }
 
     /// The share as a number in [0, 1].
-    #[must_use]
     pub const fn part(self) -> f64 {
         self.0
     }
 
     /// Whether it includes the job that drew `unit`, uniform in [0, 1).
-    #[must_use]
     pub fn includes(self, unit: f64) -> bool {
         unit < self.0
     }

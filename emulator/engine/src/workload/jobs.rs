@@ -63,7 +63,6 @@ impl Addresses {
 
 impl Workload {
     /// The work of a copy on a healthy core: a pure function of the seed and the copy's ids.
-    #[must_use]
     pub fn work(&self, copy: CopyId) -> Span {
         match &self.demand {
             Some(demand) => demand.copy(copy),
@@ -72,25 +71,21 @@ impl Workload {
     }
 
     /// The work of the job's longest task, attempt 0 of each.
-    #[must_use]
     pub fn longest(&self, job: JobId) -> Span {
         self.attempts(job).max().unwrap_or_default()
     }
 
     /// Work of attempt 0 of every task, in core-seconds. Iterates over all tasks.
-    #[must_use]
     pub fn total_work(&self) -> f64 {
         (0..self.jobs()).flat_map(|job| self.attempts(JobId(job))).map(Span::as_secs_f64).sum()
     }
 
     /// Warnings for the user: a generator that replaces a missing trace, skipped rows of a trace.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
     /// Number of tasks of a job.
-    #[must_use]
     pub fn tasks(&self, job: JobId) -> u32 {
         match &self.shapes {
             Shapes::Drawn(tasks) => tasks[job.index()],
@@ -100,7 +95,6 @@ impl Workload {
     }
 
     /// Number of tasks of all jobs.
-    #[must_use]
     pub fn total_tasks(&self) -> u64 {
         (0..self.jobs()).map(|job| u64::from(self.tasks(JobId(job)))).sum()
     }

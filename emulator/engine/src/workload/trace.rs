@@ -74,7 +74,6 @@ pub struct Trace {
 
 impl Trace {
     /// Creates an empty trace for a reader of `file` to fill.
-    #[must_use]
     pub fn new(file: &Path, format: Format) -> Self {
         Self { file: file.to_owned(), format, jobs: Vec::new(), durations: Vec::new(), notes: Vec::new() }
     }
@@ -104,7 +103,6 @@ impl Trace {
     }
 
     /// Sorts the jobs by arrival, equal ones in the order of the file.
-    #[must_use]
     pub fn finish(mut self) -> Self {
         let late = self.jobs.windows(2).filter(|pair| pair[1].arrival < pair[0].arrival).count();
         if late > 0 {
@@ -115,38 +113,32 @@ impl Trace {
     }
 
     /// The file it was read from.
-    #[must_use]
     pub fn file(&self) -> &Path {
         &self.file
     }
 
     /// The format it was read from.
-    #[must_use]
     pub const fn format(&self) -> Format {
         self.format
     }
 
     /// Its jobs in order of arrival.
-    #[must_use]
     pub fn jobs(&self) -> &[TraceJob] {
         &self.jobs
     }
 
     /// Remarks about the file for its user: skipped rows, corrected order.
-    #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
     /// Durations of a job's tasks in seconds; `None` if every task takes the mean.
-    #[must_use]
     pub fn durations(&self, job: JobId) -> Option<&[f32]> {
         let job = &self.jobs[job.index()];
         (job.first != RIGID).then(|| &self.durations[job.first as usize..][..job.tasks as usize])
     }
 
     /// Duration of one task.
-    #[must_use]
     pub fn duration(&self, task: TaskId) -> Span {
         let job = &self.jobs[task.job.index()];
         if job.first == RIGID {
@@ -157,7 +149,6 @@ impl Trace {
     }
 
     /// Number of tasks of all jobs.
-    #[must_use]
     pub fn tasks(&self) -> u64 {
         self.jobs.iter().map(|job| u64::from(job.tasks)).sum()
     }

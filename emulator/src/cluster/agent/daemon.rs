@@ -45,7 +45,6 @@ impl Agent {
     }
 
     /// The name in its certificate.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -79,13 +79,11 @@ impl Controller {
     }
 
     /// The hosts, in order of shards.
-    #[must_use]
     pub fn members(&self) -> &[Host] {
         &self.pool.members
     }
 
     /// The actors that each host holds in a cell, and the hosts lost in it.
-    #[must_use]
     pub fn held(&self, world: &World, cell: &str) -> Vec<HostRecord> {
         let mut records = held(self.members(), world, cell);
         self.pool.lost_in(cell).for_each(|(host, lost)| records[host].lost.push(lost.clone()));

@@ -139,14 +139,12 @@ impl<S: Serialize, R: DeserializeOwned> Control<S, R> {
     }
 
     /// Sets the limit of received frames; that of sent frames stays.
-    #[must_use]
     pub fn receive_limit(mut self, limit: usize) -> Self {
         self.incoming.frames = self.incoming.frames.limited(limit);
         self
     }
 
     /// Changes the types of frames, and their limit in both directions.
-    #[must_use]
     pub fn retype<T, U>(self, limit: usize) -> Control<T, U> {
         let ControlSender { stream, buffer, .. } = self.outgoing;
         let ControlReceiver { connection, frames, .. } = self.incoming;

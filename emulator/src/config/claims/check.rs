@@ -53,7 +53,6 @@ impl Check {
     }
 
     /// The check as written.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -70,7 +69,6 @@ impl Check {
 }
 
 /// Whether checks can compare the number at a path of the results.
-#[must_use]
 pub fn is_comparable(path: &[&str]) -> bool {
     let path = path.iter().map(|part| (*part).to_owned()).collect();
     let metric = Metric { label: String::new(), path, at: Vec::new(), span: 0..0 };

@@ -12,7 +12,6 @@ use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
 /// satisfied.
-#[must_use]
 pub fn judge(claims: &[Claim], cells: &[Cell], summaries: &[Summary]) -> Vec<ClaimResult> {
     let table = Table::new(cells, summaries);
     claims.iter().map(|claim| table.judge(claim)).collect()

@@ -14,7 +14,6 @@ use crate::storage::study::Study;
 const BLOCKS_OF_PAGE: usize = 12_000;
 
 /// The report of a study.
-#[must_use]
 pub fn html(study: &Study) -> String {
     let policies = study.policies();
     let timelines: usize = study.cells.iter().map(|group| group.policies.len()).sum();

@@ -92,19 +92,16 @@ impl Burners {
     }
 
     /// Notified when a copy has finished.
-    #[must_use]
     pub fn wake_fd(&self) -> EventFd {
         self.wake.clone()
     }
 
     /// Number of cores.
-    #[must_use]
     pub const fn cores(&self) -> usize {
         self.cores.len()
     }
 
     /// The CPU of a core.
-    #[must_use]
     pub fn cpu(&self, core: usize) -> CpuId {
         self.cores[core].cpu
     }
@@ -121,27 +118,23 @@ impl Burners {
 
     /// Halts the copy and returns the work left, to the chunk. The burner notices within a chunk, and that chunk is
     /// lost. Zero: there was no copy, or it has finished and is or will be [reported](Self::take_finished).
-    #[must_use]
     pub fn halt(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.halt())
     }
 
     /// Work left of the current copy, to the chunk; zero without one.
-    #[must_use]
     pub fn left(&self, core: usize) -> Duration {
         let core = &self.cores[core];
         core.calibration.work(core.shared.rounds_left())
     }
 
     /// The ticket of a copy that has finished, and when, once per copy.
-    #[must_use]
     pub fn take_finished(&self, core: usize) -> Option<(u64, Instant)> {
         self.cores[core].shared.take_finished()
     }
 
     /// Total time with a copy so far, and the work done in that time.
-    #[must_use]
     pub fn progress(&self, core: usize) -> (Duration, Duration) {
         let core = &self.cores[core];
         let CoreCounters { busy, rounds } = core.shared.counters(core.shared.now());
@@ -170,7 +163,6 @@ impl Burners {
     ///
     /// # Panics
     /// When one of the threads has.
-    #[must_use]
     pub fn end(mut self) -> Vec<CoreReading> {
         self.stop();
         let origin = self.origin;

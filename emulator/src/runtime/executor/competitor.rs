@@ -287,7 +287,6 @@ pub struct SlotReading {
 
 impl SlotReading {
     /// The achieved slowdown; infinite if nothing was done.
-    #[must_use]
     pub fn achieved(&self) -> f64 {
         self.busy.as_secs_f64() / self.done.as_secs_f64()
     }

@@ -63,7 +63,6 @@ impl FromStr for CpuId {
 }
 
 /// The CPUs in the calling thread's affinity mask, in order; empty if the system call fails.
-#[must_use]
 pub fn free_cpus() -> Vec<CpuId> {
     let Ok(set) = sched_getaffinity(None) else { return Vec::new() };
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).map(|cpu| CpuId(cpu as u16)).collect()

@@ -101,7 +101,6 @@ pub struct RealExecutor {
 
 impl RealExecutor {
     /// An executor of these emulated cores, in the order in which `burners` was started with their CPUs.
-    #[must_use]
     pub fn new(
         real: RealSection,
         host: &str,

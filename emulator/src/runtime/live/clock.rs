@@ -16,32 +16,27 @@ pub struct MonotonicClock {
 
 impl MonotonicClock {
     /// A clock that counts from now.
-    #[must_use]
     pub fn new() -> Self {
         Self::skewed(0, 0.0)
     }
 
     /// A clock that is ahead by `offset_ns` and runs `drift_ppm` too fast.
-    #[must_use]
     pub fn skewed(offset_ns: i64, drift_ppm: f64) -> Self {
         Self { anchor: Instant::now(), offset_ns, drift_ppm }
     }
 
     /// The current reading in nanoseconds.
-    #[must_use]
     pub fn now(&self) -> i64 {
         self.at(Instant::now())
     }
 
     /// The reading at `instant`; instants before the clock was made count as its start.
-    #[must_use]
     pub fn at(&self, instant: Instant) -> i64 {
         let elapsed = instant.saturating_duration_since(self.anchor).as_nanos() as i64;
         elapsed + self.offset_ns + (elapsed as f64 * self.drift_ppm * 1e-6) as i64
     }
 
     /// The instant of `reading`; readings before the clock was made give its start.
-    #[must_use]
     pub fn instant(&self, reading: i64) -> Instant {
         let elapsed = (reading - self.offset_ns) as f64 / (1.0 + self.drift_ppm * 1e-6);
         self.anchor + Duration::from_nanos(elapsed.max(0.0) as u64)
@@ -68,13 +63,11 @@ pub struct Clock {
 
 impl Clock {
     /// A clock that shows zero when `monotonic` reads `start_ns`.
-    #[must_use]
     pub const fn new(monotonic: MonotonicClock, start_ns: i64, speed: f64) -> Self {
         Self { monotonic, start_ns: Cell::new(start_ns), speed, latest: Cell::new(Time::ZERO) }
     }
 
     /// The current emulated time; zero before the start.
-    #[must_use]
     pub fn now(&self) -> Time {
         let now = self.emulated_since_start(self.monotonic.now()).max(self.latest.get());
         self.latest.set(now);
@@ -82,7 +75,6 @@ impl Clock {
     }
 
     /// Emulated time at `instant`; zero before the start.
-    #[must_use]
     pub fn at(&self, instant: Instant) -> Time {
         self.emulated_since_start(self.monotonic.at(instant))
     }
@@ -93,7 +85,6 @@ impl Clock {
     }
 
     /// Real time until the clock shows `due`; zero if that has passed.
-    #[must_use]
     pub fn until(&self, due: Time) -> Duration {
         let real = due.0 as f64 / self.speed;
         let passed = (self.monotonic.now() - self.start_ns.get()) as f64;
@@ -101,13 +92,11 @@ impl Clock {
     }
 
     /// The instant at which the clock shows `at`, by the current estimate of the start.
-    #[must_use]
     pub fn instant(&self, at: Time) -> Instant {
         self.monotonic.instant(self.start_ns.get() + (at.0 as f64 / self.speed) as i64)
     }
 
     /// Real time as emulated time.
-    #[must_use]
     pub fn emulated(&self, real: Duration) -> Span {
         Span((real.as_nanos() as f64 * self.speed) as u64)
     }
@@ -118,7 +107,6 @@ impl Clock {
     }
 
     /// Emulated seconds per real second.
-    #[must_use]
     pub const fn speed(&self) -> f64 {
         self.speed
     }

@@ -30,7 +30,6 @@ pub struct HostStats {
 
 impl HostStats {
     /// Starts the collection, at the start of a run.
-    #[must_use]
     pub fn begin(name: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -48,14 +47,12 @@ impl HostStats {
     }
 
     /// Real time since the start, s.
-    #[must_use]
     pub fn elapsed_s(&self) -> f64 {
         self.began.elapsed().as_secs_f64()
     }
 
     /// Ends the collection. Must be called before the threads of the run end, because their context switches are read
     /// from `/proc`. The caller adds the fields of network and clock.
-    #[must_use]
     pub fn end(mut self) -> HostVitals {
         let wall_s = self.elapsed_s();
         let cpu_s = cost::process_cpu_s() - self.cpu_s;

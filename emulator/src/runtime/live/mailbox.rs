@@ -22,7 +22,6 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Moves parcels into the mailbox; returns whether the shard must be woken for them.
-    #[must_use]
     pub fn put(&self, parcels: &mut Vec<Parcel>) -> bool {
         let first = parcels.iter().map(|parcel| parcel.due.0).min().unwrap_or(u64::MAX);
         guard(&self.parcels).append(parcels);
@@ -38,13 +37,11 @@ impl Mailbox {
     }
 
     /// Whether there may be parcels.
-    #[must_use]
     pub fn is_filled(&self) -> bool {
         self.filled.load(Ordering::Relaxed)
     }
 
     /// Announces that the shard sleeps until `until`; `false` if there are parcels to take first.
-    #[must_use]
     pub fn park_until(&self, until: Time) -> bool {
         self.parked_until.store(until.0, Ordering::Relaxed);
         guard(&self.parcels).is_empty()

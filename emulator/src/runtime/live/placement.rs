@@ -26,7 +26,6 @@ const AREAS: [fn(&Place) -> u32; 4] =
 ///
 /// # Panics
 /// Without a weight above zero.
-#[must_use]
 pub fn place(layout: &Layout, links: &Links, weights: &[f64]) -> Vec<u16> {
     let shares = shares(weights);
     let cuts = cuts(layout, links, &shares);

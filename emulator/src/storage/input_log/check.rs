@@ -31,7 +31,6 @@ pub struct Digester(Vec<u8>);
 
 impl Digester {
     /// The digest of the effects of a step.
-    #[must_use]
     pub fn digest(&mut self, effects: &[Effect]) -> Digest {
         self.0.clear();
         for effect in effects {

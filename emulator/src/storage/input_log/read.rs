@@ -30,7 +30,6 @@ pub struct LogSection {
 
 impl LogSection {
     /// Its start.
-    #[must_use]
     pub fn cursor(&self) -> LogCursor {
         let mut frames = self.frames.clone();
         frames.reverse();
@@ -121,19 +120,16 @@ impl<R: Read + Seek> InputLog<R> {
     }
 
     /// The sections, in the order in which they began.
-    #[must_use]
     pub fn found(&self) -> &[LogSection] {
         &self.found
     }
 
     /// Whether the file ends within a frame, as after a killed run.
-    #[must_use]
     pub fn is_cut(&self) -> bool {
         self.tail == FileEnd::Cut
     }
 
     /// The damage of the file, if it is more than truncated.
-    #[must_use]
     pub fn damage(&self) -> Option<Error> {
         match &self.tail {
             FileEnd::Damaged(why) => Some(Error::Damaged { at: self.end, why: why.clone() }),

@@ -88,7 +88,6 @@ impl Sink {
     }
 
     /// The start of the sections of all shards for one attempt at a cell.
-    #[must_use]
     pub fn unit(&self, cell: &str, policy: &str, seed: u64) -> CellLog {
         let attempt = self.next.fetch_add(1, Ordering::Relaxed);
         let header =
@@ -121,7 +120,6 @@ fn write(file: File, frames: &Receiver<Frame>) -> io::Result<()> {
 }
 
 /// The first bytes of a log.
-#[must_use]
 pub fn prefix() -> Vec<u8> {
     [&MAGIC[..], &FORMAT.to_le_bytes(), &vocabulary().to_le_bytes()].concat()
 }
@@ -148,13 +146,11 @@ pub struct CellLog {
 
 impl CellLog {
     /// The section of one of the shards.
-    #[must_use]
     pub fn section(&self, shard: u16, shards: u16) -> Section {
         Section::to(self.relay(shard, shards))
     }
 
     /// The section of a shard on another machine, for frames from its [`Carried`].
-    #[must_use]
     pub fn relay(&self, shard: u16, shards: u16) -> Relay {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut payload = Vec::new();
@@ -176,7 +172,6 @@ pub struct Relay {
 impl Relay {
     /// Adds a frame of entries; waits while the disk is behind. Returns whether its size is valid; its content is
     /// checked by the reader.
-    #[must_use]
     pub fn put(&self, payload: Vec<u8>) -> bool {
         let fits = payload.len() <= LARGEST;
         if fits {
@@ -197,13 +192,11 @@ pub struct Carried(Receiver<Frame>);
 
 impl Carried {
     /// The next frame, if there is one.
-    #[must_use]
     pub fn next(&self) -> Option<Vec<u8>> {
         self.0.try_recv().ok().map(|(_, payload)| payload)
     }
 
     /// Number of waiting frames.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.0.len()
     }
@@ -239,7 +232,6 @@ impl Section {
 
     /// The section of a shard whose log is on another machine. It never waits: the sender of its frames must limit the
     /// number of [waiting](Carried::waiting) ones.
-    #[must_use]
     pub fn carried() -> (Self, Carried) {
         let (frames, carried) = unbounded();
         // The other machine assigns the number.

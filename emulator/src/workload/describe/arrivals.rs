@@ -67,7 +67,6 @@ impl Arrivals {
     }
 
     /// The hours of the day with the highest and the lowest median of jobs, if the trace covers every hour twice.
-    #[must_use]
     pub fn peak_and_trough(&self) -> Option<(Hour, Hour)> {
         let two_days = 48.0 * 3600.0;
         let by = |a: &&Hour, b: &&Hour| a.p50.total_cmp(&b.p50);

@@ -15,7 +15,6 @@ const ENOUGH_TASKS: u32 = 15;
 
 /// Measures a trace. It is compared with `reference`, or otherwise with the published trace that it resembles; jobs
 /// are split into classes at `cutoff`, or otherwise at the boundary published for that trace.
-#[must_use]
 pub fn describe(trace: &Trace, reference: Option<Reference>, cutoff: Option<Span>) -> Description {
     let each = Measured::of(trace);
     let works: Vec<f64> = each.iter().map(|job| job.work).collect();

@@ -27,13 +27,11 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Quantiles of equally weighted values, which must not be NaN; all zero if there are none.
-    #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         Self::weighted(values.into_iter().map(|value| (value, 1)))
     }
 
     /// Quantiles of values with counts.
-    #[must_use]
     pub fn weighted(values: impl IntoIterator<Item = (f64, u32)>) -> Self {
         let mut sorted: Vec<(f64, u64)> =
             values.into_iter().filter(|&(_, n)| n > 0).map(|(value, n)| (value, u64::from(n))).collect();
@@ -73,7 +71,6 @@ impl Quantiles {
     }
 
     /// Standard deviation over mean; zero if the mean is zero.
-    #[must_use]
     pub fn cov(&self) -> f64 {
         if self.mean > 0.0 { self.std / self.mean } else { 0.0 }
     }

@@ -47,7 +47,6 @@ pub struct Books {
 
 impl Books {
     /// Median run time of the copies that finished, s: of the sample, or the mean of all copies if nothing was sampled.
-    #[must_use]
     pub fn median_copy(&self) -> f64 {
         let ended = self.sample.iter().filter(|row| matches!(row.end_kind, CopyEnd::First | CopyEnd::Second));
         let mut lengths: Vec<f64> = ended.map(|row| row.end - row.start).collect();
@@ -63,14 +62,12 @@ impl Books {
 impl Recorder<'_> {
     /// Closes the recorder of a run that `run.until` stopped at `at`, which may be later than the last event. Makespan
     /// and utilization cover the time up to `at`.
-    #[must_use]
     pub fn cut(mut self, at: Time) -> Books {
         self.progress = at;
         self.close(at)
     }
 
     /// Closes the recorder at `now`: running copies are cut off, and every sum is checked.
-    #[must_use]
     pub fn close(mut self, now: Time) -> Books {
         let busy = self.busy > 0;
         for core in 0..self.running.len() as u32 {

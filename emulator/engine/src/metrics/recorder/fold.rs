@@ -105,7 +105,6 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Creates a recorder without observations.
-    #[must_use]
     pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, recording: Recording) -> Self {
         let jobs = workload.jobs();
         let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
@@ -267,7 +266,6 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether the notes of a scheduler must arrive in order of time.
-    #[must_use]
     pub fn watches(&self, scheduler: u32) -> bool {
         self.metrics.watches(scheduler)
     }
@@ -288,26 +286,22 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether every job has ended.
-    #[must_use]
     pub const fn all_finished(&self) -> bool {
         self.counts.finished == self.jobs.len() as u64
     }
 
     /// Jobs finished so far.
-    #[must_use]
     pub const fn finished_jobs(&self) -> u64 {
         self.counts.finished
     }
 
     /// Whether jobs have yet to arrive, or copies are running.
-    #[must_use]
     pub const fn is_active(&self) -> bool {
         self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
     }
 
     /// Whether the run is stuck at `now`: no event is pending, every fault has healed (at `heals_at`), and the time for
     /// any repair has passed.
-    #[must_use]
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
         !self.is_active() && now > heals_at && now.since(self.progress) > STALLED
     }

@@ -93,7 +93,6 @@ fn seconds(ns: i64) -> f64 {
 impl<'a> Tracker<'a> {
     /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero only decisions
     /// are measured.
-    #[must_use]
     pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, every: Span) -> Self {
         Self { layout, workload, faults, every, books: None }
     }
@@ -196,7 +195,6 @@ impl<'a> Tracker<'a> {
     }
 
     /// Cached load, true load and the sum of the updates between them, ns of work, of every watched scheduler and node.
-    #[must_use]
     pub fn pairs(&self) -> Vec<(i64, i64, i64)> {
         let Some(books) = &self.books else { return Vec::new() };
         let nodes = 0..self.layout.nodes();

@@ -48,7 +48,6 @@ impl Trace {
 
 impl Format {
     /// The format that a file name indicates, with or without a compression suffix.
-    #[must_use]
     pub fn of(file: &Path) -> Option<Self> {
         let mut name = PathBuf::from(file.file_name()?);
         if matches!(suffix(&name), "xz" | "zst" | "gz") {
