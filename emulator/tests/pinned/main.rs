@@ -1,8 +1,9 @@
 //! Results of every experiment file (shortened) and of 300 drawn worlds, pinned to the bit.
 //!
 //! `results.tsv` holds one line a run: experiment, policy, number of the run, order hash, events, and a digest of the
-//! whole summary without what the run cost. A change of structure leaves every line as it is; a change of a definition
-//! is made with `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`, and the diff is part of the change.
+//! whole summary without what the run cost. A change of structure leaves every line as it is. A change of a definition
+//! writes them again, and the diff is part of it:
+//! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`.
 //! `VOLARY=PATH` checks another binary.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
