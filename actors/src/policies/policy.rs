@@ -50,6 +50,11 @@ pub trait Policy {
         self.report()
     }
 
+    /// How long a copy runs before this policy preempts it; `None` if it preempts none by time.
+    fn time_slice(&self) -> Option<Span> {
+        None
+    }
+
     /// A scheduler.
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 

@@ -77,6 +77,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.patience(),)* }
             }
 
+            /// How long a copy runs before this policy preempts it; `None` if it preempts none by time.
+            pub fn time_slice(&self) -> Option<Span> {
+                match self { $(Self::$variant(config) => config.time_slice(),)* }
+            }
+
             /// The machine of an actor; see [`Policy::machine`].
             pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.machine(me, layout, lossy, watched),)* }

@@ -105,8 +105,9 @@ impl Machine for GangNode {
                         if let Some(copy) = slot.running {
                             fx.send(fx.layout().worker(node, core as u32), Core::Stop { copy });
                         }
-                        // Orders of the dead scheduler that are still under way stay void.
-                        *slot = GangCore { last: slot.last, ..GangCore::default() };
+                        // Orders of the dead scheduler that are still under way are void, also those with a higher
+                        // number than the last one received: their copies are forgotten here.
+                        *slot = GangCore { last: (slot.last.0, u32::MAX), ..GangCore::default() };
                     }
                 }
             }

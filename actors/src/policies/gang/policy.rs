@@ -35,6 +35,10 @@ impl Policy for Gang {
         Ok(())
     }
 
+    fn time_slice(&self) -> Option<Span> {
+        Some(self.quantum)
+    }
+
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         Box::new(GangScheduler::new(self.quantum, context.layout))
     }
