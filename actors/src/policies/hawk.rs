@@ -108,7 +108,7 @@ impl StealingNode {
             Steal::Ask => self.give(from, fx),
             Steal::Loot { scheduler, job, count, repair } => {
                 let from = fx.layout().scheduler(scheduler);
-                self.manager.reserve(Reservation { from, job, group: 0, count, repair }, fx);
+                self.manager.reserve(Reservation { from, job, group: 0, count, repair }, false, fx);
             }
             Steal::Nothing => {
                 if self.idle {
@@ -150,7 +150,7 @@ impl StealingNode {
         while self.manager.is_idle()
             && let Some(place) = self.stolen.pop_front()
         {
-            self.manager.reserve(place, fx);
+            self.manager.reserve(place, false, fx);
         }
         let was = std::mem::replace(&mut self.idle, self.manager.is_idle());
         if self.idle && !was {

@@ -33,7 +33,8 @@ impl SharingNode {
                     return fx.send_as(repair, from, Share::Rejected { job, count, round, repair });
                 }
                 fx.send_as(repair, from, Share::Accepted { job });
-                self.manager.reserve(Reservation { from, job, group: 0, count, repair }, fx);
+                let place = Reservation { from, job, group: 0, count, repair };
+                self.manager.reserve(place, round > 0, fx);
             }
             Share::Bits(blocks) => self.bits.learn(blocks, fx.layout().nodes()),
             Share::Accepted { .. } | Share::Rejected { .. } => fx.unexpected(&share.into()),

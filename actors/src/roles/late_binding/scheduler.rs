@@ -203,10 +203,19 @@ impl LateBinding {
             return;
         }
         let round = round.saturating_add(1);
+        self.sample.clear();
+        let mut last = false;
         for _ in 0..places {
-            let Some((node, last)) = sharing.elsewhere(round, &self.members, fx) else { return };
-            let offer = Offer { job, group: id, count: group.add(node, 1), round, last, repair };
-            offer.send(node, Some(sharing), fx);
+            let Some((node, must)) = sharing.elsewhere(round, &self.members, fx) else { break };
+            last = must;
+            self.sample.push(node);
+        }
+        self.sample.sort_unstable();
+        // One offer to each node, of all its places: were there one for each place, their rejections would multiply.
+        for places in self.sample.chunk_by(|a, b| a == b) {
+            let count = group.add(places[0], places.len() as u32);
+            let offer = Offer { job, group: id, count, round, last, repair };
+            offer.send(places[0], Some(sharing), fx);
         }
     }
 

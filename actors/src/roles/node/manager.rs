@@ -227,15 +227,15 @@ impl NodeManager {
     }
 
     /// Queues a reservation, unless it is known: datagrams can be duplicated, and schedulers repeat those believed
-    /// lost.
-    pub fn reserve(&mut self, place: Reservation, fx: &mut Effects<'_>) {
+    /// lost. One that `moved` here from another node is never a repetition.
+    pub fn reserve(&mut self, place: Reservation, moved: bool, fx: &mut Effects<'_>) {
         let Reservation { from, job, group, count, repair } = place;
         if let Some(Entry::Reservation(known)) =
             self.queue.iter_mut().find(|entry| entry.is_reservation(from, job, group))
         {
             // The count is the total of this scheduler's places here: higher than before, if others were lost.
             known.count = known.count.max(count);
-        } else if repair || self.claiming(from, job, group).is_none() {
+        } else if repair || moved || self.claiming(from, job, group).is_none() {
             self.enqueue(Entry::Reservation(place), job, fx);
             self.fill(fx);
         }
@@ -311,7 +311,7 @@ impl NodeManager {
     fn probe(&mut self, from: ActorId, probe: Probe, fx: &mut Effects<'_>) {
         match probe {
             Probe::Reserve { job, group, count, repair } => {
-                self.reserve(Reservation { from, job, group, count, repair }, fx);
+                self.reserve(Reservation { from, job, group, count, repair }, false, fx);
             }
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
