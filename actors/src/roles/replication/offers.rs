@@ -18,7 +18,7 @@ impl Replication {
         };
         let group @ (_, len) = self.design.group(base, placed.open.spec.tasks);
         let row = self.design.row(job, group, i, placed.open.first_attempt() + i);
-        placed.servers[(base + i) as usize] = Some(from);
+        placed.servers[(base + i) as usize] = Some((from, row.attempt));
         fx.send_as(repair, from, Probe::Grant { row, group: base });
         for task in row.tasks().filter(|task| placed.open.is_done(task.index)) {
             fx.send_as(repair, from, Launch::Drop(TaskRange::one(task, placed.open.next_attempt())));

@@ -58,12 +58,14 @@ impl Design {
 
 pub(super) struct ReplicatedJob {
     pub(super) open: OpenJob,
-    /// Server of row i of the group that starts at task b, at b + i; `None` while no node is alive.
-    pub(super) servers: Vec<Option<ActorId>>,
+    /// Server and attempt of row i of the group that starts at task b, at b + i; `None` while no node is alive.
+    pub(super) servers: Vec<Option<(ActorId, u32)>>,
     /// Open tasks of each group, where groups are dropped as a whole.
     left: Vec<u32>,
     /// Groups that wait for answers; they have no servers yet.
     pub(super) choosing: Vec<Choice>,
+    /// How often open places were repeated.
+    repeats: u32,
 }
 
 /// A scheduler of redundant groups.
@@ -93,7 +95,7 @@ impl Replication {
         let tasks = open.spec.tasks;
         open.attempts(self.design.order);
         let servers = vec![None; tasks as usize];
-        let mut placed = ReplicatedJob { open, servers, left: Vec::new(), choosing: Vec::new() };
+        let mut placed = ReplicatedJob { open, servers, left: Vec::new(), choosing: Vec::new(), repeats: 0 };
         let mut base = 0;
         while base < tasks {
             let (_, len) = self.design.group(base, tasks);
@@ -170,7 +172,11 @@ impl Replication {
         if self.design.late {
             let current = self.jobs.get_mut(job).is_some_and(|placed| placed.open.first_attempt() == attempt);
             if current && self.repeat(job, fx) {
-                fx.arm(Timer::Recheck { job, attempt }, self.design.patience);
+                let patience = self.jobs.get_mut(job).map_or(self.design.patience, |placed| {
+                    placed.repeats += 1;
+                    Span(self.design.patience.0.saturating_mul(1 << placed.repeats.min(16)))
+                });
+                fx.arm(Timer::Recheck { job, attempt }, patience);
             }
             return;
         }
@@ -193,7 +199,7 @@ impl Replication {
         let group @ (base, len) = design.group(task, placed.open.spec.tasks);
         let servers = &placed.servers[base as usize..(base + len) as usize];
         let holds = |&i: &u32| design.row(job, group, i, 0).position(copy.task).is_some();
-        let holders = || (0..len).filter(holds).filter_map(|i| servers[i as usize]);
+        let holders = || (0..len).filter(holds).filter_map(|i| servers[i as usize]).map(|(server, _)| server);
         let below = placed.open.next_attempt();
         let dropped = match design.drops {
             Drops::PerTask => Some(TaskRange::one(copy.task, below)),
@@ -227,7 +233,7 @@ impl Replication {
     fn relaunch(
         &mut self,
         only: Option<JobId>,
-        lost: impl Fn(u32, Option<ActorId>) -> bool,
+        lost: impl Fn(u32, Option<(ActorId, u32)>) -> bool,
         fx: &mut Effects<'_>,
     ) {
         let (design, members) = (self.design, &self.members);
@@ -244,12 +250,12 @@ impl Replication {
                 if held.tasks().all(|task| placed.open.is_done(task.index)) {
                     continue;
                 }
-                let taken: Vec<_> =
-                    placed.servers[base as usize..(base + len) as usize].iter().flatten().copied().collect();
-                let server = members.another(fx.rng(), &taken);
-                placed.servers[at as usize] = server;
-                let Some(server) = server else { continue };
+                let servers = &placed.servers[base as usize..(base + len) as usize];
+                let taken: Vec<_> = servers.iter().flatten().map(|&(server, _)| server).collect();
+                placed.servers[at as usize] = None;
+                let Some(server) = members.another(fx.rng(), &taken) else { continue };
                 let row = design.row(job, group, at - base, placed.open.attempts(1));
+                placed.servers[at as usize] = Some((server, row.attempt));
                 fx.recover(server, Launch::Row(row));
                 for task in held.tasks().filter(|task| placed.open.is_done(task.index)) {
                     let below = placed.open.next_attempt();
@@ -272,8 +278,9 @@ impl ReplicatedJob {
     ) {
         let group @ (_, len) = design.group(base, self.open.spec.tasks);
         for (i, server) in (0..len).zip(servers) {
-            fx.send(server, Launch::Row(design.row(job, group, i, self.open.first_attempt() + i)));
-            self.servers[(base + i) as usize] = Some(server);
+            let row = design.row(job, group, i, self.open.first_attempt() + i);
+            fx.send(server, Launch::Row(row));
+            self.servers[(base + i) as usize] = Some((server, row.attempt));
         }
     }
 }
@@ -293,13 +300,15 @@ impl Machine for Replication {
             Input::Fire(Timer::Recheck { job, attempt }) => self.lose_patience(job, attempt, fx),
             Input::Undelivered { to, msg } => {
                 if let Some(row) = resend(to, msg, fx) {
+                    // Attempts are unique within a group: another row under way to this node is not lost.
                     let group = row.base..row.base + u32::from(row.len);
-                    self.relaunch(Some(row.job), |at, server| group.contains(&at) && server == Some(to), fx);
+                    let lost = |at, held| group.contains(&at) && held == Some((to, row.attempt));
+                    self.relaunch(Some(row.job), lost, fx);
                 }
             }
             Input::Down { actor } => {
                 self.members.down(actor, fx.layout());
-                self.relaunch(None, |_, server| server == Some(actor), fx);
+                self.relaunch(None, |_, held| held.is_some_and(|(server, _)| server == actor), fx);
                 if self.design.late {
                     self.offer_again(fx);
                 }
