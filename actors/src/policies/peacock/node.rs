@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::config::{Peacock, PeacockForm};
 use super::queue::{ElasticQueue, WaitingProbe};
-use crate::base::{ActorId, CopyId, JobId, Span, Time};
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
@@ -71,7 +71,9 @@ impl PeacockNode {
     }
 
     fn visit(&mut self, probe: RingProbe, fx: &mut Effects<'_>) {
-        if self.down.contains(&probe.scheduler) {
+        // After a crash the scheduler sends a probe again whose first copy may still be on the ring. Where two meet, one
+        // is enough.
+        if self.down.contains(&probe.scheduler) || self.holds(probe.task) {
             return;
         }
         let entered = fx.catalog().job(probe.task.job).arrival;
@@ -85,6 +87,13 @@ impl PeacockNode {
             }
         }
         self.settle(fx);
+    }
+
+    /// Whether a probe of that task waits here. One that claims its task does not count: its claim may have been denied
+    /// already, for a copy that was lost since.
+    fn holds(&self, task: TaskId) -> bool {
+        let is = |waiting: &WaitingProbe| waiting.probe.task == task;
+        self.rotating.iter().any(is) || self.queue.iter().any(is)
     }
 
     fn learn(&mut self, limit: u8, load: Span, at: Time) {

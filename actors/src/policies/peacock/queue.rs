@@ -34,6 +34,11 @@ impl ElasticQueue {
         (!self.waiting.is_empty()).then(|| self.take(0))
     }
 
+    /// The waiting probes, the next to be served first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &WaitingProbe> {
+        self.waiting.iter()
+    }
+
     /// Waiting probes.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use super::config::{Peacock, PeacockForm};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine};
+use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Probe, Ring, RingProbe, Row};
 use crate::policies::policy::BuildContext;
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
@@ -24,6 +24,22 @@ struct PeacockJob {
     nodes: Vec<Option<ActorId>>,
 }
 
+impl PeacockJob {
+    /// Takes back the open tasks granted to a node that crashed.
+    fn take_back(&mut self, node: ActorId) {
+        let mut fresh = false;
+        for (index, at) in self.nodes.iter_mut().enumerate().filter(|(_, at)| **at == Some(node)) {
+            if !self.open.is_done(index as u32) {
+                *at = None;
+                fresh = true;
+            }
+        }
+        if fresh {
+            self.open.attempts(1);
+        }
+    }
+}
+
 pub(super) struct PeacockScheduler {
     form: PeacockForm,
     threshold: Span,
@@ -35,7 +51,12 @@ pub(super) struct PeacockScheduler {
     /// Sum of `loads`.
     total: Load,
     sample: Vec<ActorId>,
+    /// Whether unclaimed probes are about to be sent again.
+    resending: bool,
 }
+
+/// Time from the crash of a node until unclaimed probes are sent again: crashes within it cost one repetition together.
+const GATHER: Span = Span::from_millis(1);
 
 impl PeacockScheduler {
     pub(super) fn new(config: &Peacock, context: BuildContext<'_>) -> Self {
@@ -48,6 +69,7 @@ impl PeacockScheduler {
             loads: vec![Load::default(); context.layout.schedulers() as usize],
             total: Load::default(),
             sample: Vec::new(),
+            resending: false,
         }
     }
 
@@ -215,8 +237,17 @@ impl Machine for PeacockScheduler {
                     self.forget(actor, fx.layout());
                     return;
                 }
+                for (_, placed) in self.jobs.iter_mut() {
+                    placed.take_back(actor);
+                }
                 // The position of a probe when a node crashes is unknown, so every unclaimed one is sent again.
-                self.again(None, |_, at| at.is_none() || at == Some(actor), fx);
+                if !std::mem::replace(&mut self.resending, true) {
+                    fx.arm(Timer::Tick(0), GATHER);
+                }
+            }
+            Input::Fire(_) => {
+                self.resending = false;
+                self.again(None, |_, at| at.is_none(), fx);
             }
             Input::Up { actor } => {
                 self.members.up(actor, fx.layout());
@@ -226,7 +257,7 @@ impl Machine for PeacockScheduler {
             }
             // Reports of this epoch are newer than those of earlier ones.
             Input::Start { epoch } => self.loads[self.index as usize].report = u64::from(epoch) << 32,
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }
