@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
-use volary_actors::catalog::Catalog;
+use volary_actors::catalog::{Catalog, JobSpec};
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
@@ -165,12 +165,13 @@ impl<'a> Recorder<'a> {
 
     fn arrived(&mut self, now: Time, job: JobId) {
         self.progress = now;
-        let tasks = self.workload.job(job).tasks;
+        let JobSpec { tasks, arrival, .. } = self.workload.job(job);
         assert!(matches!(self.jobs[job.index()], Job::Pending), "job {} arrived twice", job.0);
         self.jobs[job.index()] = Job::Open { done: TaskSet::new(tasks), left: tasks };
         self.counts.submitted += 1;
         self.tasks.submitted += u64::from(tasks);
-        self.first_arrival.get_or_insert(now);
+        // The time from which responses count; a paused client submits later.
+        self.first_arrival = Some(self.first_arrival.map_or(arrival, |first| first.min(arrival)));
     }
 
     fn finished(&mut self, now: Time, job: JobId) {
