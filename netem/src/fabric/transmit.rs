@@ -277,6 +277,10 @@ impl Transmission<'_> {
         if !faults.alive(self.dst, flight.delivered) {
             return Outcome::Lost(Cause::Crash);
         }
+        if self.class == Class::Stream && !faults.alive(self.dst, self.now) {
+            // The peer that came back does not know the stream.
+            return Outcome::Reset { known: flight.delivered };
+        }
         Outcome::Arrives(flight)
     }
 
@@ -292,10 +296,10 @@ impl Transmission<'_> {
         let now = self.now;
         let counts = self.counts();
         counts.delivered += 1;
-        counts.propagation_ns += flight.propagation.0;
-        counts.queueing_ns += flight.queueing.0;
-        counts.retransmission_ns += repeating.0;
-        counts.paused_ns += paused.0;
+        counts.propagation_ns = counts.propagation_ns.saturating_add(flight.propagation.0);
+        counts.queueing_ns = counts.queueing_ns.saturating_add(flight.queueing.0);
+        counts.retransmission_ns = counts.retransmission_ns.saturating_add(repeating.0);
+        counts.paused_ns = counts.paused_ns.saturating_add(paused.0);
         counts.held += u64::from(paused != Span::ZERO);
         flight.delivered.since(now)
     }

@@ -69,8 +69,8 @@ fn crashes_lose_what_is_under_way() {
     assert_eq!(datagram(&mut links, at(1295)), deliver(ms(10), 0), "arrives after the restart");
     // Sent to the old incarnation: its sender hears of it when the new one is back.
     assert_eq!(stream(&mut links, at(995)), unreachable(ms(305), Cause::Crash));
-    // Sent to nobody: attempts at 1000, 1050, 1150 and 1350 ms, the last reaches the new incarnation.
-    assert_eq!(stream(&mut links, at(1000)), deliver(ms(360), 3));
+    // Sent while it is down: attempts at 1000, 1050, 1150 and 1350 ms; the new incarnation does not know the stream.
+    assert_eq!(stream(&mut links, at(1000)), unreachable(ms(360), Cause::Crash));
     assert!(!links.faults().alive(B, at(1299)) && links.faults().alive(B, at(1300)));
 }
 
