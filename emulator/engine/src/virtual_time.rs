@@ -1,6 +1,7 @@
 //! The virtual-time runtime: its clock jumps from event to event.
 
 use volary_actors::base::{Span, Time};
+use volary_actors::message::KINDS;
 
 use crate::finalize::{Counters, FinishedRun};
 use crate::metrics::{Recorder, Recording};
@@ -10,6 +11,10 @@ use crate::world::{EngineError, World};
 
 /// Number of events between two progress reports.
 const SLICE: u64 = 1 << 14;
+
+/// Number of pending events above which a run is given up: 6 GB of them. Every event that is handled has then caused more
+/// than one other for a long time.
+const MOST_PENDING: usize = 1 << 26;
 
 /// How a run is bounded and recorded.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -111,8 +116,23 @@ fn drive<O: Observer>(
         if progress.is_stopped() {
             return Err(EngineError::Interrupted);
         }
+        if shard.pending() > MOST_PENDING {
+            return Err(EngineError::Refused(flood(shard)));
+        }
         if shard.observer.0.is_stalled(shard.now(), shard.fabric().faults().heals_at()) {
             return Ok(None);
         }
     }
+}
+
+/// What a run was doing when too many events were pending.
+fn flood<O: Observer>(shard: &Shard<'_, O>) -> String {
+    let most = shard.traffic().by_kind.iter().zip(KINDS).max_by_key(|(count, _)| **count);
+    let most = most.map_or(String::new(), |(count, (name, _))| format!("; {count} messages were {name}"));
+    format!(
+        "{} events are pending at {}{most}. Messages cause more than one message each, or are sent faster than the links \
+         carry them: raise the policy's periods and timeouts, or the rate of the network",
+        shard.pending(),
+        shard.now()
+    )
 }

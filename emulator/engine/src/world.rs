@@ -18,7 +18,7 @@ pub enum EngineError {
     /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
-    /// The scenario cannot be run with this seed.
+    /// The scenario cannot be run with this seed, or not to its end.
     #[error("{0}")]
     Refused(String),
 }

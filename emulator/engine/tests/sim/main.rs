@@ -8,6 +8,7 @@ mod faults;
 mod injections;
 mod murmuration;
 mod oracles;
+mod regressions;
 mod sharding;
 mod swarm;
 mod world;

@@ -1,0 +1,158 @@
+//! Minimal experiments that once failed: jobs lost, books that did not close, messages that multiplied.
+
+use std::io::Cursor;
+use std::path::Path;
+use std::sync::Arc;
+
+use volary_actors::base::Span;
+use volary_engine::results::Measured;
+use volary_engine::virtual_time::{RunConfig, measure};
+use volary_engine::workload::{Trace, TraceSource, WorkloadError};
+use volary_engine::world::World;
+
+use crate::common::{parse, run};
+
+/// A trace given as its lines.
+struct Lines(&'static str);
+
+impl TraceSource for Lines {
+    fn open(&self, file: &Path, jobs: Option<u32>) -> Result<Arc<Trace>, WorkloadError> {
+        Trace::parse(file, Cursor::new(self.0), jobs).map(Arc::new)
+    }
+}
+
+/// Runs the only policy of an experiment on a trace, whose jobs above 50 s are long.
+fn run_trace(trace: &'static str, seed: u64, text: &str) -> Measured {
+    let text = format!("seed = {seed}\n{text}\n[workload.trace]\nfile = \"jobs.tr\"\ncutoff = \"50s\"\n");
+    let mut experiment = parse(&text);
+    let point = experiment.points.remove(0);
+    let world = World::build(&point, seed, &Lines(trace)).unwrap();
+    measure("test", &world, &RunConfig { until: Some(Span::from_secs(10_000)), ..RunConfig::default() }, &())
+        .unwrap()
+}
+
+/// Jobs of one-second tasks that all arrive at once.
+fn at_once(seed: u64, nodes: u32, jobs: u32, tasks: u32, network: &str, policy: &str) -> Measured {
+    let text = format!(
+        "seed = {seed}\n[cluster]\nnodes = {nodes}\n[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\n\
+         interarrival = \"0s\"\n[service]\ndemand = \"1s\"\n[network]\n{network}\n[[policy]]\n{policy}\n"
+    );
+    run(&text).remove(0)
+}
+
+fn all_finished(measured: &Measured) -> bool {
+    measured.summary.jobs.finished == measured.summary.jobs.submitted
+}
+
+/// Orders of the dead scheduler that overtake its crash would begin a forgotten copy a second time.
+#[test]
+fn a_gang_scheduler_restarts_under_jitter() {
+    let network = "one_way = { uniform = { low = \"0ms\", high = \"100ms\" } }\n[[network.fault]]\n\
+         crash = { who = [\"scheduler:0\"], at = \"1500ms\", for = \"20ms\" }";
+    for seed in 0..40 {
+        assert!(all_finished(&at_once(seed, 1, 2, 1, network, "gang = {}")), "seed {seed}");
+    }
+}
+
+/// A place that moves to a node which waits for the answer to a claim of the same job is no repetition.
+#[test]
+fn eagle_without_sticky_probes_loses_no_job() {
+    let text = "[cluster]\nnodes = 2\n[network]\none_way = \"1ms\"\n[[policy]]\n\
+         eagle = { sticky = false, min_probes = 0, probe_ratio = 1.0, big_partition = 0.5 }";
+    for seed in 0..20 {
+        assert!(all_finished(&run_trace("0 1 100 100\n1 2 1 1 1\n", seed, text)), "seed {seed}");
+    }
+}
+
+/// Bitmaps of one instant have stamps of their own, and a rejection moves no more places than it rejects.
+#[test]
+fn rejected_probes_of_eagle_do_not_multiply() {
+    let events = |rounds: u32| {
+        let text = format!(
+            "[cluster]\nnodes = 3\n[network]\none_way = {{ uniform = {{ low = \"10ms\", high = \"20ms\" }} }}\n[[policy]]\n\
+             eagle = {{ big_partition = 1.0, retry_rounds = {rounds} }}"
+        );
+        let measured = run_trace("0 3 100 100 100 100\n1 1 1 1\n", 1, &text);
+        assert!(all_finished(&measured));
+        measured.summary.engine.events
+    };
+    for rounds in [1, 3, 6, 12, 1000] {
+        assert!(events(rounds) < 1000, "{} events with {rounds} rounds", events(rounds));
+    }
+}
+
+/// A row that comes back undelivered is launched again by itself, not with its group.
+#[test]
+fn rows_without_a_reachable_node_do_not_multiply() {
+    let events = |policy: &str| {
+        let network = "one_way = \"1ms\"\npeer_timeout = \"2s\"\n[[network.fault]]\n\
+             partition = { a = [\"nodes\"], b = [\"schedulers\"], at = \"0s\", for = \"60s\" }";
+        let measured = at_once(1, 3, 1, 3, network, policy);
+        assert!(all_finished(&measured));
+        measured.summary.engine.events
+    };
+    let once = events("random = {}");
+    for policy in ["latin-square = { order = 3 }", "full-repetition = { order = 3 }"] {
+        assert!(events(policy) < 2 * once, "{} events of {policy}, {once} of random", events(policy));
+    }
+}
+
+/// Places that nodes merely queue are repeated ever less often.
+#[test]
+fn places_bound_late_are_repeated_ever_less_often() {
+    let recovery = |policy: &str| {
+        at_once(1, 20, 50, 8, "one_way = \"1ms\"\nloss = 0.001", policy).summary.messages.recovery
+    };
+    let square =
+        recovery(r#"latin-square = { order = 2, binding = "late", choices = 2, patience = "20ms" }"#);
+    let sparrow = recovery(r#"sparrow = { probe_timeout = "20ms" }"#);
+    assert!(square < 4 * sparrow, "{square} repairs, {sparrow} of Sparrow");
+}
+
+/// Unclaimed probes are sent again once for all crashes of an instant, and merge where they meet.
+#[test]
+fn crashes_of_many_nodes_do_not_multiply_peacocks_probes() {
+    let visits = |crash: &str| {
+        let network = format!("one_way = \"1ms\"\n{crash}");
+        let measured = at_once(1, 10, 30, 10, &network, "peacock = {}");
+        assert!(all_finished(&measured));
+        measured.summary.messages.by_kind["ring.visit"]
+    };
+    let fault = |who: &str| {
+        format!("[[network.fault]]\ncrash = {{ who = [\"{who}\"], at = \"500ms\", for = \"1s\" }}")
+    };
+    let (one, all) = (visits(&fault("node:0")), visits(&fault("nodes")));
+    assert!(all < 3 * one, "{one} visits with one crash, {all} with ten");
+}
+
+/// Makespan and response times count from the same arrival, also where the client submits late.
+#[test]
+fn the_makespan_of_a_paused_client_counts_from_the_arrival() {
+    let pause =
+        "one_way = \"1ms\"\n[[network.fault]]\npause = { who = [\"all\"], at = \"0s\", for = \"10s\" }";
+    let summary = at_once(1, 1, 2, 1, pause, "random = {}").summary;
+    assert!((summary.makespan_s - summary.response_s.max).abs() < 1e-9, "{summary:#?}");
+    assert!((summary.utilization - 2.0 / summary.makespan_s).abs() < 1e-9);
+}
+
+/// A row sent to a node that is down, and back before the sender counts it as unreachable, breaks with its stream.
+#[test]
+fn a_row_sent_to_a_node_that_is_down_runs_once() {
+    let crash = "one_way = \"10ms\"\npeer_timeout = \"10s\"\n[[network.fault]]\n\
+         crash = { who = [\"node:0\"], at = \"0s\", for = \"2s\" }";
+    for policy in [
+        "random = {}",
+        "round-robin = {}",
+        "central-queue = {}",
+        "yaq-c = {}",
+        "latin-square = { order = 1 }",
+    ] {
+        let text = format!(
+            "seed = 1\n[cluster]\nnodes = 1\n[workload.synthetic]\njobs = 1\ntasks = 1\ninterarrival = \"1s\"\n\
+             [service]\ndemand = \"1s\"\n[network]\n{crash}\n[[policy]]\n{policy}\n"
+        );
+        let measured = run(&text).remove(0);
+        assert!(all_finished(&measured), "{policy}");
+        assert_eq!(measured.summary.copies.started, 1, "{policy}");
+    }
+}
