@@ -23,12 +23,12 @@ parameters! {
         /// Probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Probes of a short job, at least (Eagle's simulator).
-        min_probes: u32 = 20,
+        min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in Eagle's simulator.
         replacement: bool = false,
         /// How many random nodes of the big partition an idle node asks for probes that wait behind a long task;
         /// 0: none.
-        steal_attempts: u32 = 10,
+        steal_attempts: u32 = 10 => 0..=65536,
         /// Cancel probes at the nodes once a job's last task is launched. The authors let them claim in vain.
         cancellation: bool = false,
         /// First wait before a probe that may have been lost is sent again; doubles each time. Armed only where the

@@ -50,8 +50,9 @@ pub trait Policy {
         self.report()
     }
 
-    /// How long a copy runs before this policy preempts it; `None` if it preempts none by time.
-    fn time_slice(&self) -> Option<Span> {
+    /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
+    /// by time.
+    fn time_slice(&self) -> Option<(&'static str, Span)> {
         None
     }
 

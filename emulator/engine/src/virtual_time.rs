@@ -16,6 +16,9 @@ const SLICE: u64 = 1 << 14;
 /// than one other for a long time.
 const MOST_PENDING: usize = 1 << 26;
 
+/// Number of events without any progress after which a run is given up: minutes of them.
+const MOST_IDLE: u64 = 1 << 30;
+
 /// How a run is bounded and recorded.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct RunConfig {
@@ -99,7 +102,7 @@ fn drive<O: Observer>(
     progress: &dyn Progress,
 ) -> Result<Option<Time>, EngineError> {
     let end = until.map(|span| Time::ZERO + span);
-    let mut reported = 0;
+    let (mut reported, mut idle, mut progressed) = (0, 0, Time::ZERO);
     shard.start();
     loop {
         for _ in 0..SLICE {
@@ -116,8 +119,10 @@ fn drive<O: Observer>(
         if progress.is_stopped() {
             return Err(EngineError::Interrupted);
         }
-        if shard.pending() > MOST_PENDING {
-            return Err(EngineError::Refused(flood(shard)));
+        idle = if shard.observer.0.last_progress() == progressed { idle + SLICE } else { 0 };
+        progressed = shard.observer.0.last_progress();
+        if shard.pending() > MOST_PENDING || idle > MOST_IDLE {
+            return Err(EngineError::Refused(flood(shard, idle)));
         }
         if shard.observer.0.is_stalled(shard.now(), shard.fabric().faults().heals_at()) {
             return Ok(None);
@@ -125,13 +130,14 @@ fn drive<O: Observer>(
     }
 }
 
-/// What a run was doing when too many events were pending.
-fn flood<O: Observer>(shard: &Shard<'_, O>) -> String {
+/// What a run was doing when it was given up.
+fn flood<O: Observer>(shard: &Shard<'_, O>, idle: u64) -> String {
     let most = shard.traffic().by_kind.iter().zip(KINDS).max_by_key(|(count, _)| **count);
-    let most = most.map_or(String::new(), |(count, (name, _))| format!("; {count} messages were {name}"));
+    let most = most.map_or_else(String::new, |(count, (name, _))| format!("; {count} messages were {name}"));
     format!(
-        "{} events are pending at {}{most}. Messages cause more than one message each, or are sent faster than the links \
-         carry them: raise the policy's periods and timeouts, or the rate of the network",
+        "no end is in sight: {} events are pending at {}, and the last {idle} brought no task forward{most}. Messages \
+         cause more than one message each, or are sent faster than the links carry them: raise the policy's periods and \
+         timeouts, or the rate of the network",
         shard.pending(),
         shard.now()
     )

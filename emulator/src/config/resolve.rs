@@ -3,6 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use volary_actors::base::Span;
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_engine::scenario::{Point, PolicyEntry, Resolved};
@@ -125,7 +126,7 @@ impl Planner<'_> {
         self.labels = check_labels(document, &file.policy)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
         for (i, entry) in file.policy.iter().enumerate() {
-            check_policy(document, i, entry, &layout)?;
+            check_policy(document, i, entry, &layout, file.service.preemption)?;
             let wanted = &self.overrides.policies;
             if !wanted.is_empty() && !wanted.iter().any(|label| label == entry.label()) {
                 continue;
@@ -301,8 +302,15 @@ fn check_policy(
     i: usize,
     entry: &PolicyEntry,
     layout: &Layout,
+    preemption: Span,
 ) -> Result<(), ConfigError> {
-    entry.spec.check(layout).map_err(|why| {
+    let slice = match entry.spec.time_slice() {
+        Some((key, slice)) if slice <= preemption => Err(format!(
+            "{key}: {slice} are used up by service.preemption, {preemption}, so no task would ever end; make it longer"
+        )),
+        _ => Ok(()),
+    };
+    entry.spec.check(layout).and(slice).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);
         let path = ["policy", index.as_str(), entry.name.as_str(), key];

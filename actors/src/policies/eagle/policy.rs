@@ -23,7 +23,7 @@ parameters! {
         /// Probes per task of a short job.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Probes of a short job, at least (the authors' simulator).
-        min_probes: u32 = 20,
+        min_probes: u32 = 20 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as in the authors' simulator.
         replacement: bool = false,
         /// Succinct State Sharing: how often a probe that was turned away goes to a node that is free of long work

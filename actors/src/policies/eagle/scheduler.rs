@@ -1,7 +1,7 @@
 //! A scheduler of Eagle or Hawk: it binds short jobs late, and long ones early when they come to it. Long tasks go to
 //! the node with the least wait within the big partition.
 
-use crate::base::{ActorId, JobId, TaskId, Time};
+use crate::base::{ActorId, JobId, Span, TaskId, Time};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Job, Launch, Message, Share};

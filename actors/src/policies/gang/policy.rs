@@ -35,8 +35,8 @@ impl Policy for Gang {
         Ok(())
     }
 
-    fn time_slice(&self) -> Option<Span> {
-        Some(self.quantum)
+    fn time_slice(&self) -> Option<(&'static str, Span)> {
+        Some(("quantum", self.quantum))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

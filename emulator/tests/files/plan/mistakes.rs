@@ -126,3 +126,16 @@ fn an_error_is_drawn_like_a_compiler_draws_it() {
          `schedulers`, `topology`, `speed`, `cpu`, `memory` or `kind`\n  |\n  = help: did you mean `cores`?"
     );
 }
+
+#[test]
+fn a_quantum_that_preemption_uses_up_is_refused() {
+    let text = |quantum: &str| {
+        GOOD.replace("[service]", "[service]\npreemption = \"50ms\"").replace(
+            "sparrow = { probe_ratio = 2 }",
+            &format!("label = \"sparrow\"\ngang = {{ quantum = \"{quantum}\" }}"),
+        )
+    };
+    let error = message(&text("50ms"));
+    assert!(error.contains("quantum: 50ms are used up by service.preemption, 50ms"), "{error}");
+    assert!(plan(&text("51ms")).is_ok());
+}
