@@ -7,6 +7,7 @@
 
 mod draw;
 mod faults;
+mod parameters;
 
 use std::env::var;
 use std::panic::catch_unwind;
