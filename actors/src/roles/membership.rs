@@ -42,6 +42,16 @@ impl Membership {
         !self.down.contains(&layout.node_number(node))
     }
 
+    /// The live nodes among the 32 from number `32 * word` on, a bit each.
+    pub fn word(&self, word: u32) -> u32 {
+        let first = word * 32;
+        let there = u32::MAX.checked_shr((first + 32).saturating_sub(self.nodes)).unwrap_or(0);
+        if self.down.is_empty() {
+            return there;
+        }
+        self.down.range(first..first + 32).fold(there, |bits, node| bits & !(1 << (node - first)))
+    }
+
     /// A live node, uniformly; `None` if none is alive.
     pub fn pick(&self, rng: &mut Rng) -> Option<ActorId> {
         let len = self.len();
