@@ -37,7 +37,7 @@ fn at_once(seed: u64, nodes: u32, jobs: u32, tasks: u32, network: &str, policy: 
         "seed = {seed}\n[cluster]\nnodes = {nodes}\n[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\n\
          interarrival = \"0s\"\n[service]\ndemand = \"1s\"\n[network]\n{network}\n[[policy]]\n{policy}\n"
     );
-    run(&text).remove(0)
+    run(&text)
 }
 
 fn all_finished(measured: &Measured) -> bool {
@@ -151,7 +151,7 @@ fn a_row_sent_to_a_node_that_is_down_runs_once() {
             "seed = 1\n[cluster]\nnodes = 1\n[workload.synthetic]\njobs = 1\ntasks = 1\ninterarrival = \"1s\"\n\
              [service]\ndemand = \"1s\"\n[network]\n{crash}\n[[policy]]\n{policy}\n"
         );
-        let measured = run(&text).remove(0);
+        let measured = run(&text);
         assert!(all_finished(&measured), "{policy}");
         assert_eq!(measured.summary.copies.started, 1, "{policy}");
     }
