@@ -301,6 +301,11 @@ impl<'a> Recorder<'a> {
         self.counts.submitted < self.jobs.len() as u64 || self.busy > 0
     }
 
+    /// Time of the last arrival, start, end or crash.
+    pub const fn last_progress(&self) -> Time {
+        self.progress
+    }
+
     /// Whether the run is stuck at `now`: no event is pending, every fault has healed (at `heals_at`), and the time for
     /// any repair has passed.
     pub fn is_stalled(&self, now: Time, heals_at: Time) -> bool {
