@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use volary::config::real::Kernel;
-use volary::runtime::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
+use volary::executor::{Burners, CoreReading, DegradedSlot, SlotReading, free_cpus};
 
 /// Total time of the slots of one kind.
 const EACH: Duration = Duration::from_secs(1);

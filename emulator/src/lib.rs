@@ -6,6 +6,9 @@
 //! | [`workload`] | jobs and their work: generators and trace readers |
 //! | [`files`] | the files of an experiment, from the disk or from a pack |
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
+//! | [`live`] | the event loop, clocks and mailboxes of real time |
+//! | [`executor`] | copies on real cores, and real interference |
+//! | [`watch`], [`cost`] | stop flag and progress bar of a run; its CPU time and memory |
 //! | [`runtime`] | the clocks of runs, and parallel execution of cells |
 //! | [`fidelity`] | how far a real run departed from what was asked |
 //! | [`stats`], [`number`] | replications; numbers formatted for people |
@@ -23,12 +26,16 @@ pub mod cluster;
 pub mod codec;
 pub mod comparison;
 pub mod config;
+pub mod cost;
+pub mod executor;
 pub mod fidelity;
 pub mod files;
 mod guard;
+pub mod live;
 pub mod number;
 pub mod report;
 pub mod runtime;
 pub mod stats;
 pub mod storage;
+pub mod watch;
 pub mod workload;

@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use volary::config::{Experiment, Overrides};
-use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
+use volary::watch::Watch;
 use volary_engine::world::World;
 
 use super::workload;

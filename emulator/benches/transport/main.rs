@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
 use volary::codec;
-use volary::runtime::cost::thread_cpu_s;
+use volary::cost::thread_cpu_s;
 use volary_actors::base::{ActorId, JobId, Time};
 use volary_actors::message::{Launch, Message, Probe, Row};
 use volary_engine::parcel::Parcel;

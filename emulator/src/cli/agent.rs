@@ -16,8 +16,8 @@ use super::output::print;
 use crate::cluster::agent::RunLog;
 use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
-use crate::runtime::executor::{CpuId, free_cpus};
-use crate::runtime::live::clock::MonotonicClock;
+use crate::executor::{CpuId, free_cpus};
+use crate::live::clock::MonotonicClock;
 use volary_engine::cores::CoreSet;
 
 /// Wait for a controller, and run a share of its runs on this machine.

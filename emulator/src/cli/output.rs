@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::report::style::Style;
-use crate::runtime::Watch;
+use crate::watch::Watch;
 
 /// A watch that Ctrl-C stops, with a progress bar unless `quiet`. Called once per process.
 pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {

@@ -12,7 +12,7 @@ use crate::cluster::Fleet;
 pub(super) use crate::comparison::Error;
 use crate::comparison::{RunVariant, ValidateOptions, validate};
 use crate::config::{ConfigError, Experiment, Overrides, RuntimeKind, describe};
-use crate::runtime::executor::free_cpus;
+use crate::executor::free_cpus;
 use crate::storage;
 
 /// The file in the results folder with the output of `--json`.

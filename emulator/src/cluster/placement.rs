@@ -3,7 +3,7 @@
 use volary_actors::base::{Endpoint as Place, Time};
 
 use super::net::Host;
-use crate::runtime::live::placement::place;
+use crate::live::placement::place;
 use crate::storage::hosts::{HostRecord, HostShard};
 use volary_engine::cores::CoreSet;
 use volary_engine::world::World;

@@ -12,9 +12,10 @@ use volary_actors::base::{Span, Time};
 
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
-use crate::runtime::{RunError, UnitError, Watch, virtual_time};
+use crate::runtime::{RunError, virtual_time};
 use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
+use crate::watch::{CellError, Watch};
 use volary_engine::cores::config::{Trace, TraceRow};
 use volary_engine::cores::{Burst, Interference};
 use volary_engine::results::{CoreRow, STILL, Summary};
@@ -44,18 +45,18 @@ pub(super) fn as_found(
     let rows = load_rows(folder, &run.id).map_err(|error| Error::Run(RunError::RunDir(error)))?;
     let seed = experiment.runs(None)[point].seed;
     let world = World::build(&experiment.points[point], seed, &experiment.traces());
-    let measured = world.map_err(UnitError::from).and_then(|world| {
+    let measured = world.map_err(CellError::from).and_then(|world| {
         let world = found(world, &rows)?;
         virtual_time::measure(&experiment.name, &world, &experiment.run, watch)
     });
-    measured.map(|measured| Some(measured.summary)).map_err(|error: UnitError| Error::Broken {
+    measured.map(|measured| Some(measured.summary)).map_err(|error: CellError| Error::Broken {
         variant: RunVariant { runtime: RuntimeKind::Virtual, real: None },
         why: error.to_string(),
     })
 }
 
 /// The same world with cores as fast as in these rows, and elsewhere as fast as the experiment asks.
-fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
+fn found(world: World, rows: &[CoreRow]) -> Result<World, CellError> {
     if rows.is_empty() {
         return Ok(world);
     }
@@ -81,7 +82,7 @@ fn found(world: World, rows: &[CoreRow]) -> Result<World, UnitError> {
     let trace = Trace { file: None, rows: trace };
     let profile = Interference { trace: Some(trace), ..Interference::default() }
         .resolve()
-        .map_err(|error| UnitError::Refused(error.to_string()))?;
+        .map_err(|error| CellError::Refused(error.to_string()))?;
     Ok(world.with_cores(profile, fastest))
 }
 

@@ -8,10 +8,11 @@ use super::validation::{SkippedRuntime, ValidatedPoint, Validation};
 use super::variant::{Error, RunVariant, VariantRuns};
 use crate::cluster::Fleet;
 use crate::config::{ConfigError, Experiment, Repeat, RuntimeKind};
-use crate::runtime::{self, Outcome, RunError, RunOptions, Watch};
+use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::RunState;
+use crate::watch::Watch;
 
 /// The options of a validation.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
-//! Errors of a whole run, and of one unit of it.
+//! Errors of a whole run.
 
 use crate::cluster::HostsError;
 use crate::config::ConfigError;
 use crate::storage;
 use crate::storage::input_log;
-use volary_engine::results::Measured;
-use volary_engine::world::EngineError;
 
 /// Why a run could not start, or its results not be stored.
 #[derive(Debug, thiserror::Error)]
@@ -28,31 +26,4 @@ pub enum RunError {
     /// The log of inputs cannot be written.
     #[error(transparent)]
     Inputs(#[from] input_log::Error),
-}
-
-/// Why a run of one point has no result.
-#[derive(Debug, thiserror::Error)]
-pub enum UnitError {
-    /// It was stopped.
-    #[error("interrupted")]
-    Interrupted,
-    /// The experiment cannot be run with this seed or on this machine.
-    #[error("{0}")]
-    Refused(String),
-    /// It started and could not continue.
-    #[error("{why}")]
-    Broken {
-        why: String,
-        /// Measured by then.
-        measured: Box<Measured>,
-    },
-}
-
-impl From<EngineError> for UnitError {
-    fn from(error: EngineError) -> Self {
-        match error {
-            EngineError::Interrupted => Self::Interrupted,
-            EngineError::Refused(why) => Self::Refused(why),
-        }
-    }
 }

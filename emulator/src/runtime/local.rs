@@ -15,19 +15,18 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::oneshot;
 use volary_actors::base::{Class, Time};
 
-use super::cost;
-use super::error::UnitError;
-use super::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
-use super::live::clock::{Clock, MonotonicClock};
-use super::live::event_loop::{Inbox, LiveObserver, ShardIo, run_shard};
-use super::live::host_stats::HostStats;
-use super::live::mailbox::Mailbox;
-use super::live::placement::place;
-use super::watch::{Monitor, Watch};
 use crate::config::{RealSection, RunSection};
+use crate::cost;
+use crate::executor::{Burners, CpuId, RealExecutor, assign_cpus, free_cpus};
 use crate::fidelity::gauge::{LatenessHistograms, Reading};
 use crate::fidelity::measure::real_time;
+use crate::live::clock::{Clock, MonotonicClock};
+use crate::live::event_loop::{Inbox, LiveObserver, ShardIo, run_shard};
+use crate::live::host_stats::HostStats;
+use crate::live::mailbox::Mailbox;
+use crate::live::placement::place;
 use crate::storage::input_log;
+use crate::watch::{CellError, Monitor, Watch};
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::{Observation, Parcel};
@@ -159,7 +158,7 @@ impl ShardIo for LocalIo {
 /// Runs one point under one seed in real time on `threads` shards.
 ///
 /// # Errors
-/// [`UnitError::Interrupted`] when stopped; [`UnitError::Refused`] for errors that appear only under this seed, and
+/// [`CellError::Interrupted`] when stopped; [`CellError::Refused`] for errors that appear only under this seed, and
 /// for what the system refuses.
 ///
 /// # Panics
@@ -171,14 +170,14 @@ pub fn measure(
     threads: usize,
     log: Option<input_log::CellLog>,
     watch: &Watch,
-) -> Result<Measured, UnitError> {
+) -> Result<Measured, CellError> {
     let clock = Instant::now();
     let cpu = cost::process_cpu_s();
     let shards = threads.clamp(1, world.layout().nodes().max(1) as usize) as u16;
     let heals_at = world.faults().heals_at();
     let cores = world.layout().workers() as usize;
     let cpus = |real: RealSection| Ok((real, assign_cpus(&real, cores, &free_cpus())?));
-    let real = run.burning().map(cpus).transpose().map_err(UnitError::Refused)?;
+    let real = run.burning().map(cpus).transpose().map_err(CellError::Refused)?;
     let shared = Arc::new(LocalRun {
         homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
         speed: run.speed,
@@ -201,7 +200,7 @@ pub fn measure(
     drop(arbiters);
     let EndedRun { reason, tally, gauge, cores } = result?;
     if reason == EndReason::Interrupted {
-        return Err(UnitError::Interrupted);
+        return Err(CellError::Interrupted);
     }
     let (books, now) = aggregator.close();
     let finished = FinishedRun {
@@ -244,8 +243,8 @@ impl Drop for Arbiters {
 }
 
 /// Starts a system with an arbiter for each shard, and the shards once the addresses of all of them are known.
-fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Result<Arbiters, UnitError> {
-    let refused = |error: &dyn std::fmt::Display| UnitError::Refused(format!("cannot start actix: {error}"));
+fn launch(run: &Arc<LocalRun>, shards: u16, aggregator: &Sender<Report>) -> Result<Arbiters, CellError> {
+    let refused = |error: &dyn std::fmt::Display| CellError::Refused(format!("cannot start actix: {error}"));
     let (send, receive) = bounded(1);
     let thread = std::thread::Builder::new()
         .name("actix".into())
@@ -346,7 +345,7 @@ fn aggregate(
     run: &LocalRun,
     shards: u16,
     watch: &Watch,
-) -> Result<EndedRun, UnitError> {
+) -> Result<EndedRun, CellError> {
     let (tally, gauge) = (Counters::default(), LatenessHistograms::default());
     let mut ended = EndedRun { reason: EndReason::Interrupted, tally, gauge, cores: None };
     let (mut monitor, mut reason, mut left) = (Monitor::default(), None, shards);
@@ -362,10 +361,10 @@ fn aggregate(
                 }
                 left -= 1;
             }
-            Ok(Report::Broken(why)) => return Err(UnitError::Refused(why)),
+            Ok(Report::Broken(why)) => return Err(CellError::Refused(why)),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(UnitError::Refused("a shard ended without a report".to_owned()));
+                return Err(CellError::Refused("a shard ended without a report".to_owned()));
             }
         }
         if reason.is_none() {

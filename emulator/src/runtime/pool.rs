@@ -7,8 +7,6 @@ use std::sync::atomic::Ordering;
 
 use volary_actors::catalog::Catalog;
 
-use super::error::UnitError;
-use super::watch::{Watch, panic_text};
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
 use crate::config::{Experiment, Run, RuntimeKind};
@@ -17,6 +15,7 @@ use crate::number::{plural, seconds};
 use crate::storage::input_log::Sink;
 use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
+use crate::watch::{CellError, Watch, panic_text};
 use crate::workload::Traces;
 use volary_engine::results::{Cell, Summary, cell_name};
 use volary_engine::world::World;
@@ -96,7 +95,7 @@ impl Pool<'_> {
         let name = &self.experiment.name;
         let section = &self.experiment.run;
         let point = &self.experiment.points[run.point];
-        let world = World::build(point, run.seed, &self.traces).map_err(UnitError::from);
+        let world = World::build(point, run.seed, &self.traces).map_err(CellError::from);
         let measured = world.and_then(|world| {
             let point = world.point();
             self.begin(&point.label, &point.cell, run.seed, u64::from(world.workload().jobs()));
@@ -112,7 +111,7 @@ impl Pool<'_> {
                 (RuntimeKind::Hosts, log) => {
                     let controller = self
                         .controller
-                        .ok_or_else(|| UnitError::Refused("no hosts were given".to_owned()))?;
+                        .ok_or_else(|| CellError::Refused("no hosts were given".to_owned()))?;
                     let mut controller = guard(controller);
                     let before = controller.held(&world, &run.id);
                     self.kept(self.folder.held(&before));
@@ -133,9 +132,9 @@ impl Pool<'_> {
                 finished(&measured.summary);
                 self.folder.store(&run.id, &measured)
             }
-            Err(UnitError::Interrupted) => Ok(()),
-            Err(UnitError::Refused(why)) => self.fail(run, why, None),
-            Err(UnitError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
+            Err(CellError::Interrupted) => Ok(()),
+            Err(CellError::Refused(why)) => self.fail(run, why, None),
+            Err(CellError::Broken { why, measured }) => self.fail(run, why, Some(measured.summary)),
         }
     }
 

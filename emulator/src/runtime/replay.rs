@@ -8,14 +8,13 @@ use std::io::{Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use super::error::UnitError;
 use crate::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
 use crate::number::plural;
-use crate::runtime::watch::panic_text;
 use crate::storage;
 use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
+use crate::watch::{CellError, panic_text};
 use volary_engine::replay::Logged;
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 use volary_engine::results::{Injected, Summary};
@@ -189,7 +188,7 @@ impl<R: Read + Seek> Source<R> {
 /// Replays the sections of one attempt at `world`.
 ///
 /// # Errors
-/// [`UnitError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
+/// [`CellError::Refused`] for a log that is damaged or belongs to another world, or a world that cannot be built.
 ///
 /// # Panics
 /// On a bug in a policy that stopped the recorded run as well.
@@ -199,9 +198,9 @@ pub fn replay<R: Read + Seek>(
     log: &mut InputLog<R>,
     sections: &[LogSection],
     recorded: Option<&Summary>,
-) -> Result<Replayed, UnitError> {
+) -> Result<Replayed, CellError> {
     let Some(LogSection { header, .. }) = sections.first() else {
-        return Err(UnitError::Refused("the log has no section of it".to_owned()));
+        return Err(CellError::Refused("the log has no section of it".to_owned()));
     };
     let logged = Logged {
         cell: &header.cell,

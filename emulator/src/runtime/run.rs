@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::error::RunError;
-use super::executor::{assign_cpus, free_cpus};
 use super::pool;
-use super::watch::Watch;
 use crate::cluster::controller::Controller;
 use crate::cluster::{Fleet, nothing_held};
 use crate::config::{Experiment, Repeat, Run, RuntimeKind, SweepSlice};
+use crate::executor::{assign_cpus, free_cpus};
 use crate::number::plural;
 use crate::report;
 use crate::stats::enough;
@@ -18,6 +17,7 @@ use crate::storage::input_log::{self, Sink};
 use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
+use crate::watch::Watch;
 use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.

@@ -5,21 +5,20 @@ use std::time::Instant;
 use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::World;
 
-use super::cost;
-use super::error::UnitError;
-use super::watch::Watch;
 use crate::config::RunSection;
+use crate::cost;
+use crate::watch::{CellError, Watch};
 use volary_engine::results::Measured;
 use volary_engine::shard::Observer;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///
 /// # Errors
-/// [`UnitError::Interrupted`] when stopped; [`UnitError::Refused`] for errors that appear only under this seed.
+/// [`CellError::Interrupted`] when stopped; [`CellError::Refused`] for errors that appear only under this seed.
 ///
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.
-pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, UnitError> {
+pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, CellError> {
     measure_observed(name, world, run, (), watch)
 }
 
@@ -33,7 +32,7 @@ pub fn measure_observed(
     run: &RunSection,
     observer: impl Observer,
     watch: &Watch,
-) -> Result<Measured, UnitError> {
+) -> Result<Measured, CellError> {
     let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
     let mut measured = measure_with(name, world, &run.config(), observer, watch)?;
     let engine = &mut measured.summary.engine;

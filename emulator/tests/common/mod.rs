@@ -6,8 +6,8 @@ pub mod binary;
 use std::io::Write;
 
 use volary::config::{Experiment, Overrides};
-use volary::runtime::Watch;
 use volary::runtime::virtual_time::measure;
+use volary::watch::Watch;
 use volary::workload::Traces;
 use volary_engine::results::{Certificate, Measured};
 use volary_engine::world::World;

@@ -17,7 +17,7 @@ use volary::cluster::protocol::{
 };
 use volary::codec::LARGEST_FRAME;
 use volary::config::{Experiment, Overrides, id_under};
-use volary::runtime::live::clock::MonotonicClock;
+use volary::live::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 use volary_engine::parcel::Parcel;

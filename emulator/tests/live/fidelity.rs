@@ -5,8 +5,9 @@ use crate::common::binary::{self, expect, volary};
 use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 use volary::comparison::Validation;
 use volary::config::Experiment;
-use volary::runtime::{Watch, local};
+use volary::runtime::local;
 use volary::stats::dkw;
+use volary::watch::Watch;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Share};
 
 /// Some two seconds of jobs on a small cluster.

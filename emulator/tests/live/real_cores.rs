@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::common::binary::{expect, lines};
-use volary::runtime::executor::free_cpus;
+use volary::executor::free_cpus;
 
 /// As small as possible, because a busy machine gives copies little CPU time.
 const REAL: &str = r#"

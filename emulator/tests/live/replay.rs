@@ -7,8 +7,9 @@ use crate::common::{FAULTY, plan, worlds};
 use serde_json::Value;
 use volary::config::Experiment;
 use volary::runtime::replay::{Error, Replayed, replay};
-use volary::runtime::{self, RunOptions, Watch};
+use volary::runtime::{self, RunOptions};
 use volary::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
+use volary::watch::Watch;
 use volary_engine::results::Measured;
 
 /// Real time on two shards.

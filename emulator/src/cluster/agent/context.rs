@@ -8,8 +8,8 @@ use volary_actors::base::Time;
 
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
-use crate::runtime::live::clock::{Clock, MonotonicClock};
-use crate::runtime::live::event_loop::Inbox;
+use crate::live::clock::{Clock, MonotonicClock};
+use crate::live::event_loop::Inbox;
 use volary_engine::results::ClockError;
 
 /// Samples of the controller's clock that the offset is estimated from.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use volary_actors::base::Time;
 
 use crate::cluster::protocol::{AgentMessage, InjectOrder, load_profile};
-use crate::runtime::live::event_loop::LiveObserver;
+use crate::live::event_loop::LiveObserver;
 use volary_engine::cores::{CoreSet, Injection};
 use volary_engine::shard::Shard;
 

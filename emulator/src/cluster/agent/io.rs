@@ -11,7 +11,7 @@ use super::injections::ShardInjections;
 use crate::cluster::net::Link;
 use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
-use crate::runtime::live::event_loop::{LiveObserver, ShardIo};
+use crate::live::event_loop::{LiveObserver, ShardIo};
 use crate::storage::input_log::Carried;
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::shard::Shard;

@@ -13,8 +13,8 @@ use volary_actors::base::Span;
 use super::log::RunLog;
 use crate::cluster::net::{Connection, Transport};
 use crate::cluster::protocol::{AgentMessage, InjectReply};
-use crate::runtime::executor::CpuId;
-use crate::runtime::live::clock::MonotonicClock;
+use crate::executor::CpuId;
+use crate::live::clock::MonotonicClock;
 
 /// How long an agent with `--once` waits for its controller.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
 use super::context::CellContext;
-use crate::runtime::watch::panic_text;
+use crate::watch::panic_text;
 
 /// Local tasks, aborted when this is dropped.
 #[derive(Default)]

@@ -15,9 +15,9 @@ use crate::cluster::placement::{cores_of, dead_from, homes, slowest};
 use crate::cluster::protocol::{AgentMessage, Assignment, ControllerMessage, FinalReport};
 use crate::cluster::timing::at_least;
 use crate::config::{RunSection, id_under};
-use crate::runtime::watch::Monitor;
-use crate::runtime::{UnitError, Watch};
 use crate::storage::input_log;
+use crate::watch::Monitor;
+use crate::watch::{CellError, Watch};
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::world::World;
@@ -66,7 +66,7 @@ impl<'a> ControllerCell<'a> {
         run: &RunSection,
         log: Option<&input_log::CellLog>,
         watch: &Watch,
-    ) -> Result<Self, UnitError> {
+    ) -> Result<Self, CellError> {
         prepare(pool, world, point, run, watch).await?;
         // Hosts send inputs as soon as they start.
         pool.archive.begin(log, pool.hosts.len());
@@ -291,11 +291,11 @@ async fn prepare(
     point: usize,
     run: &RunSection,
     watch: &Watch,
-) -> Result<(), UnitError> {
+) -> Result<(), CellError> {
     for (host, member) in pool.hosts.iter().zip(&pool.members) {
         if let Some(lost) = &host.lost {
             let why = format!("host {} is gone since an earlier run: {}", member.name, lost.why);
-            return Err(UnitError::Refused(why));
+            return Err(CellError::Refused(why));
         }
     }
     pool.run += 1;
@@ -316,7 +316,7 @@ async fn prepare(
     if let Err(error) = pool.wait_all(this, "prepare a run", ready, watch).await {
         pool.broadcast(&ControllerMessage::Stop).await;
         let interrupted = matches!(error, HostsError::Interrupted);
-        return Err(if interrupted { UnitError::Interrupted } else { UnitError::Refused(error.to_string()) });
+        return Err(if interrupted { CellError::Interrupted } else { CellError::Refused(error.to_string()) });
     }
     Ok(())
 }

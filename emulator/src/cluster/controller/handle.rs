@@ -14,13 +14,13 @@ use crate::cluster::error::HostsError;
 use crate::cluster::net::{Host, Hosts};
 use crate::cluster::placement::held;
 use crate::config::{Experiment, RealSection, RunSection};
+use crate::cost;
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::fidelity::measure::real_time;
-use crate::runtime::cost;
-use crate::runtime::error::UnitError;
-use crate::runtime::watch::Watch;
 use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
+use crate::watch::CellError;
+use crate::watch::Watch;
 use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::EndReason;
 use volary_engine::results::{Injected, Measured};
@@ -106,8 +106,8 @@ impl Controller {
     /// Runs one cell on the hosts; their inputs go to `log`.
     ///
     /// # Errors
-    /// [`UnitError::Interrupted`] if `watch` is stopped; [`UnitError::Refused`] if the cell cannot begin;
-    /// [`UnitError::Broken`] if a host was lost during the cell, with what had been measured.
+    /// [`CellError::Interrupted`] if `watch` is stopped; [`CellError::Refused`] if the cell cannot begin;
+    /// [`CellError::Broken`] if a host was lost during the cell, with what had been measured.
     ///
     /// # Panics
     /// On a bug in a policy: a job that finishes twice, counts that do not add up.
@@ -119,7 +119,7 @@ impl Controller {
         run: &RunSection,
         log: Option<&input_log::CellLog>,
         watch: &Watch,
-    ) -> Result<Measured, UnitError> {
+    ) -> Result<Measured, CellError> {
         let (clock, cpu) = (Instant::now(), cost::process_cpu_s());
         let cell = ControllerCell::run(&mut self.pool, world, point, run, log, watch);
         let mut cell = self.runtime.block_on(cell)?;
@@ -130,7 +130,7 @@ impl Controller {
         self.injected.clone_from(&disturbed.results);
         // An interrupted run keeps its input log, and its replay needs the injections.
         if over == EndReason::Interrupted {
-            return Err(UnitError::Interrupted);
+            return Err(CellError::Interrupted);
         }
         let hosts = losses::vitals(&pool.members, &reports);
         let (mut tally, mut gauge) = (Counters::default(), LatenessHistograms::default());
@@ -163,7 +163,7 @@ impl Controller {
         let lost = self.pool.lost_in(&self.pool.cell);
         measured.notes.extend(lost.map(|(host, lost)| lost.note(&self.members()[host].name)));
         match broken {
-            Some(why) => Err(UnitError::Broken { why, measured: Box::new(measured) }),
+            Some(why) => Err(CellError::Broken { why, measured: Box::new(measured) }),
             None => Ok(measured),
         }
     }

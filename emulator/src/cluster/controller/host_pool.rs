@@ -23,9 +23,9 @@ use crate::cluster::protocol::{
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::codec::{self, CodecError, LARGEST_FRAME};
 use crate::config::Bundle;
-use crate::runtime::Watch;
-use crate::runtime::live::clock::MonotonicClock;
+use crate::live::clock::MonotonicClock;
 use crate::storage::hosts::HostLoss;
+use crate::watch::Watch;
 
 /// How long hosts may take to plan an experiment and to build a cell.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(600);

@@ -14,7 +14,7 @@ use tempfile::{Builder, TempDir};
 use crate::cluster::HostsError;
 use crate::cluster::net::Host;
 use crate::cluster::net::issue::{IssueRequest, issue};
-use crate::runtime::executor::{CpuId, free_cpus};
+use crate::executor::{CpuId, free_cpus};
 
 /// Started agents. They end when this is dropped, and when this process dies.
 #[derive(Debug)]

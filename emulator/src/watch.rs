@@ -1,10 +1,12 @@
-//! The stop flag and the progress bar that a run shares with its caller, and the text of a caught panic.
+//! The interface between a run and its caller: stop flag, progress bar, and why a cell has no result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use volary_engine::metrics::{Aggregator, EndReason};
+use volary_engine::results::Measured;
+use volary_engine::world::EngineError;
 
 /// The stop flag and progress bar of a run.
 #[derive(Debug)]
@@ -35,7 +37,7 @@ impl Watch {
     }
 
     /// Draws the bar from now on. Before the first run starts the number of jobs is unknown.
-    pub(super) fn draw(&self) {
+    pub(crate) fn draw(&self) {
         self.bar.reset();
         if !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(100));
@@ -83,6 +85,33 @@ impl Monitor {
             tracing::warn!("nothing has happened for {} s; Ctrl-C ends the run", QUIET_WARNING.as_secs());
         }
         reason
+    }
+}
+
+/// Why a run of one point has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum CellError {
+    /// It was stopped.
+    #[error("interrupted")]
+    Interrupted,
+    /// The experiment cannot be run with this seed or on this machine.
+    #[error("{0}")]
+    Refused(String),
+    /// It started and could not continue.
+    #[error("{why}")]
+    Broken {
+        why: String,
+        /// Measured by then.
+        measured: Box<Measured>,
+    },
+}
+
+impl From<EngineError> for CellError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Interrupted => Self::Interrupted,
+            EngineError::Refused(why) => Self::Refused(why),
+        }
     }
 }
 

@@ -55,7 +55,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::runtime::live::event_loop::Inbox;
+    use crate::live::event_loop::Inbox;
 
     #[tokio::test]
     async fn every_notification_wakes() {

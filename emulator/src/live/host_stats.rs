@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::timerfd::TimerFd;
+use crate::cost;
 use crate::fidelity::gauge::SpanHistogram;
-use crate::runtime::cost;
 use volary_actors::base::Span;
 use volary_engine::results::{HostVitals, TimerProbe};
 
