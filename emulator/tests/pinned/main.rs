@@ -1,11 +1,14 @@
 //! Results of every experiment file (shortened) and of 300 drawn worlds, pinned to the bit.
 //!
-//! `results.tsv` holds one line a run: experiment, policy, number of the run, order hash, events, and a digest of the
-//! whole summary without what the run cost. A change of structure leaves every line as it is. A change of a definition
-//! writes them again, and the diff is part of it:
+//! `experiments.tsv` and `swarm.tsv` hold one line a run: experiment, policy, number of the run, order hash, events, and
+//! a digest of the whole summary without what the run cost. A change of structure leaves every line as it is. A change
+//! of a definition writes them again, and the diff is part of it:
 //! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`.
 //! `VOLARY=PATH` checks another binary.
+//!
+//! Only on Linux on x86-64: logarithms and powers come from the platform's libm, and their last bits differ.
 
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use std::collections::BTreeMap;
