@@ -5,7 +5,7 @@ use volary_engine::finalize::{Counters, RealTime};
 use volary_engine::metrics::Books;
 use volary_engine::results::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, HostVitals, Late, Lateness, NetworkFidelity,
-    RealWork, Share, Worked,
+    Proportion, RealWork, Worked,
 };
 use volary_engine::world::World;
 use volary_netem::{Cause, ClassStats, LinkClass, Network, Stats};
@@ -208,13 +208,13 @@ fn summary(spread: &SpanHistogram) -> DelaySummary {
 }
 
 /// The transmissions that reached the loss law, and those lost by it or by the real network.
-fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Share {
+fn losses(stats: &ClassStats, asked: Option<f64>, really: u64) -> Proportion {
     // Faults and full buffers precede the loss law; the extra loss of a degraded link follows it.
     let first = [Cause::Congestion, Cause::Partition, Cause::Crash].map(|cause| stats.lost[cause as usize]);
     let trials = (stats.sent + stats.retransmissions).saturating_sub(first.iter().sum());
     share(asked, stats.lost[Cause::Loss as usize] + really, trials)
 }
 
-fn share(asked: Option<f64>, came_true: u64, trials: u64) -> Share {
-    Share { asked, achieved: (trials > 0).then(|| came_true as f64 / trials as f64), trials }
+fn share(asked: Option<f64>, came_true: u64, trials: u64) -> Proportion {
+    Proportion { asked, achieved: (trials > 0).then(|| came_true as f64 / trials as f64), trials }
 }

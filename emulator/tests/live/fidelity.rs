@@ -8,7 +8,7 @@ use volary::config::Experiment;
 use volary::runtime::local;
 use volary::stats::dkw;
 use volary::watch::Watch;
-use volary_engine::results::{Certificate, Departure, Late, Measured, Share};
+use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
 
 /// Some two seconds of jobs on a small cluster.
 const WORLD: &str = r#"
@@ -125,7 +125,7 @@ fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
     let run = local(&experiment).remove(0);
     assert_eq!(run.summary.jobs.finished, 100, "losses are repaired");
     let network = &certificate(&run).network;
-    let within = |share: Share, p: f64, what: &str| {
+    let within = |share: Proportion, p: f64, what: &str| {
         assert_eq!(share.asked, Some(p), "{what}");
         assert!(share.trials > 300, "{what}: {share:?}");
         let apart = (share.achieved.unwrap() - p).abs();
@@ -135,7 +135,7 @@ fn losses_and_duplicates_come_as_often_as_asked_in_each_class() {
     within(network.stream.loss, 0.1, "loss of streams");
     within(network.datagram.duplicate, 0.2, "duplicates");
     within(network.datagram.reorder, 0.3, "reordering");
-    assert_eq!(network.stream.duplicate, Share::default(), "a stream has none");
+    assert_eq!(network.stream.duplicate, Proportion::default(), "a stream has none");
     assert!(network.delay.ks.is_none(), "a constant law");
 }
 

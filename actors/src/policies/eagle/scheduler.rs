@@ -46,8 +46,8 @@ impl PlacementRule for LeastWait {
 
     fn sent(&mut self, _: TaskId, node: ActorId, fx: &mut Effects<'_>) {
         if let Some(bits) = &mut self.bits {
-            // Tasks of one job leave at one instant; a later bitmap has a later stamp all the same, because receivers keep
-            // the newest.
+            // Tasks of one job leave at one instant; a later bitmap has a later stamp all the same, because receivers
+            // keep the newest.
             bits.stamp(fx.now().max(bits.newest() + Span(1)));
             for part in bits.newer(Time::ZERO) {
                 fx.send(node, Share::Bits(part));

@@ -36,7 +36,7 @@ pub struct Interference {
     pub scripted: Option<Scripted>,
     /// Observed bursts, from a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trace: Option<Trace>,
+    pub trace: Option<BurstTrace>,
     /// Which cores share one process; default `core`: none do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
@@ -133,7 +133,8 @@ pub struct Scripted {
 /// Observed bursts. Time that no row covers is healthy.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Trace {
+#[schemars(rename = "Trace")]
+pub struct BurstTrace {
     /// A text file of lines `unit start_s end_s slowdown`, separated by blanks or commas; `#` starts a
     /// comment. Relative to the file that names it; read into `rows`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

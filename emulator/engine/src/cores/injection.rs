@@ -63,7 +63,7 @@ impl Injection {
 
 /// An injection among the cores of a run.
 #[derive(Clone, Debug)]
-pub(super) struct Injected {
+pub(super) struct ActiveInjection {
     pub(super) profile: SeededProfile,
     cores: CoreSet,
     pub(super) from: u64,
@@ -72,7 +72,7 @@ pub(super) struct Injected {
     cursors: Vec<Cursor>,
 }
 
-impl Injected {
+impl ActiveInjection {
     pub(super) fn new(injection: &Injection, table: &CoreTable) -> Self {
         let profile = SeededProfile::new(&injection.profile, injection.seed);
         let remembered = if profile.remembers() { table.cores() as usize } else { 0 };

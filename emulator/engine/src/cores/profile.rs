@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use volary_actors::base::{Address, Law, Purpose, Span, Time};
 
-use super::config::{Interference, SHORTEST, Scope, Trace, TraceRow};
+use super::config::{BurstTrace, Interference, SHORTEST, Scope, TraceRow};
 use super::integral::{CoreRate, WorkIntegral};
 use super::process::{AnyProcess, Bursts, Cursor, Process, Runs, Unit, with};
 use super::table::CoreTable;
@@ -145,7 +145,7 @@ impl Interference {
 
 /// Reads the trace file into the rows, sorts them, and refuses overlaps.
 fn load_trace(
-    trace: &mut Trace,
+    trace: &mut BurstTrace,
     folder: &Path,
     read: impl FnOnce(&Path) -> io::Result<Arc<[u8]>>,
 ) -> Result<(), ProfileError> {

@@ -3,7 +3,7 @@
 use volary_actors::base::{Span, Time};
 use volary_netem::Windows;
 
-use super::injection::{Injected, Injection, joined};
+use super::injection::{ActiveInjection, Injection, joined};
 use super::integral::{CoreRate, WorkIntegral};
 use super::process::Cursor;
 use super::profile::{Burst, SeededProfile};
@@ -16,7 +16,7 @@ pub struct Cores {
     pub(super) table: CoreTable,
     pub(super) profile: Option<SeededProfile>,
     /// Injections in the order in which they were made.
-    pub(super) injections: Vec<Injected>,
+    pub(super) injections: Vec<ActiveInjection>,
     /// Pauses of each node, in which its cores do no work.
     pub(super) pauses: Windows,
     /// Whether the rate is always 1: a copy takes as long as its work.
@@ -262,7 +262,7 @@ impl Cores {
     /// the number of the injection, for [`lift`](Self::lift).
     pub fn inject(&mut self, injection: &Injection) -> usize {
         self.plain = false;
-        self.injections.push(Injected::new(injection, &self.table));
+        self.injections.push(ActiveInjection::new(injection, &self.table));
         self.injections.len() - 1
     }
 
@@ -304,7 +304,7 @@ impl Cores {
 
     /// The injection that applies to a core at `at` (`None` for the experiment's own profile), and the time until which
     /// it does.
-    pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&Injected>, u64) {
+    pub(super) fn active_at(&self, core: u32, at: u64) -> (Option<&ActiveInjection>, u64) {
         let mut end = u64::MAX;
         for injected in self.injections.iter().rev().filter(|injected| injected.concerns(core, at)) {
             if injected.from <= at {
@@ -327,7 +327,7 @@ impl Cores {
     fn profile_of<'a>(
         &'a self,
         core: u32,
-        injected: Option<&'a Injected>,
+        injected: Option<&'a ActiveInjection>,
     ) -> (Option<&'a SeededProfile>, Cursor) {
         match injected {
             Some(injected) => (Some(&injected.profile), injected.known(core)),

@@ -302,7 +302,7 @@ proptest! {
 fn traces_come_from_files_or_rows_and_say_where_they_are_wrong() {
     let load = |text: &str| {
         let table = Interference {
-            trace: Some(config::Trace { file: Some("bursts.csv".into()), rows: Vec::new() }),
+            trace: Some(config::BurstTrace { file: Some("bursts.csv".into()), rows: Vec::new() }),
             ..Interference::default()
         };
         let read = |path: &Path| {

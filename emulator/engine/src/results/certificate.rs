@@ -232,17 +232,18 @@ pub struct ClassFidelity {
     /// Messages sent.
     pub sent: u64,
     /// Share of transmissions lost to the law and to the real network; losses to faults and full buffers are excluded.
-    pub loss: Share,
+    pub loss: Proportion,
     /// Share of messages that arrive twice; datagrams only.
-    pub duplicate: Share,
+    pub duplicate: Proportion,
     /// Share of messages held back; datagrams only.
-    pub reorder: Share,
+    pub reorder: Proportion,
 }
 
 /// A probability and its achieved frequency.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
-pub struct Share {
+#[schemars(rename = "Share")]
+pub struct Proportion {
     /// The probability; null if it differs between links.
     pub asked: Option<f64>,
     /// The achieved share; null without trials.

@@ -13,7 +13,7 @@ mod work;
 
 pub use certificate::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, Departure, Late, Lateness, NetworkFidelity,
-    Reason, Share, Standing,
+    Proportion, Reason, Standing,
 };
 pub use claims::{ClaimResult, ClaimsLine, Verdict};
 pub use cores::CoreRow;

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::table::{policy_row, table};
 use crate::number;
 use crate::storage::study::CellGroup;
-use volary_engine::results::{Certificate, HostVitals, Late, RealWork, Share, Summary};
+use volary_engine::results::{Certificate, HostVitals, Late, Proportion, RealWork, Summary};
 
 /// A column: heading, what it means, and the entry.
 type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);
@@ -181,7 +181,7 @@ fn against(asked: f64, achieved: f64) -> Markup {
     html! { (number::seconds(asked)) " " small { "→ " (number::seconds(achieved)) } }
 }
 
-fn share(share: &Share) -> Markup {
+fn share(share: &Proportion) -> Markup {
     html! { (percent(share.asked)) " " small { "→ " (percent(share.achieved)) } }
 }
 
