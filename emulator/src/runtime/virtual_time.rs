@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use volary_engine::virtual_time::{Progress, measure_with};
-use volary_engine::world::World;
+use volary_engine::world::{EngineError, World};
 
 use crate::config::RunSection;
 use crate::cost;
@@ -19,7 +19,8 @@ use volary_engine::shard::Observer;
 /// # Panics
 /// On a bug in a policy: a job that finishes twice, counters that do not add up.
 pub fn measure(name: &str, world: &World, run: &RunSection, watch: &Watch) -> Result<Measured, CellError> {
-    measure_observed(name, world, run, (), watch)
+    // The engine compiles this function, with its loop and all that the loop calls, in one unit.
+    with_cost(|| volary_engine::virtual_time::measure(name, world, &run.config(), watch))
 }
 
 /// As [`measure`], with an observer of every input of every actor.
@@ -33,8 +34,13 @@ pub fn measure_observed(
     observer: impl Observer,
     watch: &Watch,
 ) -> Result<Measured, CellError> {
+    with_cost(|| measure_with(name, world, &run.config(), observer, watch))
+}
+
+/// Adds what a run has cost to its results.
+fn with_cost(run: impl FnOnce() -> Result<Measured, EngineError>) -> Result<Measured, CellError> {
     let (clock, cpu) = (Instant::now(), cost::thread_cpu_s());
-    let mut measured = measure_with(name, world, &run.config(), observer, watch)?;
+    let mut measured = run()?;
     let engine = &mut measured.summary.engine;
     engine.cpu_s = cost::thread_cpu_s() - cpu;
     engine.wall_s = clock.elapsed().as_secs_f64();
