@@ -1,13 +1,30 @@
 //! Replays the corpus of the fuzz targets: what once broke a parser stays mended.
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use volary::cluster::protocol::{
+    InjectReply, InjectRequest, InjectionPlan, InjectionShare, InjectorMessage, Refusal,
+};
+use volary::codec::{self, Batch, LARGEST_FRAME};
+use volary_actors::base::{Span, Time};
+use volary_engine::cores::CoreSet;
 
 #[path = "../../fuzz/targets.rs"]
 mod targets;
 
 /// Reads one input.
 type Target = fn(&[u8]);
+
+/// The inputs of a target.
+fn inputs(target: &str) -> Vec<PathBuf> {
+    let inputs = fs::read_dir(corpus(target)).unwrap();
+    inputs.map(|entry| entry.unwrap().path()).collect()
+}
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target)
+}
 
 #[test]
 fn the_corpus_breaks_nothing() {
@@ -21,12 +38,103 @@ fn the_corpus_breaks_nothing() {
         ("wire", targets::wire),
     ];
     for (name, target) in all {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
-        let inputs: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let inputs = inputs(name);
         assert!(!inputs.is_empty(), "{name} has no corpus");
         for input in inputs {
             eprintln!("{}", input.display());
             target(&fs::read(&input).unwrap());
         }
+    }
+}
+
+/// A frame without its prefix.
+fn frame<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    codec::encode(value, LARGEST_FRAME, &mut bytes).unwrap();
+    bytes.split_off(codec::PREFIX)
+}
+
+/// Seeds of the messages of injection, one a variant, and damaged ones.
+fn injection_seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let cores: CoreSet = "0-5,8".parse().unwrap();
+    let request = InjectRequest {
+        profile: "scope = \"core\"".to_owned(),
+        seed: Some(9),
+        targets: vec!["node:3".to_owned(), "rack:9-1".to_owned()],
+        cores: cores.clone(),
+        hosts: vec!["h1".to_owned()],
+        lasting: Some(Span::from_secs(2)),
+        dry_run: true,
+    };
+    let plan = InjectionPlan {
+        cell: "sparrow-3".to_owned(),
+        policy: "sparrow".to_owned(),
+        cell_seed: 3,
+        seed: 9,
+        cores: cores.clone(),
+        from: Time(300_000_000),
+        until: Time::MAX,
+        outline: vec![(4, 2, 0), (1, 1, 1)],
+    };
+    let share = InjectionShare {
+        host: "h1".to_owned(),
+        cores,
+        from: Time(300_000_000),
+        until: Some(Time(400_000_000)),
+        ended: "its time was over".to_owned(),
+    };
+    let request = frame(&InjectorMessage::Request(Box::new(request)));
+    let planned = frame(&InjectReply::Planned(Box::new(plan.clone())));
+    let mut bad_cores = request.clone();
+    let at = bad_cores.windows(5).position(|text| text == b"0-5,8").unwrap();
+    bad_cores[at..at + 5].copy_from_slice(b"5-3,8");
+    vec![
+        ("injector-request", request),
+        ("injector-renew", frame(&InjectorMessage::Renew)),
+        ("injector-end", frame(&InjectorMessage::End)),
+        ("injector-bad-cores", bad_cores),
+        ("reply-cut", planned[..planned.len() / 2].to_vec()),
+        ("reply-planned", planned),
+        ("reply-begun", frame(&InjectReply::Begun(Box::new(plan), vec![share.clone()]))),
+        ("reply-over", frame(&InjectReply::Over(vec![share]))),
+        ("reply-refused", frame(&InjectReply::Refused(Refusal::Invalid, "no such node".to_owned()))),
+    ]
+}
+
+/// Seeds are as today's code encodes them (`VOLARY_UPDATE_CORPUS=1` writes them again), and each decodes unless its
+/// name says how it is damaged.
+#[test]
+fn seeds_of_messages_are_what_their_names_say() {
+    const DAMAGE: [&str; 11] = [
+        "-bad-",
+        "-cut",
+        "-impossible",
+        "-long",
+        "-many",
+        "-no-",
+        "-trailing",
+        "-unknown",
+        "empty",
+        "oversize",
+        "version",
+    ];
+    for (name, bytes) in injection_seeds() {
+        let path = corpus("wire").join(name);
+        if env::var_os("VOLARY_UPDATE_CORPUS").is_some() {
+            fs::write(&path, &bytes).unwrap();
+        }
+        assert_eq!(fs::read(&path).ok(), Some(bytes), "{name}: run this with VOLARY_UPDATE_CORPUS=1");
+    }
+    for path in inputs("wire") {
+        let (name, data) = (path.file_name().unwrap().to_str().unwrap(), fs::read(&path).unwrap());
+        let decoded = match name.split('-').next().unwrap() {
+            "value" => codec::decode::<(String, Vec<(u32, Option<f64>)>, Vec<u8>)>(&data).map(drop),
+            "injector" => codec::decode::<InjectorMessage>(&data).map(drop),
+            "reply" => codec::decode::<InjectReply>(&data).map(drop),
+            _ => Batch::open(&data)
+                .and_then(|batch| batch.read(|parcel| parcel.to.0 < u32::MAX, &mut Vec::new())),
+        };
+        let damaged = name != "batch-empty" && DAMAGE.iter().any(|damage| name.contains(damage));
+        assert_eq!(decoded.is_err(), damaged, "{name}: {decoded:?}");
     }
 }
