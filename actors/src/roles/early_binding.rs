@@ -150,6 +150,7 @@ impl<P: PlacementRule> Machine for EarlyBinding<P> {
                     self.place.reach(node, true, fx);
                 }
             }
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
             _ => {}
         }
     }

@@ -19,7 +19,7 @@
 
 #![allow(
     clippy::wildcard_enum_match_arm,
-    reason = "a machine has a use for a few messages; the rest are counted as unexpected"
+    reason = "a machine has a use for a few messages: others count as unexpected, or a comment says why there are none"
 )]
 
 pub mod backlog;

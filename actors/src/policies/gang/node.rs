@@ -111,6 +111,8 @@ impl Machine for GangNode {
                     }
                 }
             }
+            // A start and a restarted scheduler need no action; only completions leave the node; no timer is armed; the
+            // other inputs are a worker's.
             _ => {}
         }
     }

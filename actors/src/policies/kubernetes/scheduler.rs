@@ -190,6 +190,7 @@ impl Machine for KubernetesScheduler {
                 }
             }
             Input::Fire(Timer::Tick(tick)) => self.fire(tick, fx),
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
             _ => {}
         }
     }

@@ -92,6 +92,7 @@ impl Boot {
                 copy.came += 1;
                 copy.contained.push((maker, number));
             }
+            // Other messages have returned above.
             _ => {}
         }
         (copy.parts == Some(copy.came)).then(|| self.answers.swap_remove(at))

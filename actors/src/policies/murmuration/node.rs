@@ -184,6 +184,7 @@ impl Machine for MurmurationNode {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Gossip(update) => self.disseminator.undelivered(to, update, fx),
+                // No other stream message leaves the node.
                 _ => {}
             },
             Input::Down { actor } => {

@@ -277,6 +277,7 @@ impl PeacockNode {
                     self.visit(probe, fx);
                 }
             }
+            // States are datagrams, and workers are on this node.
             _ => {}
         }
     }
@@ -309,6 +310,7 @@ impl Machine for PeacockNode {
                     self.down.retain(|&s| u32::from(s) != back);
                 }
             }
+            // A start needs no action; only ticks are armed; the other inputs are a worker's.
             _ => {}
         }
     }

@@ -282,6 +282,7 @@ impl<R: Rule> Machine for CentralScheduler<R> {
                     self.dispatch(fx);
                 }
             }
+            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
             _ => {}
         }
     }

@@ -350,6 +350,7 @@ impl Machine for LateBinding {
                 self.members.up(actor, fx.layout());
                 self.retry_stranded(fx);
             }
+            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
             _ => {}
         }
     }

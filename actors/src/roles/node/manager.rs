@@ -399,11 +399,13 @@ impl Machine for NodeManager {
                 // The peer timeout paces the repetition; a crashed scheduler is reported down instead.
                 Message::Launch(Launch::Completed { copy }) => fx.recover(to, Launch::Completed { copy }),
                 Message::Probe(Probe::Claim { job, group, .. }) => self.release(to, job, group, fx),
+                // Lengths and reports are datagrams, and workers are on this node.
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
             Input::Fire(Timer::Tick(_)) => self.query_progress(fx),
-            // A restarted scheduler knows nothing of this node yet; halts do not concern it.
+            // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
+            // other inputs are a worker's.
             _ => {}
         }
         if let Some(period) = self.options.report

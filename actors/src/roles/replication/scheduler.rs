@@ -320,6 +320,7 @@ impl Machine for Replication {
                     self.offer_again(fx);
                 }
             }
+            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
             _ => {}
         }
     }
