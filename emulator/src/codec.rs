@@ -15,7 +15,6 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use volary_actors::base::{ActorId, Time};
 use volary_actors::message::Message;
-
 use volary_engine::parcel::Parcel;
 
 /// Version of everything defined here and of the order in which peers speak; both sides must have the same.

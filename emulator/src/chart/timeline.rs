@@ -1,6 +1,7 @@
 //! Timelines of cores: a row for each core, a block for each execution, interference shaded behind.
 
 use maud::{Markup, html};
+use volary_engine::results::{CopyEnd, CopyRow};
 
 use super::frame::{Frame, LegendEntry, framed};
 use super::scale::{AxisScale, Scale, TickUnit};
@@ -8,7 +9,6 @@ use super::svg::{Anchor, rect, text};
 use crate::number;
 use crate::storage::cell::Slice;
 use crate::storage::tables::end_name;
-use volary_engine::results::{CopyEnd, CopyRow};
 
 /// Limit on the cores drawn.
 const CORES: usize = 16;

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use tempfile::TempPath;
 use volary_actors::base::Span;
+use volary_engine::cores::CoreSet;
 
 use super::args::address;
 use super::output::print;
@@ -18,7 +19,6 @@ use crate::cluster::agent::{Agent, Settings};
 use crate::cluster::timing::{LONGEST_LEASE, SHORTEST_LEASE};
 use crate::executor::{CpuId, free_cpus};
 use crate::live::clock::MonotonicClock;
-use volary_engine::cores::CoreSet;
 
 /// Wait for a controller, and run a share of its runs on this machine.
 ///

@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 
 use super::output::{print, show};
 use crate::cluster::error::InjectError;
@@ -14,7 +15,6 @@ use crate::cluster::inject::{InjectOptions, Injected, dry_run, inject};
 use crate::cluster::protocol::{InjectRequest, InjectionPlan, InjectionShare, Refusal};
 use crate::config;
 use crate::number;
-use volary_engine::cores::{CoreSet, CoreTable, Injection, Profile};
 
 /// Inject interference into a running emulation on hosts: for a time, a profile replaces that of some of its cores.
 ///

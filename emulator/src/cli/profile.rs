@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
+use volary_engine::cores::show::Show;
 
 use super::output;
 use crate::config;
-use volary_engine::cores::show::Show;
 
 /// Show interference profiles.
 #[derive(Debug, Args)]

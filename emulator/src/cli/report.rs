@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use volary_engine::results::{Cell, Summary};
 
 use super::output::{print, style};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, markdown, table};
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
-use volary_engine::results::{Cell, Summary};
 
 /// Show the results of run directories, merged if they are shards of one experiment, and write their report.
 #[derive(Debug, Args)]

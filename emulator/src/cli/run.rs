@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use volary_engine::results::{Verdict, cell_id};
 
 use super::args::{FleetArgs, RunArgs};
 use super::output::{print, style, watch};
@@ -15,8 +16,6 @@ use crate::report::table;
 use crate::runtime::{self, Outcome, RunError, RunOptions};
 use crate::storage::manifest::RunState;
 use crate::storage::{self, study};
-use volary_engine::results::Verdict;
-use volary_engine::results::cell_id;
 
 /// Run an experiment and write its results to a run directory.
 #[derive(Debug, Args)]

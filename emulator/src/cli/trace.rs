@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use volary_actors::base::Span;
+use volary_engine::workload::Trace;
 
 use super::output::{print, show};
 use crate::files::Files;
 use crate::number::plural;
 use crate::workload::{self, Reference, Traces, describe};
-use volary_engine::workload::Trace;
 
 /// Describe or convert workload traces.
 #[derive(Debug, Args)]

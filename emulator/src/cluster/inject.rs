@@ -7,6 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout_at;
+use volary_engine::cores::injection::Effect;
+use volary_engine::cores::{CoreTable, Injection, Profile};
 
 use super::error::{HostsError, InjectError};
 use super::net::framed::{ControlReceiver, ControlSender};
@@ -16,8 +18,6 @@ use super::protocol::{
     MESSAGE_FRAME, Opening, Refusal,
 };
 use super::timing::socket_options;
-use volary_engine::cores::injection::Effect;
-use volary_engine::cores::{CoreTable, Injection, Profile};
 
 /// How long a run may take from one cell to the next: it may be planning, building or calibrating.
 const NEXT_CELL_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,12 +1,12 @@
 //! The placement of actors on hosts, and quantities derived from it.
 
 use volary_actors::base::{Endpoint as Place, Time};
+use volary_engine::cores::CoreSet;
+use volary_engine::world::World;
 
 use super::net::Host;
 use crate::live::placement::place;
 use crate::storage::hosts::{HostRecord, HostShard};
-use volary_engine::cores::CoreSet;
-use volary_engine::world::World;
 
 /// The host of each endpoint. Controller and agents compute the same result.
 pub(crate) fn homes(world: &World, members: &[Host]) -> Vec<u16> {

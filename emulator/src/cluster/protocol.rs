@@ -7,15 +7,14 @@
 
 use serde::{Deserialize, Serialize};
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::{CoreSet, Interference, Profile};
+use volary_engine::finalize::Counters;
+use volary_engine::parcel::Observation;
+use volary_engine::results::{HostVitals, Worked};
 
 use super::net::Host;
 use crate::config::Bundle;
 use crate::fidelity::gauge::Reading;
-use volary_engine::cores::{CoreSet, Interference, Profile};
-use volary_engine::finalize::Counters;
-use volary_engine::parcel::Observation;
-use volary_engine::results::HostVitals;
-use volary_engine::results::Worked;
 
 /// Bytes of a message at most, but for [`ControllerMessage::Load`]. The largest is a [`FinalReport`]: its histograms
 /// take some megabytes at worst, the stretches of real cores two.

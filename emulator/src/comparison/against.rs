@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
+
 use super::causes::cause;
 use super::divergence;
 use super::validation::{Against, DrawsCompared, JobPlacement, ValidatedPoint};
@@ -10,7 +12,6 @@ use super::variant::{Error, VariantRuns};
 use crate::runtime::RunError;
 use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
-use volary_engine::results::{CopyEnd, CopyRow, Injected, JobRow, Summary};
 
 /// Divergence from which a cause is searched for.
 const NOTABLE: f64 = 0.01;

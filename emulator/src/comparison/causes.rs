@@ -1,11 +1,12 @@
 //! Likely causes of a divergence, as far as the certificates of the runs explain it.
 
+use volary_engine::results::{Certificate, Summary};
+
 use super::divergence::MetricDivergence;
 use super::metrics::ENOUGH;
 use super::validation::JobPlacement;
 use crate::number;
 use crate::report::columns::messages_per_task;
-use volary_engine::results::{Certificate, Summary};
 
 /// The part of a difference that a cause must explain.
 const MOST: f64 = 0.5;

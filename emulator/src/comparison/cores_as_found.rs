@@ -9,6 +9,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::config::{BurstTrace, TraceRow};
+use volary_engine::cores::{Burst, Interference};
+use volary_engine::results::{CoreRow, STILL, Summary};
+use volary_engine::world::World;
 
 use super::variant::{Error, RunVariant};
 use crate::config::{Experiment, RuntimeKind};
@@ -16,10 +20,6 @@ use crate::runtime::{RunError, virtual_time};
 use crate::storage::cell::CellRecord;
 use crate::storage::load_rows;
 use crate::watch::{CellError, Watch};
-use volary_engine::cores::config::{BurstTrace, TraceRow};
-use volary_engine::cores::{Burst, Interference};
-use volary_engine::results::{CoreRow, STILL, Summary};
-use volary_engine::world::World;
 
 /// Minimal busy part of a stretch for its pace to count for the whole stretch.
 const REPRESENTATIVE: f64 = 0.25;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use volary_engine::results::Summary;
 
 use super::metrics::{BAR, ComparedMetric, METRICS, mean, relative, spread};
 use super::policy::{ComparedSection, SECTIONS};
-use volary_engine::results::Summary;
 
 /// The compared metrics, and whether they must stay within the bar.
 const SHOWN: [(&str, bool); 8] = [

@@ -1,11 +1,11 @@
 //! The compared metrics, their statistics and their format.
 
 use comfy_table::{Cell as TableCell, CellAlignment, ContentArrangement, Table, presets};
+use volary_engine::results::{Cell, Summary, cell_name};
 
 use crate::number;
 use crate::report::columns::messages_per_task;
 use crate::stats::Interval;
-use volary_engine::results::{Cell, Summary, cell_name};
 
 /// Limit on the divergence of a quantile of response time, as a share of the reference.
 pub const BAR: f64 = 0.05;

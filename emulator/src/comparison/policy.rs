@@ -1,8 +1,9 @@
 //! The compared metrics that only some policies have, by the key of their section of the summary.
 
+use volary_engine::results::{Staleness, Summary};
+
 use super::metrics::{BAR, ComparedMetric, METRICS, metric};
 use crate::number;
-use volary_engine::results::{Staleness, Summary};
 
 /// The compared metrics of a section of the summary.
 pub struct ComparedSection {

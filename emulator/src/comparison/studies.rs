@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use comfy_table::Table;
 use serde::{Deserialize, Serialize};
+use volary_engine::results::{Cell, Summary};
 
 use super::metrics::{ComparedMetric, METRICS, mean, missing, point_name, relative, text_table};
 use crate::number;
@@ -15,7 +16,6 @@ use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Manifest, RunState};
 use crate::storage::study::CellGroup;
-use volary_engine::results::{Cell, Summary};
 
 /// The comparison of two studies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

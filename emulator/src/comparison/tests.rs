@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use volary_engine::results::{CopyEnd, Measured, RealWork};
+
 use super::against::against;
 use super::divergence::MetricDivergence;
 use super::validation::{Against, DrawsCompared, SkippedRuntime, ValidatedPoint, Validation};
@@ -13,8 +15,6 @@ use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
-use volary_engine::results::RealWork;
-use volary_engine::results::{CopyEnd, Measured};
 
 /// Runs of one policy in run directories, each modified by a `change`.
 fn ran(folder: &Path, runtime: RuntimeKind, runs: &[&dyn Fn(&mut Measured)]) -> VariantRuns {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use volary_engine::results::Cell;
 
 use super::divergence::MetricDivergence;
-use volary_engine::results::Cell;
 
 /// The result of a validation.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -3,11 +3,12 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use volary_engine::results::Cell;
+
 use crate::config::{ConfigError, Experiment, RunSection, RuntimeKind};
 use crate::runtime::RunError;
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
-use volary_engine::results::Cell;
 
 /// A runtime, and how copies use its cores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

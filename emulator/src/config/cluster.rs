@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use volary_engine::scenario::{Cluster, ClusterError, ClusterSection};
+use volary_engine::workload::Service;
 use volary_netem::TopologyFile;
 use volary_netem::topology::Topology;
 
@@ -12,7 +13,6 @@ use super::explain;
 use super::include::{self, located};
 use super::kind::FileKind;
 use crate::files::Files;
-use volary_engine::workload::Service;
 
 /// Resolves `[cluster]` and reads its topology.
 pub(super) fn resolve(

@@ -5,15 +5,14 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use volary_actors::base::{JobId, Law, Span};
 use volary_actors::catalog::Catalog;
-
-use super::written::{line, network};
+use volary_engine::results::{Cell, cell_name};
 use volary_engine::scenario::Resolved;
+use volary_engine::workload::{Service, Synthetic, Workload, WorkloadSpec};
 
 use super::experiment::{Experiment, SweepSlice};
+use super::written::{line, network};
 use crate::number::{self, plural};
 use crate::workload::Traces;
-use volary_engine::results::{Cell, cell_name};
-use volary_engine::workload::{Service, Synthetic, Workload, WorkloadSpec};
 
 /// Cells listed; further ones are only counted.
 const SHOWN: usize = 24;

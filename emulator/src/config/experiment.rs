@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use volary_engine::results::{Cell, ClaimResult, Summary};
 use volary_engine::scenario::Point;
 
 use super::claims::{self, Claim};
@@ -12,7 +13,6 @@ use super::identity::id_under;
 use super::repeat::{Repeat, of_text, to_text};
 use crate::files::Files;
 use crate::workload::Traces;
-use volary_engine::results::{Cell, ClaimResult, Summary};
 
 /// Initial replications with `repeat = "auto"`: the fewest that give a usable estimate of their spread.
 pub const FIRST_REPLICATIONS: u32 = 5;

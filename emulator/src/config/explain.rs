@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 use volary_actors::policies::PolicySpec;
+use volary_engine::cores::ProfileError;
 use volary_engine::scenario::KeyError;
+use volary_engine::workload::WorkloadError;
 
 use super::document::{Document, entries, split};
 use super::error::{ConfigError, did_you_mean, listed};
-use volary_engine::cores::ProfileError;
-use volary_engine::workload::WorkloadError;
 
 /// The remedy if there is no better one.
 const EXPLAINED: &str = "`volary schema experiment --text` explains every key";

@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-
-use super::file::{RunSection, RuntimeKind};
-use crate::files::Files;
 use volary_engine::fingerprint::Fingerprint;
 use volary_engine::results::{SCHEMA, cell_id};
 use volary_engine::scenario::{Point, Resolved};
+
+use super::file::{RunSection, RuntimeKind};
+use crate::files::Files;
 
 /// Version of the engine's behaviour: raised whenever the same seed would give other results.
 pub const ENGINE: u32 = 3;

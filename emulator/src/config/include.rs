@@ -11,13 +11,13 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use volary_actors::base::Span;
+use volary_engine::cores::{Interference, Profile};
 
 use super::document::{Document, Key, Node, Texts, put, read_text, table_mut};
 use super::error::{ConfigError, Text};
 use super::explain;
 use super::kind::FileKind;
 use crate::files::Files;
-use volary_engine::cores::{Interference, Profile};
 
 /// Replaces `interference.profile` by the keys of the file it names. Keys of the experiment file take precedence.
 ///

@@ -9,13 +9,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use volary_actors::base::{Law, Span};
 use volary_actors::message::KINDS;
+use volary_engine::cores::Interference;
 use volary_netem::TopologyFile;
 
 use super::claims;
 use super::explain::backticked;
 use super::file::File;
 use super::schema::{What, schema};
-use volary_engine::cores::Interference;
 
 /// A key and its accepted values.
 #[derive(Clone, PartialEq, Eq, Debug)]

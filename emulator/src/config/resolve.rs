@@ -6,7 +6,9 @@ use std::sync::Arc;
 use volary_actors::base::Span;
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
+use volary_engine::results::{Cell, cell_name, same};
 use volary_engine::scenario::{Point, PolicyEntry, Resolved};
+use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
 use super::claims::{Axes, Check, Claim};
@@ -19,8 +21,6 @@ use super::kind::FileKind;
 use super::{checks, cluster, explain, include, sweep, warnings};
 use crate::files::Files;
 use crate::workload::Traces;
-use volary_engine::results::{Cell, cell_name, same};
-use volary_engine::workload::{Workload, WorkloadSpec};
 
 /// More cells than this are treated as a typing error.
 const MOST_CELLS: usize = 100_000;

@@ -2,11 +2,11 @@
 
 use clap::ValueEnum;
 use schemars::{Schema, schema_for};
+use volary_engine::cores::Interference;
+use volary_engine::results::Line;
 use volary_netem::TopologyFile;
 
 use super::file::File;
-use volary_engine::cores::Interference;
-use volary_engine::results::Line;
 
 /// A file format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]

@@ -8,10 +8,10 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue, ValueDeserializer};
+use volary_engine::results::Cell;
 
 use super::document::{Document, Key, Node, Texts, entries, put, table_mut, what};
 use super::error::{ConfigError, Text, did_you_mean, listed, nearest};
-use volary_engine::results::Cell;
 
 /// Sections that a sweep may change; the others do not affect the emulated world.
 const SWEEPABLE: [&str; 6] = ["cluster", "workload", "service", "network", "interference", "policy"];

@@ -1,11 +1,11 @@
 //! Warnings about experiments that are valid but probably not intended.
 
 use volary_actors::base::Span;
+use volary_engine::scenario::{PolicyEntry, Resolved};
+use volary_engine::workload::WorkloadSpec;
 
 use super::file::RunSection;
 use crate::number;
-use volary_engine::scenario::{PolicyEntry, Resolved};
-use volary_engine::workload::WorkloadSpec;
 
 /// A threshold this many times the mean task is longer than most stragglers.
 const LONG: f64 = 10.0;

@@ -3,10 +3,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 use toml::ser::ValueSerializer;
+use volary_engine::scenario::Resolved;
 use volary_netem::Network;
 use volary_netem::topology::TopologyFile;
-
-use volary_engine::scenario::Resolved;
 
 /// Length in characters beyond which a line is cut.
 const LONGEST: usize = 300;

@@ -9,6 +9,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use volary_actors::base::{Span, Time};
+use volary_engine::cores::{Burst, CoreTable, Cores};
+use volary_engine::results::{CoreRow, MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
+use volary_engine::shard::CoreExecutor;
 
 use super::burners::Burners;
 use super::competitor::{CoreReading, SlotReading};
@@ -17,9 +20,6 @@ use super::shared::DegradedSlot;
 use crate::config::real::RealSection;
 use crate::live::clock::Clock;
 use crate::number::{self, plural};
-use volary_engine::cores::{Burst, CoreTable, Cores};
-use volary_engine::results::{CoreRow, MOST_STRETCHES, RealCore, RealWork, Samples, Worked};
-use volary_engine::shard::CoreExecutor;
 
 /// Real time for which burners know their slots in advance; they are updated when half of it has passed.
 const HORIZON: Duration = Duration::from_secs(3);

@@ -1,13 +1,11 @@
 //! Synthetic measurements for tests: a healthy run, which tests then modify.
 
 use volary_actors::base::{Law, Span};
+use volary_engine::results::{Certificate, HostVitals, RealWork, TimerProbe};
 use volary_netem::{LinkClass, Links, Network, Stats};
 
 use super::gauge::LatenessHistograms;
 use super::measure::Evidence;
-use volary_engine::results::Certificate;
-use volary_engine::results::RealWork;
-use volary_engine::results::{HostVitals, TimerProbe};
 
 /// Everything that the measurements borrow.
 pub(crate) struct Run {

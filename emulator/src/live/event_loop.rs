@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use volary_actors::base::{ActorId, Class, Span, Time};
 use volary_actors::machine::{Effect, Input, Note};
+use volary_engine::parcel::{Observation, Parcel, Seen};
+use volary_engine::replay::LogEvent;
+use volary_engine::shard::{Due, Observer, Shard};
 
 use super::clock::Clock;
 use super::timerfd::TimerFd;
 use crate::fidelity::gauge::LatenessHistograms;
 use crate::storage::input_log::Section;
-use volary_engine::parcel::{Observation, Parcel, Seen};
-use volary_engine::replay::LogEvent;
-use volary_engine::shard::{Due, Observer, Shard};
 
 /// Real time that a shard may be ahead of the slowest one.
 const MAX_LEAD: Duration = Duration::from_millis(500);

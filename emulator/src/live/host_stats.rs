@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use volary_actors::base::Span;
+use volary_engine::results::{HostVitals, TimerProbe};
+
 use super::timerfd::TimerFd;
 use crate::cost;
 use crate::fidelity::gauge::SpanHistogram;
-use volary_actors::base::Span;
-use volary_engine::results::{HostVitals, TimerProbe};
 
 /// Interval of the bare timer. A wake-up costs about 40 µs on virtual machines: half a percent of a processor.
 const TIMER_INTERVAL: Duration = Duration::from_millis(10);

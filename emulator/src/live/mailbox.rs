@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use volary_actors::base::Time;
+use volary_engine::parcel::Parcel;
 
 use crate::guard::guard;
-use volary_engine::parcel::Parcel;
 
 /// Parcels for one shard. A sender learns whether it must wake the shard: not while the shard is awake, nor if its own
 /// timer wakes it before the first of the parcels is due.

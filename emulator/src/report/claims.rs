@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use volary_engine::results::{ClaimResult, Verdict, plain};
 
 use super::style::Style;
 use crate::number;
-use volary_engine::results::{ClaimResult, Verdict, plain};
 
 /// A line per claim, with its mark and, unless it clearly holds, the numbers.
 pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {

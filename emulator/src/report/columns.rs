@@ -1,8 +1,9 @@
 //! The columns of summary tables, on the terminal and on the page.
 
+use volary_engine::results::Summary;
+
 use crate::number;
 use crate::storage::study::{CellGroup, Metric};
-use volary_engine::results::Summary;
 
 /// A column of a summary table.
 #[derive(Clone, Copy)]

@@ -1,9 +1,9 @@
 //! Certificates in words.
 
+use volary_engine::results::{Certificate, RealWork, Summary};
+
 use crate::number;
 use crate::storage::study::CellGroup;
-use volary_engine::results::Summary;
-use volary_engine::results::{Certificate, RealWork};
 
 /// The lines below the table of a cell: one line if all its runs are faithful, otherwise one for each degraded run
 /// with the remedy, and one for the rest. Empty in virtual time.

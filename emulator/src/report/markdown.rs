@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use volary_engine::results::{ClaimResult, Verdict};
 
 use crate::storage::Study;
-use volary_engine::results::{ClaimResult, Verdict};
 
 /// A row for each claim, in the order of `studies`. Experiments link to their files, relative to `experiments/`.
 pub fn claims_table(studies: &[Study]) -> String {

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use volary_engine::results::cell_name;
 
 use super::columns::{SummaryColumn, TERMINAL};
 use super::style::Style;
 use super::{claims, fidelity};
 use crate::number::plural;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
-use volary_engine::results::cell_name;
 
 /// The table of a study: a block per cell, a row per policy, the best of each column starred; then the claims.
 ///

@@ -14,6 +14,12 @@ use actix_rt::{Arbiter, System};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tokio::sync::oneshot;
 use volary_actors::base::{Class, Time};
+use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::metrics::{Aggregator, EndReason};
+use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::results::{Measured, Worked};
+use volary_engine::shard::{Placement, Shard};
+use volary_engine::world::World;
 
 use crate::config::{RealSection, RunSection};
 use crate::cost;
@@ -27,13 +33,6 @@ use crate::live::mailbox::Mailbox;
 use crate::live::placement::place;
 use crate::storage::input_log;
 use crate::watch::{CellError, Monitor, Watch};
-use volary_engine::finalize::{Counters, FinishedRun};
-use volary_engine::metrics::{Aggregator, EndReason};
-use volary_engine::parcel::{Observation, Parcel};
-use volary_engine::results::Measured;
-use volary_engine::results::Worked;
-use volary_engine::shard::{Placement, Shard};
-use volary_engine::world::World;
 
 /// Capacity of the channel to the aggregator, in reports; a shard waits while it is full.
 const REPORTS: usize = 64;

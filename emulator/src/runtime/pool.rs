@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use volary_actors::catalog::Catalog;
+use volary_engine::results::{Cell, Summary, cell_name};
+use volary_engine::world::World;
 
 use super::{local, virtual_time};
 use crate::cluster::controller::Controller;
@@ -17,8 +19,6 @@ use crate::storage::manifest::Failure;
 use crate::storage::{self, RunDir};
 use crate::watch::{CellError, Watch, panic_text};
 use crate::workload::Traces;
-use volary_engine::results::{Cell, Summary, cell_name};
-use volary_engine::world::World;
 
 /// The state that the threads share.
 struct Pool<'a> {

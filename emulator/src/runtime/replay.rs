@@ -8,6 +8,8 @@ use std::io::{Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use volary_engine::replay::Logged;
+
 use crate::config::{Bundle, ConfigError, Experiment, RunSection, RuntimeKind, id_under};
 use crate::number::plural;
 use crate::storage;
@@ -15,7 +17,6 @@ use crate::storage::hosts::{HostRecord, of_shard};
 use crate::storage::input_log::{self, Digester, FILE, InputLog, LogSection};
 use crate::storage::manifest::RunState;
 use crate::watch::{CellError, panic_text};
-use volary_engine::replay::Logged;
 pub use volary_engine::replay::{Cut, Difference, Divergence, Replayed};
 use volary_engine::results::{Injected, Summary};
 use volary_engine::scenario::Point;

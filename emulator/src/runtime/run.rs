@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use volary_engine::results::{ClaimResult, SCHEMA, Summary};
+
 use super::error::RunError;
 use super::pool;
 use crate::cluster::controller::Controller;
@@ -18,7 +20,6 @@ use crate::storage::manifest::{Failure, Manifest, RunState, utc_now};
 use crate::storage::study::Study;
 use crate::storage::{self, RunDir};
 use crate::watch::Watch;
-use volary_engine::results::{ClaimResult, SCHEMA, Summary};
 
 /// Replications after which `repeat = "auto"` gives up on its precision.
 const MOST_REPLICATIONS: u32 = 100;

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
+use volary_engine::results::Measured;
+use volary_engine::shard::Observer;
 use volary_engine::virtual_time::{Progress, measure_with};
 use volary_engine::world::{EngineError, World};
 
 use crate::config::RunSection;
 use crate::cost;
 use crate::watch::{CellError, Watch};
-use volary_engine::results::Measured;
-use volary_engine::shard::Observer;
 
 /// Runs one point under one seed, from the first arrival to the last completion.
 ///

@@ -1,7 +1,6 @@
 //! The stored form of one cell: its summary, and data for every chart without a rerun.
 
 use serde::{Deserialize, Serialize};
-
 use volary_engine::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
 
 /// Limit on the points of a stored distribution.

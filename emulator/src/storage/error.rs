@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use volary_engine::results::SCHEMA;
+
 use super::paths::{CELLS, MANIFEST};
 use crate::storage::manifest::RunState;
-use volary_engine::results::SCHEMA;
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! Synthetic measurements and a manifest for the tests of files, tables and pages.
 
 use serde_json::{Value, json};
-
 use volary_engine::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
     JobRow, Measured, Messages, SCHEMA, StalenessRow, Summary, TaskCounts,

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
+
 use super::error::{Error, damaged, io};
 use super::files::{is_owned, read};
 use super::manifest::{Failure, Manifest};
@@ -11,7 +13,6 @@ use super::paths::{MANIFEST, SUMMARY, failure_path, part_path, record_path};
 use super::study::Study;
 use super::tables::{self, TableRow};
 use crate::storage::cell::CellRecord;
-use volary_engine::results::{ClaimResult, ClaimsLine, SCHEMA};
 
 /// The study of one run directory, finished or not.
 ///

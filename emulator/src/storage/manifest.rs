@@ -7,9 +7,9 @@ use std::time::SystemTime;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use volary_engine::results::{Cell, Injected, Summary};
 
 use super::hosts::{self, HostRecord};
-use volary_engine::results::{Cell, Injected, Summary};
 
 /// A run: its experiment, times and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use volary_engine::results::{ClaimResult, Summary, Verdict};
+
 use super::error::Error;
 use super::load::{load_claims, load_failures, load_manifest, load_records};
 use crate::storage::Study;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::Manifest;
-use volary_engine::results::{ClaimResult, Summary, Verdict};
 
 /// Combines the run directories of one experiment.
 ///

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 
 use prost::Message;
+use volary_engine::results::cell_name;
 
 use super::tables::end_name;
 use crate::storage::cell::CellRecord;
-use volary_engine::results::cell_name;
 
 /// Size above which the trace is cut: viewers load traces into memory.
 pub const CAP_BYTES: usize = 50_000_000;

@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
+
 use super::error::{Error, io as failed, rows};
 use super::files::{
     append, check_own, json_line, lock, read, remove, replace, write, write_json, write_manifest,
@@ -18,7 +20,6 @@ use super::tables::TableKind;
 use super::{perfetto, spec_diff};
 use crate::guard::guard;
 use crate::storage::cell::CellRecord;
-use volary_engine::results::{ClaimResult, Injected, Measured, Summary};
 
 /// Renders the report page of a study. The renderer is in a module that depends on this one.
 pub type Render = fn(&Study) -> String;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
+use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 
 use crate::stats::Interval;
 use crate::storage::cell::CellRecord;
 use crate::storage::manifest::{Failure, Manifest};
-use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
 
 /// One experiment's results.
 #[derive(Clone, PartialEq, Debug)]

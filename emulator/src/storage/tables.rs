@@ -20,7 +20,6 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::TypePtr;
-
 use volary_engine::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
 
 /// A row of a table.

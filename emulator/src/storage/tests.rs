@@ -5,6 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde_json::json;
+use volary_engine::results::{
+    Certificate, ClaimResult, CoreRow, RealWork, SCHEMA, Summary, Verdict, cell_id,
+};
 
 use super::files::{append, write_json};
 use super::manifest::{Failure, RunState};
@@ -13,9 +16,6 @@ use crate::fidelity::fixture;
 use crate::report::html;
 use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
-use volary_engine::results::{
-    Certificate, ClaimResult, CoreRow, RealWork, SCHEMA, Summary, Verdict, cell_id,
-};
 
 fn names(folder: &Path) -> Vec<String> {
     let entries =

@@ -8,8 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::binary::{command, expect, folder, lacks, lines, text, volary};
 use volary::config::{Experiment, Overrides, RuntimeKind};
+
+use crate::common::binary::{command, expect, folder, lacks, lines, text, volary};
 
 const FULL: &str = "/dev/full";
 /// Real time need not take as long as it says.

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::run;
 use volary::config::{Experiment, Overrides, Repeat};
 use volary_engine::results::{Measured, Verdict};
+
+use crate::common::run;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")

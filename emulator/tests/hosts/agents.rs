@@ -3,8 +3,6 @@
 use std::net::SocketAddr;
 use std::thread;
 
-use crate::common::worlds;
-use crate::net::{HALF, Net, request, within};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
@@ -21,6 +19,9 @@ use volary::live::clock::MonotonicClock;
 use volary_actors::base::{ActorId, Class, JobId, Span, Time};
 use volary_actors::message::Probe;
 use volary_engine::parcel::Parcel;
+
+use crate::common::worlds;
+use crate::net::{HALF, Net, request, within};
 
 /// One scheduler, which lives on the second of two hosts.
 const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n";

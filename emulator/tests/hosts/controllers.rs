@@ -6,14 +6,9 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::cluster;
-use crate::common::binary::lines;
-use crate::common::worlds;
-use crate::net::{Net, relay, request, within};
 use serde_json::Value;
-use volary::cluster::net::Close;
 use volary::cluster::net::endpoint::Accepted;
-use volary::cluster::net::{Connection, Control, Options, Transport};
+use volary::cluster::net::{Close, Connection, Control, Options, Transport};
 use volary::cluster::protocol::{
     AgentMessage, ControllerMessage, FIRST_FRAME, FinalReport, INJECTOR_LEASE, InjectReply, Opening,
 };
@@ -25,6 +20,11 @@ use volary_actors::machine::Note;
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::HostVitals;
+
+use crate::cluster;
+use crate::common::binary::lines;
+use crate::common::worlds;
+use crate::net::{Net, relay, request, within};
 
 /// Two units that end when their time has come.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";

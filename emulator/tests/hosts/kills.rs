@@ -8,8 +8,9 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, LONG, PATIENCE, finish, inject, interrupt, kill};
 use volary_actors::base::Rng;
+
+use crate::cluster::{Cluster, LONG, PATIENCE, finish, inject, interrupt, kill};
 
 /// Slots of several slowdowns.
 const PROFILE: &str =

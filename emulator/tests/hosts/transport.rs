@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use crate::net::{Net, Rig, anywhere, batch, frame, parcel, within};
-use crate::raw_quic::{RawClient, RawPeer, hello, hello_of};
 use volary::cluster::net::link::{LinkEvent, SendError};
 use volary::cluster::net::{Close, Control, End, Options, Role, Transport, engine};
 use volary::codec::{self, CodecError};
 use volary_actors::base::{ActorId, Class};
 use volary_engine::parcel::Parcel;
+
+use crate::net::{Net, Rig, anywhere, batch, frame, parcel, within};
+use crate::raw_quic::{RawClient, RawPeer, hello, hello_of};
 
 const VERSION: u8 = codec::PROTOCOL as u8;
 

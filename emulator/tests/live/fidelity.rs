@@ -1,14 +1,15 @@
 //! Runs in real time against their configuration and their certificates. On a slow machine the certificate
 //! must say so, and comparisons of timing are skipped beyond a stated budget.
 
-use crate::common::binary::{self, expect, volary};
-use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 use volary::comparison::Validation;
 use volary::config::Experiment;
 use volary::runtime::local;
 use volary::stats::dkw;
 use volary::watch::Watch;
 use volary_engine::results::{Certificate, Departure, Late, Measured, Proportion};
+
+use crate::common::binary::{self, expect, volary};
+use crate::common::{LATENESS_BUDGET_S, plan, run, within_budget, worlds};
 
 /// Some two seconds of jobs on a small cluster.
 const WORLD: &str = r#"

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use crate::common::binary::{expect, lines};
 use volary::executor::free_cpus;
+
+use crate::common::binary::{expect, lines};
 
 /// As small as possible, because a busy machine gives copies little CPU time.
 const REAL: &str = r#"

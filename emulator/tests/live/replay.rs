@@ -2,8 +2,6 @@
 
 use std::fs;
 
-use crate::common::binary::{self, expect, lines};
-use crate::common::{FAULTY, plan, worlds};
 use serde_json::Value;
 use volary::config::Experiment;
 use volary::runtime::replay::{Error, Replayed, replay};
@@ -11,6 +9,9 @@ use volary::runtime::{self, RunOptions};
 use volary::storage::input_log::{FILE, InputLog, Sink, frame, prefix};
 use volary::watch::Watch;
 use volary_engine::results::Measured;
+
+use crate::common::binary::{self, expect, lines};
+use crate::common::{FAULTY, plan, worlds};
 
 /// Real time on two shards.
 const LOCAL: [&str; 2] = ["run.runtime=local", "run.speed=5"];

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::common::{FAULTY, parse, run, with, worlds};
 use volary_actors::base::{Span, Time};
 use volary_engine::cores::Cores;
 use volary_engine::metrics::Recording;
 use volary_engine::results::{RealWork, Worked};
 use volary_engine::shard::{CoreExecutor, Parts, Placement, Shard};
+
+use crate::common::{FAULTY, parse, run, with, worlds};
 
 /// An executor that follows `Cores` exactly; pauses are left to the shard.
 struct ExactCores {

@@ -1,8 +1,9 @@
 //! Effects of each fault on a run small enough to know the answer, to the nanosecond where there is one: see
 //! [`one_task`].
 
-use crate::common::{one_task, poisson, run, with};
 use volary_engine::results::{CopyCounts, Measured};
+
+use crate::common::{one_task, poisson, run, with};
 
 /// Runs it and closes its books.
 fn one(nodes: u32, schedulers: u32, policy: &str, faults: &str) -> Measured {

@@ -1,11 +1,12 @@
 //! Profiles that are injected into a run, against the same profile in the experiment.
 
-use crate::common::{FAULTY, with, world};
 use volary_actors::base::Time;
 use volary_engine::cores::{CoreSet, Injection, Interference};
 use volary_engine::metrics::{Books, Recorder, Recording};
 use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
+
+use crate::common::{FAULTY, with, world};
 
 const BURSTS: &str =
     "markov = { slot = \"40ms\", p_on = 0.4, p_off = 0.3, slowdown = { uniform = { low = 2, high = 30 } } }";

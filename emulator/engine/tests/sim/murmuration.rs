@@ -1,12 +1,13 @@
 //! Murmuration in a whole system: messages as its paper counts them, what caches know, and broadcasts as one event.
 
-use crate::common::{run, with, world};
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
 use volary_engine::metrics::{Recorder, Recording};
 use volary_engine::results::Measured;
 use volary_engine::shard::{Observer, Parts, Placement, Shard};
+
+use crate::common::{run, with, world};
 
 /// Four schedulers and fifteen nodes that are busy five sixths of the time.
 const WORLD: &str = r#"

@@ -1,7 +1,8 @@
 //! Every policy against what theory or its paper says. Closed forms first; sampling errors set the tolerances.
 
-use crate::common::{one_task, poisson, run, with};
 use volary_engine::results::Measured;
+
+use crate::common::{one_task, poisson, run, with};
 
 /// Compares the mean of a metric with the expected value; without a tolerance to the nanosecond.
 fn check(what: &str, run: &Measured, metric: &str, expected: f64, tolerance: f64, source: &str) {

@@ -1,6 +1,5 @@
 //! Several shards under one clock against one shard: the order of events depends on nothing else.
 
-use crate::common::{FAULTY, run, with, world};
 use volary_actors::base::{ActorId, Time};
 use volary_actors::machine::Note;
 use volary_engine::metrics::{Recorder, Recording};
@@ -8,6 +7,8 @@ use volary_engine::parcel::{Observation, Seen};
 use volary_engine::results::JobRow;
 use volary_engine::shard::{Observer, Placement, Shard};
 use volary_engine::world::World;
+
+use crate::common::{FAULTY, run, with, world};
 
 /// The observations of one shard in order, for a recorder that all shards share.
 #[derive(Default)]

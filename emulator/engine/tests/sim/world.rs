@@ -1,10 +1,11 @@
 //! The world of an experiment: the same for all policies, and in the same order for the same seed.
 
-use crate::common::{parse, poisson, run_all, with};
 use volary_actors::base::{Class, Endpoint, JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::workload::{NoTraces, Workload};
 use volary_netem::Fabric;
+
+use crate::common::{parse, poisson, run_all, with};
 
 /// Several policies in one file, under interference and a lossy network.
 fn everyone() -> String {

@@ -10,6 +10,11 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use volary_actors::base::{ActorId, Time};
+use volary_engine::finalize::Counters;
+use volary_engine::parcel::Parcel;
+use volary_engine::results::HostVitals;
+use volary_engine::shard::{Placement, Shard};
+use volary_engine::world::World;
 
 use super::context::CellContext;
 use super::injections::ShardInjections;
@@ -27,11 +32,6 @@ use crate::live::event_loop::{LiveObserver, run_shard};
 use crate::live::host_stats::HostStats;
 use crate::storage::input_log::Section;
 use crate::workload::Traces;
-use volary_engine::finalize::Counters;
-use volary_engine::parcel::Parcel;
-use volary_engine::results::HostVitals;
-use volary_engine::shard::{Placement, Shard};
-use volary_engine::world::World;
 
 /// Timeout for links to be set up and the clock offset to be known: a constant part, and one per host.
 const SETUP: Duration = Duration::from_secs(20);

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 
 use tokio::sync::Notify;
 use volary_actors::base::Time;
+use volary_engine::results::ClockError;
 
 use super::injections::InjectionOrder;
 use crate::cluster::net::clock_offset::{OffsetEstimator, RoundTrip};
 use crate::live::clock::{Clock, MonotonicClock};
 use crate::live::event_loop::Inbox;
-use volary_engine::results::ClockError;
 
 /// Samples of the controller's clock that the offset is estimated from.
 const CLOCK_SAMPLES: usize = 64;

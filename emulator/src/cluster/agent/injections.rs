@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use volary_actors::base::Time;
+use volary_engine::cores::{CoreSet, Injection};
+use volary_engine::shard::Shard;
 
 use crate::cluster::protocol::{AgentMessage, InjectOrder, load_profile};
 use crate::live::event_loop::LiveObserver;
-use volary_engine::cores::{CoreSet, Injection};
-use volary_engine::shard::Shard;
 
 /// An order of the controller that concerns injections.
 pub(super) enum InjectionOrder {

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use tokio::sync::mpsc;
 use volary_actors::base::{Class, Time};
+use volary_engine::parcel::{Observation, Parcel};
+use volary_engine::shard::Shard;
 
 use super::context::CellContext;
 use super::injections::ShardInjections;
@@ -13,8 +15,6 @@ use crate::cluster::net::link::SendError;
 use crate::cluster::protocol::{AgentMessage, Datagrams};
 use crate::live::event_loop::{LiveObserver, ShardIo};
 use crate::storage::input_log::Carried;
-use volary_engine::parcel::{Observation, Parcel};
-use volary_engine::shard::Shard;
 
 /// Messages to the controller that may wait; a shard with more to report waits.
 pub(super) const SEND_QUEUE: usize = 64;

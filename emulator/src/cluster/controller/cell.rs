@@ -7,6 +7,9 @@ use volary_actors::base::{CopyId, JobId, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::machine::Note;
 use volary_actors::message::KINDS;
+use volary_engine::metrics::{Aggregator, EndReason};
+use volary_engine::parcel::{Observation, Seen};
+use volary_engine::world::World;
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, PROGRESS_INTERVAL, RunClock};
 use super::injections::{Injections, Share};
@@ -18,9 +21,6 @@ use crate::config::{RunSection, id_under};
 use crate::storage::input_log;
 use crate::watch::Monitor;
 use crate::watch::{CellError, Watch};
-use volary_engine::metrics::{Aggregator, EndReason};
-use volary_engine::parcel::{Observation, Seen};
-use volary_engine::world::World;
 
 /// From the decision to start until the start: at least this long, and this many round trips. Half a round trip takes
 /// the message there, the rest is for one that is lost and sent again.

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tokio::runtime::{Builder, Runtime};
+use volary_engine::finalize::{Counters, FinishedRun};
+use volary_engine::metrics::EndReason;
+use volary_engine::results::{Injected, Measured, RealWork, Worked};
+use volary_engine::world::World;
 
 use super::cell::ControllerCell;
 use super::host_pool::HostPool;
@@ -21,11 +25,6 @@ use crate::storage::hosts::HostRecord;
 use crate::storage::input_log;
 use crate::watch::CellError;
 use crate::watch::Watch;
-use volary_engine::finalize::{Counters, FinishedRun};
-use volary_engine::metrics::EndReason;
-use volary_engine::results::{Injected, Measured};
-use volary_engine::results::{RealWork, Worked};
-use volary_engine::world::World;
 
 /// The hosts of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 use tokio::time::timeout_at;
 use volary_actors::base::{ActorId, Endpoint, Time};
 use volary_actors::layout::Role;
+use volary_engine::cores::{CoreSet, Injection};
+use volary_engine::finalize::InjectionRecord;
+use volary_engine::results::{Applied, Injected};
+use volary_engine::world::World;
 use volary_netem::{Places, Target};
 
 use super::host_pool::{HostEvent, HostPool, InjectorId, RunClock};
@@ -14,10 +18,6 @@ use crate::cluster::protocol::{
     InjectionShare, InjectorMessage, Refusal, load_profile,
 };
 use crate::cluster::timing::at_least;
-use volary_engine::cores::{CoreSet, Injection};
-use volary_engine::finalize::InjectionRecord;
-use volary_engine::results::{Applied, Injected};
-use volary_engine::world::World;
 
 /// Injections into one cell at most: cores evaluate each of them whenever a copy begins, and some profiles keep state
 /// per core.

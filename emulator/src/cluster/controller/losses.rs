@@ -3,10 +3,10 @@
 //! The sender counts what it sent, the receiver the gaps in the sequence numbers; a loss is known from both. Datagrams
 //! lost at the very end of a run leave no gap and are not counted.
 
+use volary_engine::results::{HostVitals, PathLoss};
+
 use crate::cluster::net::{Host, LinkStats};
 use crate::cluster::protocol::{Datagrams, FinalReport};
-use volary_engine::results::HostVitals;
-use volary_engine::results::PathLoss;
 
 impl Datagrams {
     /// The counters of a link.

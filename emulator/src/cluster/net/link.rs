@@ -16,13 +16,13 @@ use thiserror::Error;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use volary_actors::base::Class;
+use volary_engine::parcel::Parcel;
 
 use super::connection::Connection;
 use super::end::{Close, End};
 use super::framed::FrameReader;
 use crate::codec::{self, Batch, CodecError, PARCEL_FRAME};
 use crate::guard::guard;
-use volary_engine::parcel::Parcel;
 
 /// An event of one of an owner's links; all of them share one bounded channel.
 #[derive(Debug)]

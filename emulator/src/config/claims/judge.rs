@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use volary_actors::message::KINDS;
+use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 
 use super::check::{Check, Claim};
 use super::form::{Form, Metric, Op, Side};
 use crate::stats::Interval;
-use volary_engine::results::{Cell, ClaimResult, Findings, Summary, Verdict, same};
 
 /// Judges claims. `cells` are the requested ones: a cell without results leaves a claim untested rather than
 /// satisfied.

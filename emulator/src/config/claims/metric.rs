@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use serde_json::Value;
 use volary_actors::message::KINDS;
+use volary_engine::results::{
+    Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
+};
 
 use super::form::Metric;
 use super::parse::ParseError;
 use crate::config::error::{did_you_mean, listed};
-use volary_engine::results::{
-    Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
-};
 
 /// The values of every swept key.
 pub type Axes = BTreeMap<String, Vec<Value>>;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
+use volary_engine::cores::CoreSet;
+use volary_engine::results::Summary;
 
 use super::view::{View, anchor, cell_title};
 use super::{fidelity, policy, table};
@@ -14,8 +16,6 @@ use crate::number;
 use crate::report::columns::{messages_per_task, wasted_share};
 use crate::storage::cell::{CellRecord, Sketch};
 use crate::storage::study::{CellGroup, PolicyRuns};
-use volary_engine::cores::CoreSet;
-use volary_engine::results::Summary;
 
 /// Number of message kinds drawn separately; the others are drawn as one part.
 const KINDS: usize = 7;

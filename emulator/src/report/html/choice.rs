@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use volary_engine::results::{Cell, plain};
 
 use super::table::policy_row;
 use super::view::{anchor, short_key, short_title};
@@ -9,7 +10,6 @@ use crate::chart::heat::{Heat, HeatRow, Shade};
 use crate::number;
 use crate::report::choice::{CLOSE, Choice, Standing, choose, standings};
 use crate::storage::study::{CellGroup, Metric, Study};
-use volary_engine::results::{Cell, plain};
 
 /// The metrics by which a policy can be chosen.
 const AIMS: [(&str, Metric); 2] =

@@ -1,11 +1,11 @@
 //! The certificates of a cell, as tables.
 
 use maud::{Markup, html};
+use volary_engine::results::{Certificate, HostVitals, Late, Proportion, RealWork, Summary};
 
 use super::table::{policy_row, table};
 use crate::number;
 use crate::storage::study::CellGroup;
-use volary_engine::results::{Certificate, HostVitals, Late, Proportion, RealWork, Summary};
 
 /// A column: heading, what it means, and the entry.
 type CertificateColumn = (&'static str, &'static str, fn(&Certificate) -> Markup);

@@ -1,6 +1,7 @@
 //! The parts above the cells: warnings, verdicts, and the sweep at a glance.
 
 use maud::{Markup, html};
+use volary_engine::results::{Cell, ClaimResult, Summary, Verdict, cell_name, plain};
 
 use super::view::{anchor, short_key, value};
 use crate::chart::heat::{Heat, HeatRow, Shade};
@@ -10,7 +11,6 @@ use crate::number::{self, plural};
 use crate::report::columns::not_finished;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, Metric, Study};
-use volary_engine::results::{Cell, ClaimResult, Summary, Verdict, cell_name, plain};
 
 /// Limit on the charts over swept keys, so that the cells below stay visible.
 const SWEEP_CHARTS: usize = 12;

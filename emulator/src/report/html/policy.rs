@@ -1,6 +1,7 @@
 //! The sections of a cell about metrics that only some policies have: placement times and the staleness of caches.
 
 use maud::{Markup, html};
+use volary_engine::results::{Placements, Spread, Stage, Staleness};
 
 use super::table::spreads;
 use super::view::View;
@@ -9,7 +10,6 @@ use crate::chart::scale::{AxisScale, TickUnit};
 use crate::number;
 use crate::storage::cell::{CellRecord, Look};
 use crate::storage::study::CellGroup;
-use volary_engine::results::{Placements, Spread, Stage, Staleness};
 
 /// The sections of a cell; empty if no policy has such a metric.
 pub(super) fn sections(group: &CellGroup, view: &View<'_>) -> Markup {

@@ -1,6 +1,7 @@
 //! The tables of a cell, and of the cost of runs.
 
 use maud::{Markup, html};
+use volary_engine::results::{Spread, Summary};
 
 use super::view::index;
 use crate::chart::theme;
@@ -8,7 +9,6 @@ use crate::number;
 use crate::report::columns::PAGE;
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
-use volary_engine::results::{Spread, Summary};
 
 /// A table that scrolls sideways: headings, further ones with what they mean, and rows.
 pub(super) fn table(headings: &[&str], explained: &[(&str, &str)], rows: &Markup) -> Markup {

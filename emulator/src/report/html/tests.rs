@@ -1,6 +1,7 @@
 //! Tests of the page with synthetic measurements.
 
 use serde_json::{Value, json};
+use volary_engine::results::{Certificate, ClaimResult, Placements, RealCore, RealWork, Samples, Verdict};
 
 use super::html;
 use crate::fidelity::fixture as certificates;
@@ -10,7 +11,6 @@ use crate::storage::fixture::manifest;
 use crate::storage::fixture::measured;
 use crate::storage::hosts::{HostRecord, HostShard};
 use crate::storage::manifest::{Failure, RunState};
-use volary_engine::results::{Certificate, ClaimResult, Placements, RealCore, RealWork, Samples, Verdict};
 
 fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     let policies = [("latin-square", 1.0), ("sparrow", 1.4), ("murmuration", 1.2), ("random", 2.5)];

@@ -2,10 +2,10 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
+use volary_engine::results::plain;
 
 use crate::number;
 use crate::storage::study::CellGroup;
-use volary_engine::results::plain;
 
 /// The place of a cell on its page.
 pub(super) struct View<'a> {

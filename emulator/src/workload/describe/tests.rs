@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use super::quantiles::Quantiles;
-use super::*;
 use volary_actors::base::{JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_engine::workload::{Format, Like, NoTraces, Service, Trace, Workload, WorkloadSpec};
+
+use super::quantiles::Quantiles;
+use super::*;
 
 fn parse(name: &str, text: &str) -> Trace {
     Trace::parse(Path::new(name), std::io::Cursor::new(text.to_owned()), None).unwrap()

@@ -1,10 +1,10 @@
 //! Text that is no experiment, or no longer one: whatever it is, it is refused and not run into.
 
-use crate::common::binary::changed;
 use proptest::prelude::*;
 use volary::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
+use crate::common::binary::changed;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]

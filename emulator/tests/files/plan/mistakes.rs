@@ -1,9 +1,9 @@
 //! What is said about experiments that do not plan.
 
-use crate::common::binary::changed;
 use volary::config::Overrides;
 
 use super::{GOOD, plan, plan_with};
+use crate::common::binary::changed;
 
 fn message(text: &str) -> String {
     match plan(text) {

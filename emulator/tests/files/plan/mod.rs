@@ -4,8 +4,9 @@ mod damaged;
 mod files;
 mod mistakes;
 
-use crate::common::binary::changed;
 use volary::config::{ConfigError, Experiment, Overrides, Repeat};
+
+use crate::common::binary::changed;
 
 /// A small experiment; tests change a line of it.
 const GOOD: &str = r#"title = "two policies"
