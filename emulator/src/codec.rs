@@ -43,7 +43,7 @@ pub enum CodecError {
     #[error("a frame that ends early")]
     Truncated,
     /// The bytes are no encoding of any value.
-    #[error("a frame that means nothing ({0})")]
+    #[error("a malformed frame ({0})")]
     Garbage(String),
     /// The frame continues after its value.
     #[error("{0} bytes after the end of a frame's value")]
@@ -57,7 +57,7 @@ pub enum CodecError {
     #[error("batch {found} where {expected} was due")]
     Sequence { found: u64, expected: u64 },
     /// The parcel is well formed, but violates the receiver's check.
-    #[error("a parcel that cannot be: {0}")]
+    #[error("an invalid parcel: {0}")]
     Refused(String),
     #[error("cannot encode: {0}")]
     Encode(String),

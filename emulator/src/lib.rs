@@ -3,8 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`config`] | the experiment file: parsed, resolved, swept; claims |
-//! | [`workload`] | jobs and their work: generators and trace readers |
-//! | [`files`] | the files of an experiment, from the disk or from a pack |
+//! | [`workload`] | traces of jobs on disk: their location, description, conversion |
+//! | [`files`] | the files of an experiment, from the disk or bundled |
 //! | [`codec`], [`cluster`] | messages between machines, as bytes; over QUIC |
 //! | [`live`] | the event loop, clocks and mailboxes of real time |
 //! | [`executor`] | copies on real cores, and real interference |

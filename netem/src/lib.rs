@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`config`] | the `[network]` table |
 //! | [`units`] | probabilities, rates, buffers |
-//! | [`target`] | whom a fault is about, and the table of who is who |
+//! | [`target`] | the targets of faults, and the table that resolves them to actors and nodes |
 //! | [`faults`] | partitions, crashes, pauses, degradations, and their schedule |
 //! | [`links`] | which link class joins two endpoints |
 //! | [`topology`] | topology files, and what they resolve to |

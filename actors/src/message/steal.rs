@@ -8,7 +8,7 @@ use crate::base::JobId;
 /// Stealing, between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Steal {
-    /// Have you anything for me?
+    /// Request for reservations.
     Ask,
     /// A reservation; several of them are an answer.
     Loot {

@@ -2,7 +2,8 @@
 //!
 //! A policy is its parameters: a serde struct that experiment files name and that builds the machines of a run. To add
 //! one: a file here (parameters with defaults, units, ranges and paper section; its variants for randomised tests; its
-//! machines; step tests), its `mod` line, one line in the registry, one row in the oracle table.
+//! machines; step tests), its `mod` line, one line in the registry, a row in `hops` of
+//! `emulator/engine/tests/sim/oracles.rs`, a row in the README's table of policies.
 
 #![allow(
     clippy::wildcard_enum_match_arm,

@@ -67,9 +67,7 @@ const MOST: f64 = 1e5;
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     let profile = config::profile(&options.profile)?;
     if options.lasting == Some(Span::ZERO) {
-        return Err(anyhow!(
-            "--for 0s: nothing lasts so short\n  = help: give a longer time, or leave it out"
-        ));
+        return Err(anyhow!("--for 0s: the duration is zero\n  = help: give a longer time, or leave it out"));
     }
     let Some(hosts) = options.hosts.clone() else { return dry_run_alone(options, profile) };
     let request = options.request(hosts, profile.clone());
@@ -103,7 +101,7 @@ fn dry_run_alone(options: &Options, profile: Profile) -> anyhow::Result<ExitCode
     // Core i is node i and in rack i, as in `volary profile show`.
     let count = cores.last().map_or(0, |last| last.saturating_add(1));
     if count > 10_000 {
-        return Err(anyhow!("--core: no run is asked, and without one cores are below 10000"));
+        return Err(anyhow!("--core: without --hosts, core numbers must be below 10000"));
     }
     let table = CoreTable::equal(count, 1).with_racks((0..count).collect());
     let until = Time::ZERO + lasting.unwrap_or(SHOWN);
@@ -152,7 +150,7 @@ impl Options {
         let InjectionPlan { cell, policy, cell_seed, seed, .. } = plan;
         let profile = self.profile.display();
         let mut text = format!(
-            "{profile} with seed {seed} rules cores of {policy} (cell {cell}, seed {cell_seed}); {}",
+            "{profile} with seed {seed} is injected into cores of {policy} (cell {cell}, seed {cell_seed}); {}",
             if self.lasting.is_some() { "Ctrl-C ends it earlier" } else { "Ctrl-C ends it" },
         );
         for InjectionShare { host, cores, from, .. } in shares {
@@ -168,7 +166,7 @@ fn text(done: &Injected) -> String {
     let Injected { share: InjectionShare { host, cores, from, until, ended: why }, effect } = done;
     let from = number::seconds(from.as_secs_f64());
     let Some(until) = until else {
-        return format!("{host}: cores {cores} from {from}, nobody knows until when: {why}\n");
+        return format!("{host}: cores {cores} from {from}; its end is unknown: {why}\n");
     };
     let until = number::seconds(until.as_secs_f64());
     let effect = effect.map_or_else(String::new, |effect| {

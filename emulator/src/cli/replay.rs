@@ -99,8 +99,8 @@ fn ends(cut: &Cut, shards: u16) -> String {
 fn differs(divergence: &Divergence) -> String {
     let Divergence { step, at_s, actor, role, input, effects_logged, effects } = divergence;
     let mut text = format!(
-        "step {} differs, at {at_s:.9} s: actor {actor} ({role})\n    was told  {input}\n    \
-         answered  {effects_logged} effects, and now {}",
+        "step {} differs, at {at_s:.9} s: actor {actor} ({role})\n    input    {input}\n    \
+         effects  {effects_logged} in the log, {} in the replay",
         number::count(*step),
         effects.len()
     );

@@ -104,7 +104,7 @@ fn nothing_to_resume(out: &Path) -> String {
     format!("--resume: there is no run in {}; {meant} begin one there, leave out --resume", out.display())
 }
 
-/// Prints the claims that `--check` did not check: an warn_untested claim has not failed.
+/// Warns of claims that `--check` could not test; an untested claim has not failed.
 fn warn_untested(outcome: &Outcome, options: &Options) {
     let open = outcome.claims.iter().filter(|claim| claim.verdict == Verdict::NotTested).count();
     if open == 0 {

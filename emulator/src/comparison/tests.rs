@@ -249,7 +249,7 @@ fn tables_show_every_runtime_and_the_verdict() {
     let text = validation.text();
     for words in [
         "+6.00\u{202f}% ✗",
-        "local: equal books; 400 jobs with equal arrivals and demands",
+        "local: equal accounts; 400 jobs with equal arrivals and demands",
         "DEGRADED: too late",
         "hosts was left out: no hosts",
         "0 of 6 quantiles",

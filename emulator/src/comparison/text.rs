@@ -109,7 +109,7 @@ impl Against {
 
     fn text(&self) -> String {
         let runs = if self.runs > 1 { format!(", {} runs", self.runs) } else { String::new() };
-        let books = if self.books.is_empty() { "equal books".to_owned() } else { self.books.join(", ") };
+        let books = if self.books.is_empty() { "equal accounts".to_owned() } else { self.books.join(", ") };
         let jobs = number::count(self.draws.jobs);
         let draws = match self.draws.different {
             0 => format!("{jobs} jobs with equal arrivals and demands"),

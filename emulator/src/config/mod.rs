@@ -9,7 +9,7 @@
 //! | claims | [`claims`] | grammar, labels, metrics; verdicts over results |
 //!
 //! Every error is a [`ConfigError`] that names file, line and key, and a remedy. `config` depends on the configuration
-//! types of all modules; only the command line and the runtimes depend on `config`.
+//! types of the other crates; `cli`, `runtime`, `cluster` and `comparison` depend on `config`.
 
 mod bundle;
 mod checks;

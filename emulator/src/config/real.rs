@@ -5,9 +5,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `[run.real]`: each emulated core takes a CPU of its host for itself. A copy keeps it busy until its work is done,
-/// measured in seconds of that CPU when nothing but copies uses it and the others, and interference takes the CPU away
-/// from it. Between copies CPUs are kept awake at the lowest priority, so all of them are busy while such a run lasts.
+/// `[run.real]`: each emulated core has a CPU of its host to itself. A copy keeps this CPU busy until its work is done.
+/// Work is measured in seconds of the CPU while only copies run on it and on the others; interference takes CPU time
+/// away from the copy. Between copies, threads of the lowest priority keep the CPUs awake, so all of them are busy for
+/// the whole run.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RealSection {
@@ -16,7 +17,7 @@ pub struct RealSection {
     /// What slows a core down.
     pub degrade: Degrade,
     /// CPUs of each host that no emulated core takes: the lowest that the process may run on. Schedulers and node
-    /// managers come before copies wherever they meet, so none is needed; one keeps copies from being interrupted.
+    /// managers have priority over copies, so none is needed; a spare one keeps copies from being interrupted.
     pub spare: u32,
 }
 

@@ -44,7 +44,7 @@ impl Experiment {
         Self::load_from(files, Path::new(name), overrides)
     }
 
-    /// As [`Self::load`], from the disk or from a pack.
+    /// As [`Self::load`], from the disk or bundled.
     pub(super) fn load_from(files: Files, path: &Path, overrides: &Overrides) -> Result<Self, ConfigError> {
         let texts = Texts::default();
         let mut document = Document::read(&texts, &files, path)?;

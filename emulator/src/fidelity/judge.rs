@@ -4,16 +4,16 @@
 //! |---|---|---|
 //! | deliveries later than a tenth of the median delay | 1 % of them | a delay that is a tenth longer is another delay; one in a hundred stays out of every quantile up to p99 |
 //! | the same where messages take no time: later than a hundredth of the median copy | 1 % | response times are then made of copies |
-//! | mean delay above the mean that was asked | 5 % | the bar for response times |
+//! | mean delay above the configured mean | 5 % | the bar for response times |
 //! | distance between the laws of asked and achieved delays (not for constants) | 0.1 | an exponential delay that is a tenth of its mean late is that far off |
 //! | timers, and ends of copies, later than a twentieth of the median copy | 1 % of each | the bar for response times |
-//! | core time of copies above what they were to take | 1 % | a loaded cluster makes ten times that out of it in queues |
+//! | core time of copies above their work | 1 % | in a loaded cluster queues multiply it by ten |
 //! | the same of real cores, where copies that ended by themselves are known one by one | 5 % | the bar for response times: to time work is easier than to do it |
 //! | slowdown of real cores away from the one that was asked: mean of the stretches of one slowdown and length | 5 % | the same |
 //! | slowdown of a real core that should be healthy | 5 % | it is the reference for degraded ones |
-//! | busy processors of a host, unless copies are to keep them busy | 90 % | beyond it the next burst has nowhere to go |
+//! | busy processors of a host, unless copies are to keep them busy | 90 % | above it a burst finds no idle processor |
 //! | processor time that the hypervisor kept | 5 % | it comes in pieces of milliseconds |
-//! | datagrams lost by the real network | a tenth of the asked loss, of the links that lose least | so none where none was asked: policies then do without repairs |
+//! | datagrams lost by the real network | a tenth of the configured loss, of the links that lose least | none where no loss is configured, because policies then run without repairs |
 //! | bound on a host's clock error | a tenth of the median delay | it is an error of every delay between hosts |
 //!
 //! A share exceeds its threshold only if its 95 % interval does, and likewise a mean of slowdowns: a single late

@@ -3,7 +3,7 @@
 //! | module | what it makes |
 //! |---|---|
 //! | [`style`] | whether text has colours |
-//! | [`table`] | the table at the end of a run, and the JSON lines |
+//! | [`table`] | the table at the end of a run |
 //! | [`markdown`] | claims and verdicts of several experiments as a Markdown table |
 //! | [`choice`] | which policy is best in which cell |
 //! | [`fidelity`] | the text of certificates |

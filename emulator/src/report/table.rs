@@ -1,4 +1,4 @@
-//! The table at the end of a run, and the JSON lines.
+//! The table at the end of a run.
 
 use std::fmt::Write;
 

@@ -24,7 +24,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `run_dir` | [`RunDir`], which a run fills, and [`LockedDir`], in which a report is written again |
-//! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts
+//! | [`cell`] | one finished cell as it is stored: its summary, and data for its charts |
 //! | `paths`, `files` | file names; files that appear whole, the folder's lock |
 //! | [`manifest`], [`hosts`] | `manifest.json`, and what it says of the hosts of a run |
 //! | [`tables`] | the Parquet tables |

@@ -1,18 +1,18 @@
-//! Tests of readers and facts on real traces in a folder of `VOLARY_TRACES` or in `shared/traces` beside the workspace.
-//! The traces may not be redistributed, so these tests run only when they are asked for.
+//! Tests of readers and facts on real traces in the folders of `VOLARY_TRACES`. The traces may not be redistributed, so
+//! these tests are ignored by default.
 
-use std::path::Path;
+use std::env;
 
 use volary_actors::base::JobId;
 use volary_actors::catalog::Catalog;
 use volary_engine::workload::{Like, NoTraces, Service, TraceSource, Workload, WorkloadSpec};
 
 use super::*;
-use crate::files::Files;
 
 fn traces() -> Traces {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/traces");
-    Traces::beside(&Files::of_disk(), &beside)
+    let folders =
+        env::var_os("VOLARY_TRACES").expect("set VOLARY_TRACES to the folder of the published traces");
+    Traces::new(env::split_paths(&folders).collect())
 }
 
 /// The description of a trace.

@@ -30,13 +30,13 @@ const SPARROW: &str = "[network]\none_way = \"5ms\"\n[[policy]]\nsparrow = {}\n"
 const EVENTS: usize = 1000;
 
 /// A real agent, h1, on a thread of its own.
-struct Stage {
+struct Fixture {
     net: Net,
     experiment: Experiment,
     agent: SocketAddr,
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let net = Net::with(SPARROW);
         let experiment = Experiment::load(&net.folder("e.toml"), &Overrides::default()).unwrap();
@@ -84,13 +84,13 @@ impl Stage {
     /// A controller that the agent serves.
     async fn controller(&self) -> Controller {
         let mut controller = self.claim().await;
-        controller.say(self.load()).await;
-        assert!(matches!(controller.hear().await, AgentMessage::Loaded));
+        controller.send(self.load()).await;
+        assert!(matches!(controller.receive().await, AgentMessage::Loaded));
         controller
     }
 
-    /// A unit for the agent among other hosts, by name and address.
-    fn unit(&self, run: u64, hosts: &[(&str, SocketAddr)]) -> Assignment {
+    /// An assignment for the agent among other hosts, by name and address.
+    fn assignment(&self, run: u64, hosts: &[(&str, SocketAddr)]) -> Assignment {
         let (point, seed) = (&self.experiment.points[0], self.experiment.seed);
         let member = |&(name, address): &(&str, SocketAddr)| {
             let name: &str = name;
@@ -118,9 +118,9 @@ impl Stage {
     async fn two(&self, controller: &mut Controller) -> (Transport, Connection) {
         let h2 = self.net.connector("h2");
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
-        controller.prepare(self.unit(1, &[("h2", nowhere), ("h1", self.agent)])).await;
+        controller.prepare(self.assignment(1, &[("h2", nowhere), ("h1", self.agent)])).await;
         let link = self.call(&h2, 1).await;
-        assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 1 }));
+        assert!(matches!(controller.receive().await, AgentMessage::Ready { run: 1 }));
         controller.start().await;
         (h2, link)
     }
@@ -152,46 +152,46 @@ struct Controller {
 }
 
 impl Controller {
-    async fn say(&mut self, order: ControllerMessage) {
+    async fn send(&mut self, order: ControllerMessage) {
         within(self.control.send(&order)).await.unwrap();
     }
 
-    /// The next word that is neither a ping nor a report.
-    async fn hear(&mut self) -> AgentMessage {
+    /// The next message that is neither a ping nor a report.
+    async fn receive(&mut self) -> AgentMessage {
         loop {
-            let word = within(self.control.receive()).await.unwrap();
-            if let AgentMessage::Ping { sent } = word {
+            let message = within(self.control.receive()).await.unwrap();
+            if let AgentMessage::Ping { sent } = message {
                 self.clock = sent;
-                self.say(ControllerMessage::Pong { sent, here: sent }).await;
+                self.send(ControllerMessage::Pong { sent, here: sent }).await;
             } else if !matches!(
-                word,
+                message,
                 AgentMessage::Notes { .. } | AgentMessage::Log(_) | AgentMessage::Inputs(_)
             ) {
-                return word;
+                return message;
             }
         }
     }
 
-    async fn prepare(&mut self, unit: Assignment) {
-        self.say(ControllerMessage::Prepare(Box::new(unit))).await;
+    async fn prepare(&mut self, assignment: Assignment) {
+        self.send(ControllerMessage::Prepare(Box::new(assignment))).await;
     }
 
     async fn start(&mut self) {
-        self.say(ControllerMessage::Start { at: self.clock }).await;
-        self.say(ControllerMessage::Progress { slowest: Time::ZERO + Span::from_secs(3600) }).await;
+        self.send(ControllerMessage::Start { at: self.clock }).await;
+        self.send(ControllerMessage::Progress { slowest: Time::ZERO + Span::from_secs(3600) }).await;
     }
 
     /// Runs the agent alone for a moment.
-    async fn run(&mut self, stage: &Stage, run: u64) {
-        self.prepare(stage.unit(run, &[("h1", stage.agent)])).await;
-        assert!(matches!(self.hear().await, AgentMessage::Ready { run: ready } if ready == run));
+    async fn run(&mut self, fixture: &Fixture, run: u64) {
+        self.prepare(fixture.assignment(run, &[("h1", fixture.agent)])).await;
+        assert!(matches!(self.receive().await, AgentMessage::Ready { run: ready } if ready == run));
         self.start().await;
         // Until something was seen.
         while !matches!(&within(self.control.receive()).await.unwrap(), AgentMessage::Notes { notes, .. } if !notes.is_empty())
         {
         }
-        self.say(ControllerMessage::Stop).await;
-        let AgentMessage::FinalReport(end) = self.hear().await else { panic!("no last word") };
+        self.send(ControllerMessage::Stop).await;
+        let AgentMessage::FinalReport(end) = self.receive().await else { panic!("no final report") };
         assert!(end.tally.events > 0);
     }
 
@@ -216,121 +216,121 @@ async fn end(arrivals: &mut mpsc::Receiver<Arrival>) -> End {
 
 #[tokio::test]
 async fn a_unit_that_panics_says_why_and_the_agent_goes_on() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
     // A host without weight cannot be placed: no hosts file has one, so the agent asserts that there is none.
-    let mut unit = stage.unit(1, &[("h1", stage.agent)]);
-    unit.members[0].weight = 0;
-    controller.prepare(unit).await;
-    let AgentMessage::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    let mut assignment = fixture.assignment(1, &[("h1", fixture.agent)]);
+    assignment.members[0].weight = 0;
+    controller.prepare(assignment).await;
+    let AgentMessage::Refused { run: 1, why } = controller.receive().await else { panic!("not refused") };
     assert!(why.contains("a bug in volary") && why.contains("some weight is above zero"), "{why}");
-    controller.run(&stage, 2).await;
+    controller.run(&fixture, 2).await;
     controller.leave().await;
-    stage.controller().await.run(&stage, 1).await;
+    fixture.controller().await.run(&fixture, 1).await;
 }
 
 #[tokio::test]
 async fn an_experiment_that_cannot_be_planned_is_refused_in_full() {
-    let stage = Stage::new();
-    let mut controller = stage.claim().await;
-    let mut load = stage.load();
+    let fixture = Fixture::new();
+    let mut controller = fixture.claim().await;
+    let mut load = fixture.load();
     if let ControllerMessage::Load(bundle) = &mut load {
         bundle.files.files.clear();
     }
-    controller.say(load).await;
-    let AgentMessage::Refused { run: 0, why } = controller.hear().await else { panic!("not refused") };
+    controller.send(load).await;
+    let AgentMessage::Refused { run: 0, why } = controller.receive().await else { panic!("not refused") };
     assert!(why.contains("e.toml"), "{why}");
     controller.leave().await;
-    stage.controller().await.run(&stage, 1).await;
+    fixture.controller().await.run(&fixture, 1).await;
 }
 
 /// A peer that has not claimed the agent cannot make it read an experiment.
 #[tokio::test]
 async fn a_second_controller_is_refused_and_a_long_first_message_is_not_read() {
-    let stage = Stage::new();
-    let transport = stage.net.connector("controller");
-    let peer = within(transport.connect("h1", stage.agent)).await.unwrap();
+    let fixture = Fixture::new();
+    let transport = fixture.net.connector("controller");
+    let peer = within(transport.connect("h1", fixture.agent)).await.unwrap();
     let mut rash = Control::<_, ()>::new(&peer.connection, peer.streams, LARGEST_FRAME);
-    within(rash.send(&stage.load())).await.unwrap();
+    within(rash.send(&fixture.load())).await.unwrap();
     let end = within(peer.connection.ended()).await.to_string();
     assert!(end.contains("where 64 are the most"), "{end}");
-    let mut first = stage.controller().await;
-    let mut second = stage.claim().await;
-    let AgentMessage::Refused { run: 0, why } = second.hear().await else { panic!("not refused") };
+    let mut first = fixture.controller().await;
+    let mut second = fixture.claim().await;
+    let AgentMessage::Refused { run: 0, why } = second.receive().await else { panic!("not refused") };
     assert!(why.contains("busy with a run of the controller"), "{why}");
-    first.run(&stage, 1).await;
+    first.run(&fixture, 1).await;
     first.leave().await;
     // A controller that sends something else than an experiment is disconnected, and the next is served.
-    let mut vague = stage.claim().await;
-    vague.say(ControllerMessage::Stop).await;
+    let mut vague = fixture.claim().await;
+    vague.send(ControllerMessage::Stop).await;
     let end = within(vague.connection.ended()).await.to_string();
     assert!(end.contains("brings no experiment"), "{end}");
-    stage.controller().await.run(&stage, 2).await;
+    fixture.controller().await.run(&fixture, 2).await;
 }
 
 #[tokio::test]
 async fn a_run_that_is_over_ends_its_links() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
     // Called by the test.
-    let (_h2, connection) = stage.two(&mut controller).await;
-    controller.say(ControllerMessage::Stop).await;
-    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
+    let (_h2, connection) = fixture.two(&mut controller).await;
+    controller.send(ControllerMessage::Stop).await;
+    assert!(matches!(controller.receive().await, AgentMessage::FinalReport(_)));
     assert_eq!(within(connection.ended()).await, End::Done);
     // Calling the test.
-    let (h2, mut accepted) = stage.net.listen("h2", &Options::default());
-    controller.prepare(stage.unit(2, &[("h1", stage.agent), ("h2", h2.address().unwrap())])).await;
+    let (h2, mut accepted) = fixture.net.listen("h2", &Options::default());
+    controller.prepare(fixture.assignment(2, &[("h1", fixture.agent), ("h2", h2.address().unwrap())])).await;
     let peer = within(accepted.next()).await.unwrap();
-    assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 2 }));
+    assert!(matches!(controller.receive().await, AgentMessage::Ready { run: 2 }));
     controller.start().await;
-    controller.say(ControllerMessage::Stop).await;
-    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
+    controller.send(ControllerMessage::Stop).await;
+    assert!(matches!(controller.receive().await, AgentMessage::FinalReport(_)));
     assert_eq!(within(peer.connection.ended()).await, End::Done);
 }
 
 #[tokio::test]
 async fn links_that_nobody_wants_any_more_are_dropped() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
-    let h2 = stage.net.connector("h2");
-    let (first, second) = (stage.call(&h2, 5).await, stage.call(&h2, 6).await);
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
+    let h2 = fixture.net.connector("h2");
+    let (first, second) = (fixture.call(&h2, 5).await, fixture.call(&h2, 6).await);
     // A host has one link that waits: it has given up what it called for before.
     within(first.ended()).await;
-    controller.run(&stage, 7).await;
+    controller.run(&fixture, 7).await;
     within(second.ended()).await;
-    let late = stage.call(&h2, 7).await;
+    let late = fixture.call(&h2, 7).await;
     let end = within(late.ended()).await;
     assert!(end.to_string().contains("that run is over here"), "{end}");
-    let third = stage.call(&h2, 8).await;
+    let third = fixture.call(&h2, 8).await;
     controller.leave().await;
     within(third.ended()).await;
 }
 
 #[tokio::test]
 async fn a_parcel_for_an_actor_out_of_bounds_ends_its_link() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
-    let (_h2, connection) = stage.two(&mut controller).await;
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
+    let (_h2, connection) = fixture.two(&mut controller).await;
     let (link, mut arrivals) = link(&connection);
-    let mut wrong = stage.parcels(|_| Time(1_000_000), 1);
+    let mut wrong = fixture.parcels(|_| Time(1_000_000), 1);
     wrong[0].to = ActorId(u32::MAX);
     link.send(&wrong, Class::Stream).unwrap();
     end(&mut arrivals).await;
-    let AgentMessage::Lost { peer, .. } = controller.hear().await else { panic!("not reported") };
+    let AgentMessage::Lost { peer, .. } = controller.receive().await else { panic!("not reported") };
     assert_eq!(peer, "h2");
 }
 
 #[tokio::test]
 async fn a_host_that_sends_too_much_ends_the_run_and_not_the_agent() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
-    let (_h2, connection) = stage.two(&mut controller).await;
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
+    let (_h2, connection) = fixture.two(&mut controller).await;
     let (link, _arrivals) = link(&connection);
-    let parcels = stage.parcels(|i| Time::ZERO + Span::from_secs(60 + u64::from(i)), 2 * EVENTS as u32);
+    let parcels = fixture.parcels(|i| Time::ZERO + Span::from_secs(60 + u64::from(i)), 2 * EVENTS as u32);
     link.send(&parcels, Class::Stream).unwrap();
-    let AgentMessage::Refused { run: 1, why } = controller.hear().await else { panic!("not refused") };
+    let AgentMessage::Refused { run: 1, why } = controller.receive().await else { panic!("not refused") };
     assert!(why.contains("more than 1000 events wait here"), "{why}");
-    controller.run(&stage, 2).await;
+    controller.run(&fixture, 2).await;
 }
 
 /// Slows cores down, all the time.
@@ -341,59 +341,59 @@ fn order(id: u64, cores: &str, until: Time) -> ControllerMessage {
 
 #[tokio::test]
 async fn injections_begin_and_end_as_ordered() {
-    let stage = Stage::new();
-    let mut controller = stage.controller().await;
-    controller.prepare(stage.unit(1, &[("h1", stage.agent)])).await;
-    assert!(matches!(controller.hear().await, AgentMessage::Ready { run: 1 }));
+    let fixture = Fixture::new();
+    let mut controller = fixture.controller().await;
+    controller.prepare(fixture.assignment(1, &[("h1", fixture.agent)])).await;
+    assert!(matches!(controller.receive().await, AgentMessage::Ready { run: 1 }));
     controller.start().await;
     // Cores of other hosts are refused, however many they are.
-    controller.say(order(6, "0-4294967295", Time::MAX)).await;
-    let AgentMessage::Lifted { id: 6, why, .. } = controller.hear().await else { panic!("not refused") };
+    controller.send(order(6, "0-4294967295", Time::MAX)).await;
+    let AgentMessage::Lifted { id: 6, why, .. } = controller.receive().await else { panic!("not refused") };
     assert!(why.contains("this host holds cores"), "{why}");
-    controller.say(order(7, "0-1", Time::MAX)).await;
-    let AgentMessage::Injected { id: 7, from } = controller.hear().await else { panic!("not begun") };
-    controller.say(ControllerMessage::Lift { id: 7, why: "it was enough".to_owned() }).await;
-    let AgentMessage::Lifted { id: 7, until, why } = controller.hear().await else { panic!("not lifted") };
+    controller.send(order(7, "0-1", Time::MAX)).await;
+    let AgentMessage::Injected { id: 7, from } = controller.receive().await else { panic!("not begun") };
+    controller.send(ControllerMessage::Lift { id: 7, why: "it was enough".to_owned() }).await;
+    let AgentMessage::Lifted { id: 7, until, why } = controller.receive().await else { panic!("not lifted") };
     assert!(until >= from && why == "it was enough", "{from} to {until}: {why}");
     let soon = until + Span::from_millis(100);
-    controller.say(order(8, "0", soon)).await;
-    assert!(matches!(controller.hear().await, AgentMessage::Injected { id: 8, .. }));
-    let AgentMessage::Lifted { id: 8, until, why } = controller.hear().await else { panic!("not lifted") };
+    controller.send(order(8, "0", soon)).await;
+    assert!(matches!(controller.receive().await, AgentMessage::Injected { id: 8, .. }));
+    let AgentMessage::Lifted { id: 8, until, why } = controller.receive().await else { panic!("not lifted") };
     assert_eq!((until, why.as_str()), (soon, "its time was over"));
     // The end of the cell is reported as the end of the injection, before the final report.
-    controller.say(order(9, "0", Time::MAX)).await;
-    assert!(matches!(controller.hear().await, AgentMessage::Injected { id: 9, .. }));
-    controller.say(ControllerMessage::Stop).await;
-    assert!(matches!(controller.hear().await, AgentMessage::Lifted { id: 9, .. }));
-    assert!(matches!(controller.hear().await, AgentMessage::FinalReport(_)));
-    controller.run(&stage, 2).await;
+    controller.send(order(9, "0", Time::MAX)).await;
+    assert!(matches!(controller.receive().await, AgentMessage::Injected { id: 9, .. }));
+    controller.send(ControllerMessage::Stop).await;
+    assert!(matches!(controller.receive().await, AgentMessage::Lifted { id: 9, .. }));
+    assert!(matches!(controller.receive().await, AgentMessage::FinalReport(_)));
+    controller.run(&fixture, 2).await;
 }
 
 #[tokio::test]
 async fn messages_of_an_injector_are_relayed() {
-    let stage = Stage::new();
+    let fixture = Fixture::new();
     type Injector = Control<InjectorMessage, InjectReply>;
-    let (_transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    let (_transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
     let reply = within(injector.receive()).await.unwrap();
     assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");
-    let mut controller = stage.controller().await;
-    let (transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    let mut controller = fixture.controller().await;
+    let (transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
     let request = request(&["node:0"], true);
     within(injector.send(&request)).await.unwrap();
-    let AgentMessage::Injector { injector: number, message } = controller.hear().await else {
+    let AgentMessage::Injector { injector: number, message } = controller.receive().await else {
         panic!("no relay")
     };
     assert_eq!(message, request);
     let reply = InjectReply::Refused(Refusal::Invalid, "no such node".to_owned());
-    controller.say(ControllerMessage::InjectReply { injector: number, reply: reply.clone() }).await;
+    controller.send(ControllerMessage::InjectReply { injector: number, reply: reply.clone() }).await;
     assert_eq!(within(injector.receive()).await.unwrap(), reply);
     transport.close("the test is done").await;
-    let gone = controller.hear().await;
+    let gone = controller.receive().await;
     assert!(matches!(gone, AgentMessage::InjectorGone { injector, .. } if injector == number), "{gone:?}");
     // The end of the session ends the relay.
-    let (_transport, _, mut injector): (_, _, Injector) = stage.open(Opening::Inject).await;
+    let (_transport, _, mut injector): (_, _, Injector) = fixture.open(Opening::Inject).await;
     within(injector.send(&request)).await.unwrap();
-    assert!(matches!(controller.hear().await, AgentMessage::Injector { .. }));
+    assert!(matches!(controller.receive().await, AgentMessage::Injector { .. }));
     controller.leave().await;
     let reply = within(injector.receive()).await.unwrap();
     assert!(matches!(reply, InjectReply::Refused(Refusal::NotRunning, _)), "{reply:?}");

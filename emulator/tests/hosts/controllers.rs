@@ -29,20 +29,20 @@ use crate::net::{Net, relay, request, within};
 /// Two units that end when their time has come.
 const UNITS: &str = "[run]\nuntil = \"1s\"\n[[policy]]\nsparrow = {}\n[[policy]]\nrandom = {}\n";
 
-/// The folder of a run, and agents that listen in it: what they say is the test's.
-struct Stage {
+/// The folder of a run, and agents that listen in it: the test decides what they send.
+struct Fixture {
     net: Net,
-    doors: Vec<(Transport, Accepted)>,
+    listeners: Vec<(Transport, Accepted)>,
 }
 
-impl Stage {
+impl Fixture {
     fn new(names: &[&str]) -> Self {
         let net = Net::with(UNITS);
-        let doors: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
-        let address = |(door, _): &(Transport, Accepted)| door.address().unwrap();
-        let stage = Self { net, doors };
-        stage.hosts(names.iter().zip(stage.doors.iter().map(address)));
-        stage
+        let listeners: Vec<_> = names.iter().map(|name| net.listen(name, &Options::default())).collect();
+        let address = |(listener, _): &(Transport, Accepted)| listener.address().unwrap();
+        let fixture = Self { net, listeners };
+        fixture.hosts(names.iter().zip(fixture.listeners.iter().map(address)));
+        fixture
     }
 
     /// Writes the hosts file.
@@ -79,11 +79,11 @@ impl Agent {
         Self { connection: peer.connection, control: control.retype(LARGEST_FRAME) }
     }
 
-    async fn say(&mut self, word: AgentMessage) {
-        within(self.control.send(&word)).await.unwrap();
+    async fn send(&mut self, message: AgentMessage) {
+        within(self.control.send(&message)).await.unwrap();
     }
 
-    async fn hear(&mut self) -> ControllerMessage {
+    async fn receive(&mut self) -> ControllerMessage {
         loop {
             let order = within(self.control.receive()).await.unwrap();
             if !matches!(order, ControllerMessage::Progress { .. } | ControllerMessage::Pong { .. }) {
@@ -92,28 +92,28 @@ impl Agent {
         }
     }
 
-    /// Until a unit can begin; gives its number.
+    /// Answers until a run can begin; returns its number.
     async fn ready(&mut self) -> u64 {
-        let mut order = self.hear().await;
+        let mut order = self.receive().await;
         if matches!(order, ControllerMessage::Load(_)) {
-            self.say(AgentMessage::Loaded).await;
-            order = self.hear().await;
+            self.send(AgentMessage::Loaded).await;
+            order = self.receive().await;
         }
-        let ControllerMessage::Prepare(unit) = order else { panic!("no unit to prepare") };
-        self.say(AgentMessage::Ready { run: unit.run }).await;
-        unit.run
+        let ControllerMessage::Prepare(assignment) = order else { panic!("no run to prepare") };
+        self.send(AgentMessage::Ready { run: assignment.run }).await;
+        assignment.run
     }
 
-    /// Until a unit has begun; gives its number.
+    /// Answers until a run has begun; returns its number.
     async fn begun(&mut self) -> u64 {
         let run = self.ready().await;
-        assert!(matches!(self.hear().await, ControllerMessage::Start { .. }));
+        assert!(matches!(self.receive().await, ControllerMessage::Start { .. }));
         run
     }
 
     /// What the controller's clock shows.
     async fn time(&mut self) -> i64 {
-        self.say(AgentMessage::Ping { sent: 0 }).await;
+        self.send(AgentMessage::Ping { sent: 0 }).await;
         loop {
             if let ControllerMessage::Pong { here, .. } = within(self.control.receive()).await.unwrap() {
                 return here;
@@ -121,17 +121,17 @@ impl Agent {
         }
     }
 
-    /// Nothing was seen, and nothing will be before the unit's end.
-    async fn report(&mut self) {
-        self.saw(Vec::new(), Time::ZERO + Span::from_secs(2)).await;
+    /// Reports no observations until the end of the run.
+    async fn report_nothing(&mut self) {
+        self.report(Vec::new(), Time::ZERO + Span::from_secs(2)).await;
     }
 
-    async fn saw(&mut self, notes: Vec<Observation>, mark: Time) {
-        self.say(AgentMessage::Notes { notes, mark, progress: mark }).await;
+    async fn report(&mut self, notes: Vec<Observation>, mark: Time) {
+        self.send(AgentMessage::Notes { notes, mark, progress: mark }).await;
     }
 
     async fn stopped(&mut self) {
-        assert!(matches!(self.hear().await, ControllerMessage::Stop));
+        assert!(matches!(self.receive().await, ControllerMessage::Stop));
     }
 
     async fn end(&mut self) {
@@ -142,7 +142,7 @@ impl Agent {
             datagrams: Vec::new(),
             cores: None,
         };
-        self.say(AgentMessage::FinalReport(Box::new(account))).await;
+        self.send(AgentMessage::FinalReport(Box::new(account))).await;
     }
 }
 
@@ -153,22 +153,22 @@ async fn finish(run: Child, status: i32) -> String {
 
 #[tokio::test]
 async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
-    let mut stage = Stage::new(&["h1", "h2"]);
-    let run = stage.run();
-    let [(_, first), (_, second)] = &mut stage.doors[..] else { panic!("two doors") };
+    let mut fixture = Fixture::new(&["h1", "h2"]);
+    let run = fixture.run();
+    let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
-    let (unit, _) = tokio::join!(h1.begun(), h2.begun());
+    let (id, _) = tokio::join!(h1.begun(), h2.begun());
     // The other one notices first. What the host itself says is worth more.
-    h1.say(AgentMessage::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
+    h1.send(AgentMessage::Lost { peer: "h2".to_owned(), why: "it hung up".to_owned() }).await;
     h1.stopped().await;
     h2.stopped().await;
-    h2.say(AgentMessage::Refused { run: unit, why: "a bug: boom".to_owned() }).await;
+    h2.send(AgentMessage::Refused { run: id, why: "a bug: boom".to_owned() }).await;
     h1.end().await;
     let (next, _) = tokio::join!(h1.begun(), h2.begun());
-    assert!(next > unit);
-    // What is said of a unit that is over changes nothing.
-    h2.say(AgentMessage::Refused { run: unit, why: "again".to_owned() }).await;
-    tokio::join!(h1.report(), h2.report());
+    assert!(next > id);
+    // Messages about a run that is over change nothing.
+    h2.send(AgentMessage::Refused { run: id, why: "again".to_owned() }).await;
+    tokio::join!(h1.report_nothing(), h2.report_nothing());
     for host in [&mut h1, &mut h2] {
         host.stopped().await;
         host.end().await;
@@ -176,19 +176,19 @@ async fn a_host_that_refuses_a_unit_takes_part_in_the_next() {
     let said = finish(run, 3).await;
     assert!(said.contains("sparrow") && said.contains("host h2: a bug: boom"), "{said}");
     assert!(!said.contains("random with"), "{said}");
-    let summary = lines(&fs::read_to_string(stage.out().join("summary.jsonl")).unwrap());
+    let summary = lines(&fs::read_to_string(fixture.out().join("summary.jsonl")).unwrap());
     assert!(summary.len() == 1 && summary[0]["policy"] == "random", "{summary:?}");
 }
 
 /// One that says nothing does not keep the others from being asked; it is the one that is named.
 #[tokio::test]
 async fn hosts_are_asked_all_at_once() {
-    let mut stage = Stage::new(&["h2"]);
+    let mut fixture = Fixture::new(&["h2"]);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (h1, h2) = (silent.local_addr().unwrap(), stage.doors[0].0.address().unwrap());
-    stage.hosts([(&"h1", h1), (&"h2", h2)].into_iter());
-    let run = stage.run();
-    let host = Agent::taken(&mut stage.doors[0].1).await;
+    let (h1, h2) = (silent.local_addr().unwrap(), fixture.listeners[0].0.address().unwrap());
+    fixture.hosts([(&"h1", h1), (&"h2", h2)].into_iter());
+    let run = fixture.run();
+    let host = Agent::taken(&mut fixture.listeners[0].1).await;
     let said = finish(run, 3).await;
     assert!(said.contains(&format!("host h1 at {h1}: no answer within")), "{said}");
     assert_eq!(within(host.connection.ended()).await, volary::cluster::net::End::Done, "it is free at once");
@@ -196,10 +196,10 @@ async fn hosts_are_asked_all_at_once() {
 
 #[tokio::test]
 async fn ctrl_c_is_heard_while_hosts_plan() {
-    let mut stage = Stage::new(&["h1"]);
-    let run = stage.run();
-    let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
+    let mut fixture = Fixture::new(&["h1"]);
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
+    assert!(matches!(host.receive().await, ControllerMessage::Load(_)));
     // It plans and plans.
     cluster::interrupt(&run);
     let said = finish(run, 3).await;
@@ -207,15 +207,15 @@ async fn ctrl_c_is_heard_while_hosts_plan() {
     // It is told, and need not wait for its lease.
     let end = within(host.connection.ended()).await;
     assert_eq!(end, volary::cluster::net::End::Done);
-    assert!(!stage.out().exists(), "nothing is left of a run that never began");
+    assert!(!fixture.out().exists(), "nothing is left of a run that never began");
 }
 
 #[tokio::test]
 async fn a_word_longer_than_words_are_ends_the_host() {
-    let mut stage = Stage::new(&["h1"]);
-    let run = stage.run();
-    let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
+    let mut fixture = Fixture::new(&["h1"]);
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
+    assert!(matches!(host.receive().await, ControllerMessage::Load(_)));
     let _ = within(host.control.send(&AgentMessage::Log("x".repeat(20 << 20)))).await;
     let said = finish(run, 3).await;
     assert!(said.contains("host h1") && said.contains("where 8388608 are the most"), "{said}");
@@ -224,13 +224,13 @@ async fn a_word_longer_than_words_are_ends_the_host() {
 /// However far a host is, it hears of the start before it.
 #[tokio::test]
 async fn a_far_host_is_told_in_time_to_start() {
-    let mut stage = Stage::new(&["h1"]);
-    let far = relay(stage.doors[0].0.address().unwrap(), Duration::from_millis(150)).await;
-    stage.hosts([(&"h1", far)].into_iter());
-    let run = stage.run();
-    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    let mut fixture = Fixture::new(&["h1"]);
+    let far = relay(fixture.listeners[0].0.address().unwrap(), Duration::from_millis(150)).await;
+    fixture.hosts([(&"h1", far)].into_iter());
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
     host.ready().await;
-    let ControllerMessage::Start { at } = host.hear().await else { panic!("no start") };
+    let ControllerMessage::Start { at } = host.receive().await else { panic!("no start") };
     // Asked when the order has come, and answered later.
     let now = host.time().await;
     assert!(at > now, "the start was {} ms ago", (now - at) / 1_000_000);
@@ -240,11 +240,11 @@ async fn a_far_host_is_told_in_time_to_start() {
 /// What ran on a host that is lost is lost, what ran elsewhere was cut off, and the user is told where all this is.
 #[tokio::test]
 async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
-    let mut stage = Stage::new(&["h1", "h2"]);
-    let experiment = Experiment::load(&stage.net.folder("e.toml"), &Overrides::default()).unwrap();
+    let mut fixture = Fixture::new(&["h1", "h2"]);
+    let experiment = Experiment::load(&fixture.net.folder("e.toml"), &Overrides::default()).unwrap();
     let world = worlds(&experiment).next().unwrap();
-    let run = stage.run();
-    let [(_, first), (_, second)] = &mut stage.doors[..] else { panic!("two doors") };
+    let run = fixture.run();
+    let [(_, first), (_, second)] = &mut fixture.listeners[..] else { panic!("two listeners") };
     let (mut h1, mut h2) = (Agent::taken(first).await, Agent::taken(second).await);
     tokio::join!(h1.begun(), h2.begun());
     // Half of the nodes are on each host. A job has arrived, and each host runs a copy of it.
@@ -255,8 +255,8 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
         let copy = CopyId { task: JobId(0).task(task), attempt: 0 };
         Seen::Note(layout.worker(node, 0), Note::Started { copy, resumed: false })
     };
-    h1.saw(vec![seen(1, arrived), seen(2, started(0, 0))], Time(10)).await;
-    h2.saw(vec![seen(2, started(1, 3))], Time(10)).await;
+    h1.report(vec![seen(1, arrived), seen(2, started(0, 0))], Time(10)).await;
+    h2.report(vec![seen(2, started(1, 3))], Time(10)).await;
     // Both reports have been heard when what follows them is answered.
     tokio::join!(h1.time(), h2.time());
     h2.connection.close(Close::Failed, "the power is off");
@@ -264,11 +264,11 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     h1.end().await;
     let said = finish(run, 3).await;
     assert!(said.contains("host h2 was lost in mid-run: the peer closed: the power is off"), "{said}");
-    let manifest = stage.manifest();
+    let manifest = fixture.manifest();
     let cell = &manifest["cells"][0];
     let file = format!("cells/{}.failed.json", cell.as_str().unwrap());
     assert!(said.contains(&format!("what was measured until then is in r/{file}")), "{said}");
-    let failed: Value = serde_json::from_slice(&fs::read(stage.out().join(file)).unwrap()).unwrap();
+    let failed: Value = serde_json::from_slice(&fs::read(fixture.out().join(file)).unwrap()).unwrap();
     let copies = &failed["summary"]["copies"];
     let counts = ["started", "preempted", "lost"].map(|count| copies[count].as_u64().unwrap());
     assert_eq!(counts, [2, 1, 1], "{failed}");
@@ -278,49 +278,51 @@ async fn a_lost_host_is_in_the_books_and_in_the_manifest() {
     assert!(manifest["hosts"][0].get("lost").is_none(), "{manifest}");
 }
 
-/// One that is lost before a unit begins is named in the manifest as well.
+/// One that is lost before a run begins is named in the manifest as well.
 #[tokio::test]
 async fn a_host_that_is_lost_while_it_prepares_is_in_the_manifest() {
-    let mut stage = Stage::new(&["h1"]);
-    let run = stage.run();
-    let mut host = Agent::taken(&mut stage.doors[0].1).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Load(_)));
-    host.say(AgentMessage::Loaded).await;
-    assert!(matches!(host.hear().await, ControllerMessage::Prepare(_)));
+    let mut fixture = Fixture::new(&["h1"]);
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
+    assert!(matches!(host.receive().await, ControllerMessage::Load(_)));
+    host.send(AgentMessage::Loaded).await;
+    assert!(matches!(host.receive().await, ControllerMessage::Prepare(_)));
     host.connection.close(Close::Failed, "the power is off");
     let said = finish(run, 3).await;
     assert!(said.contains("host h1: is gone: the peer closed: the power is off"), "{said}");
-    let lost = &stage.manifest()["hosts"][0]["lost"];
+    let lost = &fixture.manifest()["hosts"][0]["lost"];
     assert_eq!(
         (lost[0]["cell"].as_str(), lost.as_array().unwrap().len()),
-        (stage.manifest()["cells"][0].as_str(), 1)
+        (fixture.manifest()["cells"][0].as_str(), 1)
     );
 }
 
 /// The lease of an injection runs out without renewals: it is lifted, and on record.
 #[tokio::test]
 async fn a_relayed_injection_is_ordered_leased_and_recorded() {
-    let mut stage = Stage::new(&["h1"]);
-    let run = stage.run();
-    let mut host = Agent::taken(&mut stage.doors[0].1).await;
+    let mut fixture = Fixture::new(&["h1"]);
+    let run = fixture.run();
+    let mut host = Agent::taken(&mut fixture.listeners[0].1).await;
     host.begun().await;
     let relayed = |target| AgentMessage::Injector { injector: 1, message: request(&[target], false) };
-    host.say(relayed("node:999")).await;
-    let ControllerMessage::InjectReply { reply, .. } = host.hear().await else { panic!("no reply") };
+    host.send(relayed("node:999")).await;
+    let ControllerMessage::InjectReply { reply, .. } = host.receive().await else { panic!("no reply") };
     assert!(matches!(&reply, InjectReply::Refused(_, why) if why.contains("node:999")), "{reply:?}");
     let requested = Instant::now();
-    host.say(relayed("node:0")).await;
-    let ControllerMessage::Inject(order) = host.hear().await else { panic!("not ordered") };
+    host.send(relayed("node:0")).await;
+    let ControllerMessage::Inject(order) = host.receive().await else { panic!("not ordered") };
     assert_eq!((order.cores.to_string().as_str(), order.seed, order.until), ("0", 3, Time::MAX));
-    host.say(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;
-    let ControllerMessage::InjectReply { injector: 1, reply } = host.hear().await else { panic!("no reply") };
+    host.send(AgentMessage::Injected { id: order.id, from: Time(100_000_000) }).await;
+    let ControllerMessage::InjectReply { injector: 1, reply } = host.receive().await else {
+        panic!("no reply")
+    };
     assert!(matches!(reply, InjectReply::Begun(_, shares) if shares.len() == 1));
-    let ControllerMessage::Lift { id, why } = host.hear().await else { panic!("not lifted") };
+    let ControllerMessage::Lift { id, why } = host.receive().await else { panic!("not lifted") };
     assert!(requested.elapsed() > INJECTOR_LEASE, "{:?}", requested.elapsed());
-    assert!(id == order.id && why.contains("whoever injected it is gone"), "{why}");
-    host.say(AgentMessage::Lifted { id, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
+    assert!(id == order.id && why.contains("the injector disconnected"), "{why}");
+    host.send(AgentMessage::Lifted { id, until: Time(400_000_000), why: "it was enough".to_owned() }).await;
     for last in [false, true] {
-        host.report().await;
+        host.report_nothing().await;
         host.stopped().await;
         host.end().await;
         if !last {
@@ -328,7 +330,7 @@ async fn a_relayed_injection_is_ordered_leased_and_recorded() {
         }
     }
     finish(run, 0).await;
-    let manifest = stage.manifest();
+    let manifest = fixture.manifest();
     let injections = manifest["injections"].as_object().unwrap();
     assert_eq!(injections.len(), 1, "{manifest}");
     let record = &injections[manifest["cells"][0].as_str().unwrap()][0];

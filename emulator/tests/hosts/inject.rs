@@ -42,7 +42,7 @@ fn what_is_injected_slows_cores_down_and_is_on_record() {
     let run = run(&cluster);
     let args = "inject p.toml --hosts ids/hosts.toml --node 0-11 --core 20 --for 3s --json";
     let (out, told) = expect(cluster.path(), args, 0);
-    assert!(told.contains("p.toml with seed 5 rules cores of random (cell "), "{told}");
+    assert!(told.contains("p.toml with seed 5 is injected into cores of random (cell "), "{told}");
     let done: Value = serde_json::from_str(&out).unwrap();
     finish(run, 0);
     // Each host holds eight of the nodes, of one core each.
@@ -148,7 +148,7 @@ fn an_injection_can_be_ended_and_ends_with_its_cell() {
         let hosts = summary["injections"][injection]["hosts"].as_array().unwrap().iter();
         hosts.map(|host| [&host["cores"], &host["ended"]].map(|value| value.as_str().unwrap())).collect()
     };
-    assert_eq!(ends(0), [["0-7", "whoever injected it ended it"]]);
+    assert_eq!(ends(0), [["0-7", "ended by the injector"]]);
     assert_eq!(ends(1), [["0", "the cell was over"], ["23", "the cell was over"]]);
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `experiments.tsv` and `swarm.tsv` hold one line a run: experiment, policy, number of the run, order hash, events, and
 //! a digest of the whole summary without what the run cost. A change of structure leaves every line as it is. A change
-//! of a definition writes them again, and the diff is part of it:
+//! of a definition writes them again, with `VOLARY_TRACES` set, and the diff is part of it:
 //! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`.
 //! `VOLARY=PATH` checks another binary.
 //!
@@ -71,12 +71,6 @@ fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned")
 }
 
-/// The folder of published traces: `VOLARY_TRACES`, or beside the checkout.
-fn traces() -> PathBuf {
-    let beside = experiments().join("../../shared/traces");
-    env::var_os("VOLARY_TRACES").map_or(beside, PathBuf::from)
-}
-
 fn experiments() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments")
 }
@@ -133,7 +127,7 @@ fn lines(name: &str, file: &Path, set: &[String]) -> Vec<String> {
     let binary = env::var("VOLARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_volary").to_owned());
     let mut command = Command::new(binary);
     command.arg("run").arg(file).args(["--runtime", "virtual", "--repeat", "1", "--threads", "1"]);
-    command.args(["--json", "--quiet", "--out"]).arg(out.path().join("run")).env("VOLARY_TRACES", traces());
+    command.args(["--json", "--quiet", "--out"]).arg(out.path().join("run"));
     let ran = command.args(set.iter().flat_map(|set| ["--set", set])).output().unwrap();
     assert!(ran.status.success(), "{name}: {}", String::from_utf8_lossy(&ran.stderr));
     let mut lines = Vec::new();
@@ -212,6 +206,10 @@ fn experiments_give_the_pinned_results() {
 #[test]
 #[ignore = "reads published traces, which may not be redistributed: set VOLARY_TRACES"]
 fn experiments_on_published_traces_give_the_pinned_results() {
+    assert!(
+        env::var_os("VOLARY_TRACES").is_some(),
+        "set VOLARY_TRACES to the folder of the published traces"
+    );
     check_experiments(true);
 }
 

@@ -63,7 +63,7 @@ proptest! {
         prop_assert_eq!(among, alone);
     }
 
-    /// The books close: sent = delivered + dropped + unreachable.
+    /// The accounts balance: sent = delivered + dropped + unreachable.
     #[test]
     fn nothing_is_lost_silently(messages in traffic(), seed in any::<u64>()) {
         let mut links = seeded(EVERYTHING, seed);

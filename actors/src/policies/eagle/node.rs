@@ -1,4 +1,4 @@
-//! A node of Eagle: the manager one, which turns probes away while it has long work and passes the bitmap on.
+//! Eagle's node manager: rejects probes while it has long work, and shares its bitmap.
 
 use crate::base::{ActorId, Time};
 use crate::machine::{Effects, Input, Machine};

@@ -1,4 +1,4 @@
-//! A node of a gang: each core runs what the slice says, and keeps what it leaves.
+//! The node manager of gang scheduling: each core runs the copy that the scheduler orders and suspends the one before.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::message::{Core, Launch, Message, Slice};
 #[derive(Clone, Debug, Default)]
 struct GangCore {
     running: Option<CopyId>,
-    /// GangScheduler the copies belong to, once one has spoken.
+    /// The scheduler whose copies the core runs; `None` before its first order.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
     /// Copies that ended here lately: the scheduler may order one again before it learns.
@@ -23,7 +23,7 @@ struct GangCore {
 /// How many ended copies a core remembers.
 const REMEMBERED: usize = 16;
 
-/// A node manager that does what the slice says.
+/// The node manager of gang scheduling.
 pub(super) struct GangNode {
     slots: Box<[GangCore]>,
 }

@@ -200,8 +200,8 @@ impl Cache {
         }
     }
 
-    /// The parts of an answer: for every node the expected work and since when it lives, and for every maker the
-    /// updates contained. Clocks do not add up, so with `wait = "clock"` updates that were applied out of order are
+    /// The parts of an answer: for every node the expected work and the time of its last restart, and for every sender
+    /// the updates contained. Clocks do not add up, so with `wait = "clock"` updates that were applied out of order are
     /// subtracted only approximately.
     pub(super) fn copy(&self, own: u32, fx: &mut Effects<'_>) -> Vec<Gossip> {
         let nodes = fx.layout().nodes();

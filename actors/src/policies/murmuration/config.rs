@@ -24,20 +24,20 @@ parameters! {
         update_delay: Span = Span::ZERO,
         /// How updates are disseminated.
         spread: MurmurationSpread = MurmurationSpread::Streams,
-        /// `epidemic` spread: the number of schedulers to which an update is sent by its maker, and by each receiver
-        /// that had not seen it.
+        /// `epidemic` spread: the number of schedulers to which an update is sent by its first sender, and by each
+        /// receiver that had not seen it.
         #[schemars(range(min = 1, max = 65_536))]
         fan_out: u32 = 3,
-        /// Period at which a node reports the work it really has. The report replaces the receiver's entry, unless the
-        /// receiver has newer updates; it repairs what lost updates left behind. A report does not contain tasks that
-        /// other schedulers placed and that are under way: they are forgotten, or counted twice, until the next report;
-        /// `update_delay` may not be longer than this. Zero: never, as in the paper.
+        /// Period at which a node reports its actual work. The report replaces the receiver's entry, unless the
+        /// receiver has newer updates, and so corrects the errors that lost updates caused. A report does not contain
+        /// tasks that other schedulers placed and that are in flight: they are missing, or counted twice, until the
+        /// next report. `update_delay` may not be longer than this. Zero: never, as in the paper.
         repair: Span = Span::ZERO,
         /// How a restarted scheduler uses the cache of another.
         copy: Copying = Copying::Numbered,
         /// Time a restarted scheduler waits for an answer before it asks two others. The paper has no value.
         ask_timeout: Span = Span::from_secs(1),
-        /// Upper bound of the artificial delay before an answer is sent: evenly from zero to this, 3 s in section
+        /// Upper bound of the artificial delay before an answer is sent: uniform from zero to this, 3 s in section
         /// 6.2.4. The answer is the cache at the time of the question.
         answer_delay: Span = Span::ZERO,
         /// Forget the work placed on a node that crashed. The paper does not say; without it the work of a dead node
@@ -75,7 +75,7 @@ parameters! {
         Streams,
         /// To every scheduler, in datagrams that can be lost.
         Datagrams,
-        /// In datagrams to `fan_out` random schedulers, each of which forwards an update it had not seen.
+        /// In datagrams to `fan_out` random schedulers, each of which forwards updates that are new to it.
         Epidemic,
     }
 

@@ -15,9 +15,9 @@ const MOST_FAN_OUT: u32 = 1 << 16;
 impl Policy for Murmuration {
     const ABOUT: &'static str = "Murmuration (Vijayakumar, Madhavapeddy and Kalyvianaki, SoCC 2024)\n\
         Each scheduler keeps a cache of the work expected at every node and sends every task of a job to the \
-        node with the least, at once and for good. It tells all other schedulers, and nodes tell all \
-        schedulers what ended, so that the caches agree but for news that is under way. Nodes queue; nobody \
-        resolves conflicts. A restarted scheduler copies the cache of another.";
+        node with the least. Placements are immediate and never revised. Schedulers broadcast placements and \
+        nodes broadcast ends of tasks to all schedulers, so caches differ only by updates in flight. \
+        Conflicting placements queue at the node. A restarted scheduler copies the cache of another.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{}",
@@ -32,14 +32,14 @@ impl Policy for Murmuration {
         positive("ask_timeout", self.ask_timeout)?;
         if self.spread == MurmurationSpread::Epidemic && !(1..=MOST_FAN_OUT).contains(&self.fan_out) {
             return Err(format!(
-                "fan_out: must be from 1 to {MOST_FAN_OUT}, not {}; spread = \"datagrams\" broadcasts everybody",
+                "fan_out: must be from 1 to {MOST_FAN_OUT}, not {}; spread = \"datagrams\" sends to every scheduler",
                 self.fan_out
             ));
         }
         if self.repair > Span::ZERO && self.update_delay > self.repair {
             return Err(format!(
-                "update_delay: {} is longer than repair, {}: reports would undo news before it is spread; lower \
-                 update_delay or raise repair",
+                "update_delay: {} is longer than repair, {}: reports would overwrite updates that are not sent yet; \
+                 lower update_delay or raise repair",
                 self.update_delay, self.repair
             ));
         }

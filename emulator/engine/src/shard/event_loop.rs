@@ -290,7 +290,12 @@ impl<'a, O: Observer> Shard<'a, O> {
             if self.broadcasts.has_unread(to) {
                 self.catch_up(to);
             }
-            assert!(steps < ENDLESS, "actor {} and its neighbours talk without end at {}", to.0, self.now);
+            assert!(
+                steps < ENDLESS,
+                "actor {} and its neighbours exchange messages without end at {}",
+                to.0,
+                self.now
+            );
             if let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[to.index()] {
                 let Parts { workload, layout, .. } = self.parts;
                 machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));

@@ -1,4 +1,5 @@
-//! Murmuration in a whole system: messages as its paper counts them, what caches know, and broadcasts as one event.
+//! Murmuration in a whole system: messages as its paper counts them, the contents of caches, and broadcasts as one
+//! event.
 
 use volary_actors::base::{ActorId, Span, Time};
 use volary_actors::layout::{Layout, Role};
@@ -70,23 +71,23 @@ fn updates_are_as_many_as_the_paper_counts() {
     }
 }
 
-/// O-M4, Little: news not taken in = rate of news × time until it is. Two schedulers place 20 tasks a second
-/// between them, so each hears of 10 placements and of 20 ends a second, each after 1.5005 s.
+/// O-M4, Little: updates in flight = rate of updates × time until they are applied. Two schedulers place 20 tasks a
+/// second between them, so each receives 10 placements and 20 ends a second, each after 1.5005 s.
 #[test]
-fn news_in_flight_obeys_little() {
+fn updates_in_flight_obey_little() {
     let policy = "batch = false, update_delay = \"1500ms\"";
     let measured = run(&loaded(policy, &load(2, 40, 10_000, 2, "100ms")));
     let staleness = measured.summary.staleness.unwrap();
     let expected = 30.0 * 1.5005;
     assert!((staleness.in_flight.mean / expected - 1.0).abs() < 0.04, "{staleness:?}");
     assert!(staleness.age_s.max <= 1.5006 && staleness.age_s.max > 1.4, "{staleness:?}");
-    // Without a delay nobody is ever wrong for longer than the network takes.
+    // Without `update_delay` no cache is wrong for longer than the network delay.
     let fresh = run(&loaded("", &load(2, 40, 2_000, 2, "100ms"))).summary.staleness.unwrap();
     assert!(fresh.age_s.max <= 0.000_501, "{fresh:?}");
     assert!(fresh.regret_s.mean < 0.01 * staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
 }
 
-/// Keeps the books and checks after every note that nothing but news explains what a cache says.
+/// Records the run and checks after every note that updates in flight explain every error of a cache.
 struct Audit<'a> {
     books: Recorder<'a>,
     layout: &'a Layout,
@@ -99,7 +100,7 @@ impl Observer for Audit<'_> {
         if let Note::Placed { node, believed, .. } = note
             && let Role::Scheduler(index) = self.layout.role(who)
         {
-            // Every scheduler is watched here: what it says of itself is what its notes add up to.
+            // Every scheduler is watched here: the work that it reports is the sum of its notes.
             let at = index * self.layout.nodes() + node;
             if let Some(&(work, ..)) = self.books.metrics.0.pairs().get(at as usize) {
                 assert_eq!(believed, work, "scheduler {index} at {now}");
@@ -114,7 +115,7 @@ impl Observer for Audit<'_> {
     }
 
     fn crashed(&mut self, _: Time, _: u32) {
-        unreachable!("nobody crashes here")
+        unreachable!("no crash is configured")
     }
 
     fn watches(&self, scheduler: u32) -> bool {
@@ -122,10 +123,10 @@ impl Observer for Audit<'_> {
     }
 }
 
-/// O-M4: e = −Σ(+x not taken in) + Σ(−x not taken in), exactly, at every event, whatever the delays; and 0 when
-/// all is quiet.
+/// O-M4: e = −Σ(+x not applied) + Σ(−x not applied), exactly, at every event, for all delays; and 0 when no update is
+/// in flight.
 #[test]
-fn nothing_but_news_separates_caches_from_the_truth() {
+fn updates_in_flight_explain_every_error_of_a_cache() {
     for (one_way, policy) in [
         ("500us", "update_delay = \"2s\""),
         ("{exponential={mean=\"300ms\"}}", "batch = false"),
@@ -149,7 +150,7 @@ fn nothing_but_news_separates_caches_from_the_truth() {
     }
 }
 
-/// One scheduler knows everything at once: it never regrets, and ends are all it can be behind with.
+/// A single scheduler knows all placements at once: it has no regret, and lacks only ends of tasks.
 #[test]
 fn a_scheduler_alone_is_never_wrong_for_long() {
     let alone = run(&with(&loaded("", &load(1, 20, 2_000, 2, "150ms")), &["network.one_way=0s"]))
@@ -160,8 +161,8 @@ fn a_scheduler_alone_is_never_wrong_for_long() {
     assert_eq!(alone.schedulers, 1);
 }
 
-/// A message to everybody as one event, read when it matters, gives what a message to each gives: same jobs at
-/// the same times, same traffic, same staleness. More schedulers than are watched, so that most read late.
+/// A broadcast as one event that receivers read later gives the results of one message to each: same jobs at the same
+/// times, same traffic, same staleness. There are more schedulers than are watched, so that most read late.
 #[test]
 fn one_event_for_all_is_as_good_as_one_for_each() {
     let policies = [
@@ -204,7 +205,7 @@ fn policies_without_caches_have_no_staleness() {
     assert!(measured.summary.staleness.is_none() && measured.staleness.is_empty());
 }
 
-/// What everybody believes, the truth, and the news between, once all has ended and `seconds` more have passed.
+/// The work in each cache, the truth and the updates in flight, `seconds` after the last job has finished.
 fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     let world = world(text);
     let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(Recording::default()));
@@ -217,10 +218,10 @@ fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     shard.observer.metrics.0.pairs()
 }
 
-/// One datagram in ten is lost, and what nodes report undoes no newer news: a few reports after the last end nobody
-/// is wrong by a nanosecond. Without reports many are.
+/// One datagram in ten is lost, and reports of nodes overwrite no newer update: a few reports after the last end every
+/// cache is exact to the nanosecond. Without reports many are not.
 #[test]
-fn reports_cure_lost_news_to_the_last_nanosecond() {
+fn reports_repair_lost_updates_exactly() {
     for spread in ["spread = \"datagrams\"", "spread = \"epidemic\", batch = false, update_delay = \"200ms\""]
     {
         let lossy = [SPREAD_DELAY, "network.loss=0.1"];
@@ -232,10 +233,10 @@ fn reports_cure_lost_news_to_the_last_nanosecond() {
     }
 }
 
-/// Fig. 16: a scheduler that starts late copies a cache while news goes on. With numbered news it ends up knowing
-/// what the others know; naively it counts twice what came while the answer lay.
+/// Fig. 16: a scheduler that starts late copies a cache while updates arrive. With numbered updates its cache ends
+/// equal to the others; with naive copying, updates that arrive before the delayed answer count twice.
 #[test]
-fn who_joins_late_counts_nothing_twice() {
+fn a_late_scheduler_counts_nothing_twice() {
     let rest = |copy: &str| {
         let policy = format!("batch = false, copy = \"{copy}\", ask_timeout = \"4s\", answer_delay = \"3s\"");
         let late = "network.fault=[{crash={who=[\"scheduler:3\"], at=\"0s\", for=\"10s\"}}]";
@@ -248,8 +249,8 @@ fn who_joins_late_counts_nothing_twice() {
     assert!(late.iter().any(|&(work, ..)| work != 0), "{late:?}");
 }
 
-/// A stream brings everything, however late: of a job that is told in a thousand parts some are, and none counts as
-/// lost for that.
+/// Streams deliver every update, however late: of the thousand parts of a job's batch some are late, and none counts as
+/// lost.
 #[test]
 fn a_part_that_is_late_is_not_lost() {
     for policy in ["batch = false", ""] {
@@ -259,10 +260,10 @@ fn a_part_that_is_late_is_not_lost() {
     }
 }
 
-/// Nodes that crash and are back before or after anybody noticed, nodes and schedulers that cannot reach each other,
-/// streams that lose one transmission in fifty: once all that is over, nobody is wrong by a nanosecond.
+/// Nodes that crash and return before or after the crash is detected, partitions between nodes and schedulers, streams
+/// that lose one transmission in fifty: after the faults every cache is exact to the nanosecond.
 #[test]
-fn what_heals_leaves_no_error_behind() {
+fn healed_faults_leave_no_error() {
     let faults = [
         "crash = { who = [\"nodes:2-4\"], at = \"20s\", for = \"1500ms\" }",
         "crash = { who = [\"node:5\"], at = \"40s\", for = \"20s\" }",
@@ -282,10 +283,10 @@ fn what_heals_leaves_no_error_behind() {
     }
 }
 
-/// What a scheduler had not told when it crashed nobody hears, though nodes tell that it is gone: others believe too
-/// little, until nodes report.
+/// Updates that a scheduler had not sent when it crashed are lost, while nodes still report the ends of its tasks: the
+/// other schedulers expect too little work until nodes report.
 #[test]
-fn news_dies_with_its_maker() {
+fn unsent_updates_are_lost_with_their_scheduler() {
     let rest = |repair: &str| {
         let policy = format!("batch = false, update_delay = \"2s\"{repair}");
         let who = "\"scheduler:1\", \"scheduler:2\", \"scheduler:3\"";

@@ -1,4 +1,4 @@
-//! Minimal experiments that once failed: jobs lost, books that did not close, messages that multiplied.
+//! Minimal experiments that once failed: jobs lost, accounts that did not balance, messages that multiplied.
 
 use std::io::Cursor;
 use std::path::Path;

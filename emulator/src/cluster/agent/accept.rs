@@ -100,7 +100,7 @@ async fn accept_link(state: &AgentState, peer: Peer) {
     let mut control = Control::<(), LinkPurpose>::new(&connection, streams, FIRST_FRAME);
     let Some(LinkPurpose { run }) = first(&who, &connection, &mut control).await else { return };
     if let Err(connection) = state.add_link(who.name.clone(), run, connection) {
-        tracing::info!("{who} called for a run that is over");
+        tracing::info!("{who} opened a link for a run that is over");
         connection.close(Close::Failed, "that run is over here");
     }
 }
@@ -115,8 +115,8 @@ async fn first<S: Serialize, R: DeserializeOwned>(
         Ok(Ok(first)) => return Some(first),
         Ok(Err(why)) => tracing::warn!("{who}: {why}"),
         Err(_) => {
-            tracing::warn!("{who} said hello and nothing more");
-            let words = format!("no word within {} s of the hello", FIRST_MESSAGE_TIMEOUT.as_secs());
+            tracing::warn!("{who} sent no first message in time");
+            let words = format!("no first message within {} s of the hello", FIRST_MESSAGE_TIMEOUT.as_secs());
             connection.close(Close::Late, &words);
         }
     }
@@ -126,6 +126,6 @@ async fn first<S: Serialize, R: DeserializeOwned>(
 /// Waits until the peer has closed the connection, and closes it if that takes too long.
 async fn closed(connection: &Connection) {
     if timeout(CLOSE_TIMEOUT, connection.ended()).await.is_err() {
-        connection.close(Close::Done, "all was said");
+        connection.close(Close::Done, "done");
     }
 }

@@ -129,7 +129,8 @@ impl AgentCell<'_> {
         };
         let ready =
             timeout(SETUP + SETUP_PER_HOST * task.members.len() as u32, self.unless_stopped(ready)).await;
-        let late = "links to the other hosts did not come about in time: are their ports open to each other?";
+        let late =
+            "links to the other hosts were not established in time: are their ports open to each other?";
         ready.unwrap_or_else(|_| Err(late.to_owned()))
     }
 

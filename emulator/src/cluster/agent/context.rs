@@ -90,7 +90,7 @@ impl CellContext {
 
     /// Why the cell ended before it began.
     pub(super) fn stop_reason(&self) -> String {
-        self.check_panic().err().unwrap_or_else(|| "the controller has called it off".to_owned())
+        self.check_panic().err().unwrap_or_else(|| "the controller cancelled the cell".to_owned())
     }
 
     /// Sets the common start, which begins the cell.

@@ -158,7 +158,7 @@ impl<'a> ControllerCell<'a> {
             };
             let handled = match event {
                 Some((host, event)) => self.on_event(host, event).await,
-                None => self.on_gone(slowest, "no last word").await,
+                None => self.on_gone(slowest, "sent no final report in time").await,
             };
             if let Err((host, why)) = handled {
                 if self.pool.hosts[host].lost.is_none() {
@@ -223,7 +223,10 @@ impl<'a> ControllerCell<'a> {
     /// Merges observations. Fails if an index is out of bounds, or if too many wait for a silent host.
     fn on_report(&mut self, host: usize, notes: Vec<Observation>, mark: Time) -> Result<(), Lost> {
         if !notes.iter().all(|note| is_in_bounds(self.world, note)) {
-            return Err((host, "it reports what cannot be".to_owned()));
+            return Err((
+                host,
+                "its report names an actor, job, core or node that does not exist".to_owned(),
+            ));
         }
         self.aggregator.report(host, notes, mark);
         if self.aggregator.waiting() > MAX_WAITING_OBSERVATIONS {

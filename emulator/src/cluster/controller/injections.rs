@@ -137,13 +137,13 @@ impl<'a> Injections<'a> {
             InjectorMessage::Renew => {
                 self.of(injector).into_iter().for_each(|entry| entry.renewed = Instant::now());
             }
-            InjectorMessage::End => self.lift(pool, injector, "whoever injected it ended it").await,
+            InjectorMessage::End => self.lift(pool, injector, "ended by the injector").await,
         }
     }
 
     /// Handles the disconnection of an injector.
     pub(super) async fn on_disconnect(&mut self, pool: &HostPool, injector: InjectorId, why: &str) {
-        self.lift(pool, injector, &format!("whoever injected it is gone: {why}")).await;
+        self.lift(pool, injector, &format!("the injector disconnected: {why}")).await;
         self.of(injector).into_iter().for_each(|entry| entry.phase = Phase::Disconnected);
     }
 
@@ -182,7 +182,7 @@ impl<'a> Injections<'a> {
     pub(super) async fn expire(&mut self, pool: &HostPool) {
         let expired = |entry: &CellInjection| !entry.lifted && entry.renewed.elapsed() > INJECTOR_LEASE;
         for injector in self.injectors(expired) {
-            let why = format!("no sign of life for {} s", INJECTOR_LEASE.as_secs());
+            let why = format!("no renewal for {} s", INJECTOR_LEASE.as_secs());
             self.on_disconnect(pool, injector, &why).await;
         }
     }
@@ -224,8 +224,7 @@ impl<'a> Injections<'a> {
                 let overruled = self.entries[i + 1..].iter().any(|later| later.overlaps(&injection, end));
                 let effect = if overruled { None } else { injection.effect(&self.world.machines().cores) };
                 let ended = share.ended.as_deref().unwrap_or_default();
-                let note =
-                    if overruled { "; a later injection ruled some of its cores meanwhile" } else { "" };
+                let note = if overruled { "; a later injection replaced it on some cores" } else { "" };
                 hosts.push(Applied {
                     host: pool.members[share.host].name.clone(),
                     cores: injection.cores.to_string(),

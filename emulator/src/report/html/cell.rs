@@ -33,7 +33,7 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
             (bands(group))
             (table::differences(group, view.policies))
             (timelines(group, view))
-            details.more { summary { "Books" } (table::books(group, view.policies)) }
+            details.more { summary { "Accounts" } (table::books(group, view.policies)) }
             (policy::sections(group, view))
             (fidelity::section(group, view.policies))
             (notes(group))

@@ -149,7 +149,7 @@ pub(super) fn books(group: &CellGroup, policies: &[&str]) -> Markup {
         )
     };
     let mut headings = vec!["policy"];
-    headings.extend(BOOKS.iter().map(|column| column.0).chain(["books", "event order"]));
+    headings.extend(BOOKS.iter().map(|column| column.0).chain(["accounts", "event order"]));
     table(&headings, &[], &html! { @for runs in &group.policies { (row(runs)) } })
 }
 

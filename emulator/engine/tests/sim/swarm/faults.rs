@@ -6,7 +6,7 @@ use super::draw::{Dice, Site};
 
 /// Appends some faults within `horizon` seconds.
 pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f64) {
-    let mut funeral = dice.chance(25);
+    let mut permanent = dice.chance(25);
     let mut at = 0.0;
     for _ in 0..1 + dice.below(6) {
         // Some begin at the same instant.
@@ -15,7 +15,7 @@ pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f
         }
         let lasting = f64::from(1 + dice.below(200)) / 10.0;
         match dice.below(5) {
-            0 if std::mem::replace(&mut funeral, false) => last_farewell(dice, text, site, at),
+            0 if std::mem::replace(&mut permanent, false) => permanent_crash(dice, text, site, at),
             0 | 1 => crash(dice, text, site, at, lasting),
             2 => {
                 let who = if dice.chance(15) { "\"all\"".to_owned() } else { anyone(dice, site) };
@@ -38,8 +38,8 @@ fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64
     writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = \"{at}s\"{lasting}{how} }}").unwrap();
 }
 
-/// A node that never comes back, or a scheduler, if there is another.
-fn last_farewell(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
+/// A crash without end of a node, or of a scheduler, if there is another.
+fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     let who = if site.schedulers > 1 && dice.chance(40) {
         scheduler(dice, site)
     } else if site.nodes > 1 {

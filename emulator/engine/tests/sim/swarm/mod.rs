@@ -1,6 +1,6 @@
 //! Drawn worlds: a seed draws cluster or topology, policy, load, delay and its correlation, loss, duplication,
 //! reordering, rate and buffer, crashes, partitions, pauses, bursts. The faults heal; then every job must have
-//! finished exactly once and the books must close.
+//! finished exactly once and the accounts must balance.
 //!
 //! The seeds follow from the commit, `VOLARY_SWARM_COMMIT`, so that every push tries others. `VOLARY_SWARM_SEEDS=5000
 //! cargo test -p volary-engine --test sim swarm` tries more; `VOLARY_SWARM_SEED=17` repeats one.
