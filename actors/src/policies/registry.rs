@@ -77,8 +77,8 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.patience(),)* }
             }
 
-            /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts
-            /// none by time.
+            /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it never
+            /// does.
             pub fn time_slice(&self) -> Option<(&'static str, Span)> {
                 match self { $(Self::$variant(config) => config.time_slice(),)* }
             }

@@ -71,8 +71,8 @@ impl PeacockNode {
     }
 
     fn visit(&mut self, probe: RingProbe, fx: &mut Effects<'_>) {
-        // After a crash the scheduler sends a probe again whose first copy may still be on the ring. Where two meet, one
-        // is enough.
+        // After a crash the scheduler repeats probes whose first copies may still be on the ring. Where two of one task
+        // meet, one is enough.
         if self.down.contains(&probe.scheduler) || self.holds(probe.task) {
             return;
         }

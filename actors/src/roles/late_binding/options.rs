@@ -9,7 +9,7 @@ parameters! {
         /// Reservations (or samples) per task, d. The papers use 2; the authors' daemon defaults to 1.05.
         probe_ratio: f64 = 2.0 => 1.0..=1000.0,
         /// Reservations of a job, at least. The paper has none; the simulators of Eagle and Murmuration use 20.
-        min_probes: u32 = 0,
+        min_probes: u32 = 0 => 0..=65536,
         /// Whether a node can be drawn more than once for a job, as the simulators of Eagle and Murmuration do.
         replacement: bool = false,
         /// How nodes are sampled.
