@@ -1,8 +1,8 @@
 //! Results of every experiment file (shortened) and of 300 drawn worlds, pinned to the bit.
 //!
-//! `experiments.tsv` and `swarm.tsv` hold one line a run: experiment, policy, number of the run, order hash, events, and
-//! a digest of the whole summary without what the run cost. A change of structure leaves every line as it is. A change
-//! of a definition writes them again, with `VOLARY_TRACES` set, and the diff is part of it:
+//! `experiments.tsv` and `swarm.tsv` hold one line a run: experiment, policy, number of the run, order hash, events,
+//! and a digest of the whole summary without what the run cost. A change of structure leaves every line as it is. A
+//! change of a definition writes them again, with `VOLARY_TRACES` set, and the diff is part of it:
 //! `VOLARY_PIN=write cargo test -p volary --test pinned -- --include-ignored --test-threads 1`.
 //! `VOLARY=PATH` checks another binary.
 //!

@@ -49,8 +49,8 @@ impl StateSharing {
     }
 }
 
-/// A uniformly drawn live node whose bit is set in `wanted`, which gives the bits of the nodes from 32 times its argument
-/// on.
+/// A uniformly drawn live node whose bit is set in `wanted`, which gives the bits of the nodes from 32 times its
+/// argument on.
 fn search(
     members: &Membership,
     layout: &Layout,
