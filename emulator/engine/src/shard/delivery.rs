@@ -106,7 +106,6 @@ impl<O: Observer> Shard<'_, O> {
     }
 }
 
-/// Broadcasts; see [`BroadcastLog`].
 impl<O: Observer> Shard<'_, O> {
     /// Sends a message to every other scheduler: as one event, if the network delays all copies equally.
     pub(super) fn broadcast(&mut self, me: ActorId, msg: Message) {
