@@ -268,7 +268,7 @@ impl<'a> Chaos<'a> {
             2 => Gossip::Ask { round: any },
             3 => Gossip::Answer { round: any, parts: 4 + any % 9 },
             4 => Gossip::Entry { round: any, node, wait: i64::MIN + i64::from(any), since: at + span },
-            5 => Gossip::Heard { round: any, maker: node, number },
+            5 => Gossip::Heard { round: any, origin: node, number },
             6 => Gossip::Backlog(BacklogReport { work: span, at: at + span, number, came: number }),
             _ => {
                 let form = [
@@ -277,13 +277,13 @@ impl<'a> Chaos<'a> {
                     PlacementForm::Rest,
                     PlacementForm::Withdrawn,
                 ][self.below(4)];
-                let (nodes, maker) = ([node, PlacementUpdate::NO_NODE], self.below(2) as u32);
+                let (nodes, origin) = ([node, PlacementUpdate::NO_NODE], self.below(2) as u32);
                 Gossip::Placed(PlacementUpdate {
                     at,
                     job,
                     nodes,
                     number,
-                    maker,
+                    origin,
                     form,
                     rumour: self.below(2) == 0,
                 })

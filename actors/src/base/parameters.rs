@@ -52,7 +52,7 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
-/// Checks that a number lies within a range.
+/// The error for a number outside a range; it reads "key: reason".
 pub(crate) fn within(key: &str, value: f64, range: RangeInclusive<f64>) -> Result<(), String> {
     if range.contains(&value) {
         return Ok(());

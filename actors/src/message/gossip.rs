@@ -1,7 +1,7 @@
 //! Murmuration: updates about placements and ends, and the copying of caches.
 //!
-//! Updates travel as streams or, where a policy asks for it, as datagrams that can be lost. Each maker numbers its
-//! updates, so that those contained in a copied cache are not applied twice: the upper byte of a number is the maker's
+//! Updates travel as streams or, where a policy asks for it, as datagrams that can be lost. Each origin numbers its
+//! updates, so that those contained in a copied cache are not applied twice: the upper byte of a number is the origin's
 //! epoch, the rest counts.
 
 use serde::{Deserialize, Serialize};
@@ -34,10 +34,10 @@ pub struct PlacementUpdate {
     pub job: JobId,
     /// Their nodes, a task each; padded with [`PlacementUpdate::NO_NODE`].
     pub nodes: [u32; 2],
-    /// The number of this update of its maker.
+    /// The number of this update of its origin.
     pub number: u32,
     /// The scheduler that made it.
-    pub maker: u32,
+    pub origin: u32,
     /// What it is.
     pub form: PlacementForm,
     /// Whether it is a datagram, which can be lost and may be forwarded.
@@ -46,7 +46,7 @@ pub struct PlacementUpdate {
 
 impl PlacementUpdate {
     fn fits(&self, run: &Run<'_>) -> bool {
-        run.has_scheduler(self.maker) && run.has_job(self.job) && self.nodes().all(|node| run.has_node(node))
+        run.has_scheduler(self.origin) && run.has_job(self.job) && self.nodes().all(|node| run.has_node(node))
     }
 
     /// No node.
@@ -103,7 +103,7 @@ pub enum Gossip {
     Answer {
         /// The attempt it answers.
         round: u32,
-        /// Count of the [`Gossip::Entry`] and [`Gossip::Heard`] fragments that follow.
+        /// Number of [`Gossip::Entry`] and [`Gossip::Heard`] messages that follow.
         parts: u32,
     },
     /// A part of an answer: a node.
@@ -117,12 +117,12 @@ pub enum Gossip {
         /// Updates decided before this concern an earlier epoch of the node.
         since: Time,
     },
-    /// A part of an answer: all updates of this maker below the number are contained.
+    /// A part of an answer: all updates of this origin below the number are contained.
     Heard {
         /// The attempt it answers.
         round: u32,
         /// Schedulers first, then nodes.
-        maker: u32,
+        origin: u32,
         /// The number of the first update that is not contained.
         number: u32,
     },
@@ -142,10 +142,10 @@ impl Gossip {
         matches!(self, Self::EndedRumour(_) | Self::Placed(PlacementUpdate { rumour: true, .. }))
     }
 
-    /// The maker of an update, schedulers first, and its number.
+    /// The origin of an update, schedulers first, and its number.
     pub fn origin(&self, layout: &Layout) -> Option<(u32, u32)> {
         match *self {
-            Self::Placed(placed) => Some((placed.maker, placed.number)),
+            Self::Placed(placed) => Some((placed.origin, placed.number)),
             Self::Ended(ended) | Self::EndedRumour(ended) => {
                 Some((layout.schedulers() + ended.node, ended.number))
             }
@@ -186,7 +186,7 @@ protocol! {
     Ask = "cache.ask", Stream, Scheduler -> Scheduler: Self::Ask { .. },
     Answer = "cache.answer", Stream, Scheduler -> Scheduler: Self::Answer { .. },
     Entry = "cache.entry", Stream, Scheduler -> Scheduler: Self::Entry { node, .. } if run.has_node(node),
-    Heard = "cache.heard", Stream, Scheduler -> Scheduler: Self::Heard { maker, .. }
-        if maker < run.layout.schedulers() + run.layout.nodes(),
+    Heard = "cache.heard", Stream, Scheduler -> Scheduler: Self::Heard { origin, .. }
+        if origin < run.layout.schedulers() + run.layout.nodes(),
     Backlog = "gossip.backlog", Datagram, Node -> Scheduler: Self::Backlog(_),
 }

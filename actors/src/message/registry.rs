@@ -212,12 +212,12 @@ mod tests {
         let ended = |node| EndUpdate { node, number: 0, estimate: Span(1), since: Time::ZERO };
         assert!(passes(&layout, down, up, Gossip::Ended(ended(1))));
         assert!(!passes(&layout, down, up, Gossip::Ended(ended(2))));
-        let placed = |nodes, maker| PlacementUpdate {
+        let placed = |nodes, origin| PlacementUpdate {
             at: Time::ZERO,
             job: JOB,
             nodes,
             number: 0,
-            maker,
+            origin,
             form: PlacementForm::Rest,
             rumour: false,
         };

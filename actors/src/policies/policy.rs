@@ -25,8 +25,8 @@ pub trait Policy {
     /// The text of `volary policies`: a title with the source, then a description.
     const ABOUT: &'static str;
 
-    /// Parameters with which randomised tests run this policy, as inline TOML tables; `#` stands for a number of
-    /// servers that fits the cluster.
+    /// Sets of parameters that randomised tests run, each an inline TOML table. A test replaces `#` by a number of
+    /// servers between 1 and the number of nodes.
     const VARIANTS: &'static [&'static str];
 
     /// Whether this policy keeps all state in its only scheduler.

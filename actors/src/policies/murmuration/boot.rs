@@ -28,7 +28,7 @@ pub(super) struct CacheCopy {
     came: u32,
     /// For each node the expected work, ns, and since when it lives.
     pub(super) entries: Vec<(i64, Time)>,
-    /// For each maker the number of its first update that is not contained.
+    /// For each origin the number of its first update that is not contained.
     pub(super) contained: Vec<(u32, u32)>,
 }
 
@@ -88,9 +88,9 @@ impl Boot {
                 copy.came += 1;
                 copy.entries[node as usize] = (wait, since);
             }
-            Gossip::Heard { maker, number, .. } => {
+            Gossip::Heard { origin, number, .. } => {
                 copy.came += 1;
-                copy.contained.push((maker, number));
+                copy.contained.push((origin, number));
             }
             // Other messages have returned above.
             _ => {}
@@ -139,7 +139,7 @@ fn send(to: ActorId, round: u32, parts: Vec<Gossip>, fx: &mut Effects<'_>) {
     for part in parts {
         let part = match part {
             Gossip::Entry { node, wait, since, .. } => Gossip::Entry { round, node, wait, since },
-            Gossip::Heard { maker, number, .. } => Gossip::Heard { round, maker, number },
+            Gossip::Heard { origin, number, .. } => Gossip::Heard { round, origin, number },
             other => other,
         };
         fx.recover(to, part);

@@ -109,8 +109,8 @@ impl Cache {
     /// Applies an update; `false` if it was applied before.
     pub(super) fn receive(&mut self, update: Gossip, fx: &mut Effects<'_>) -> bool {
         if let Some(seen) = &mut self.seen
-            && let Some((maker, number)) = update.origin(fx.layout())
-            && (maker == self.me || !seen.insert(maker, number, update))
+            && let Some((origin, number)) = update.origin(fx.layout())
+            && (origin == self.me || !seen.insert(origin, number, update))
         {
             return false;
         }
@@ -154,8 +154,8 @@ impl Cache {
         if at < *reported || at < since || came < self.sent[node as usize] {
             return;
         }
-        let maker = fx.layout().schedulers() + node;
-        if self.seen.as_mut().is_some_and(|seen| !seen.catch_up(maker, number)) {
+        let origin = fx.layout().schedulers() + node;
+        if self.seen.as_mut().is_some_and(|seen| !seen.catch_up(origin, number)) {
             return;
         }
         *reported = at;
@@ -207,7 +207,7 @@ impl Cache {
         let nodes = fx.layout().nodes();
         let mut early = vec![0i64; nodes as usize];
         for update in self.seen.iter().flat_map(SeenWindow::early) {
-            // The copy does not contain it, because an earlier update of the same maker is missing.
+            // The copy does not contain it, because an earlier update of the same origin is missing.
             changes(update, fx, |node, change, at, _| {
                 if self.counts(node, at) {
                     early[node as usize] += change;
@@ -219,10 +219,10 @@ impl Cache {
             let wait = self.waits.work(node).saturating_sub(early[node as usize]);
             Gossip::Entry { round: 0, node, wait, since: since(node) }
         });
-        let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(maker, number)| {
+        let contained = self.seen.iter().flat_map(SeenWindow::contained).map(|(origin, number)| {
             // This scheduler's own updates are all contained.
-            let number = if maker == self.me { own } else { number };
-            Gossip::Heard { round: 0, maker, number }
+            let number = if origin == self.me { own } else { number };
+            Gossip::Heard { round: 0, origin, number }
         });
         entries.chain(contained).collect()
     }

@@ -314,9 +314,9 @@ impl Placer {
         repair: bool,
         fx: &mut Effects<'_>,
     ) {
-        let (number, maker) = (self.disseminator.take_number(), self.index);
+        let (number, origin) = (self.disseminator.take_number(), self.index);
         let update =
-            PlacementUpdate { job, nodes, at, number, maker, form, rumour: self.disseminator.rumours() };
+            PlacementUpdate { job, nodes, at, number, origin, form, rumour: self.disseminator.rumours() };
         self.disseminator.announce(Gossip::Placed(update), repair, fx);
     }
 }

@@ -1,125 +1,125 @@
-//! The window of update numbers already applied, per maker.
+//! The window of update numbers already applied, per origin.
 
 use std::collections::BTreeMap;
 
 use crate::message::Gossip;
 
-/// Marks a maker whose next number is unknown: the first update to arrive starts the window, whatever its number.
+/// The next number of an origin of which nothing is known yet. Its window starts at the first update that arrives.
 const UNKNOWN: u32 = u32::MAX;
 
-/// How many datagram updates of a maker may be buffered before the missing ones count as lost.
+/// How many datagram updates of an origin may be buffered before the missing ones count as lost.
 const GAP: u32 = 256;
 
-/// The epoch (number of restarts) of the maker of a number.
+/// The epoch (number of restarts) of the origin of a number.
 const fn epoch_of(number: u32) -> u32 {
     number >> 24
 }
 
-/// Applied updates by maker: schedulers first, then nodes.
+/// Applied updates by origin: schedulers first, then nodes.
 pub(super) struct SeenWindow {
-    /// Number of the first missing update of each maker's current epoch.
+    /// Number of the first missing update of each origin's current epoch.
     next: Vec<u32>,
-    /// The same of earlier epochs: maker and number.
+    /// The same of earlier epochs: origin and number.
     past: Vec<(u32, u32)>,
-    /// Updates applied out of order, by maker and number.
+    /// Updates applied out of order, by origin and number.
     early: BTreeMap<(u32, u32), Gossip>,
-    /// Length of `early` per maker; counting on each update would dominate the cost.
+    /// Length of `early` per origin; counting on each update would dominate the cost.
     waiting: Vec<u32>,
     /// Whether a missing update may be lost for good; on a stream it still arrives.
     rumours: bool,
 }
 
 impl SeenWindow {
-    /// An empty window for makers in their first epoch.
-    pub(super) fn new(makers: u32, rumours: bool) -> Self {
-        let none = vec![0; makers as usize];
+    /// An empty window for origins in their first epoch.
+    pub(super) fn new(origins: u32, rumours: bool) -> Self {
+        let none = vec![0; origins as usize];
         Self { next: none.clone(), past: Vec::new(), early: BTreeMap::new(), waiting: none, rumours }
     }
 
     /// Marks an update as applied; returns whether it was new.
-    pub(super) fn insert(&mut self, maker: u32, number: u32, update: Gossip) -> bool {
-        let next = self.next[maker as usize];
+    pub(super) fn insert(&mut self, origin: u32, number: u32, update: Gossip) -> bool {
+        let next = self.next[origin as usize];
         if next == UNKNOWN {
-            self.next[maker as usize] = number.saturating_add(1);
+            self.next[origin as usize] = number.saturating_add(1);
             return true;
         }
         if epoch_of(number) < epoch_of(next) {
-            return self.of_the_past(maker, number);
+            return self.of_the_past(origin, number);
         }
         if epoch_of(number) > epoch_of(next) {
-            self.retire_epoch(maker, number);
+            self.retire_epoch(origin, number);
         }
-        let next = self.next[maker as usize];
-        if number < next || self.early.contains_key(&(maker, number)) {
+        let next = self.next[origin as usize];
+        if number < next || self.early.contains_key(&(origin, number)) {
             return false;
         }
         if number == next {
-            self.close(maker, number.saturating_add(1));
+            self.close(origin, number.saturating_add(1));
         } else {
-            self.early.insert((maker, number), update);
-            self.waiting[maker as usize] += 1;
+            self.early.insert((origin, number), update);
+            self.waiting[origin as usize] += 1;
             if self.rumours
-                && self.waiting[maker as usize] > GAP
-                && let Some((&(_, first), _)) = self.early.range((maker, 0)..).next()
+                && self.waiting[origin as usize] > GAP
+                && let Some((&(_, first), _)) = self.early.range((origin, 0)..).next()
             {
-                self.close(maker, first);
+                self.close(origin, first);
             }
         }
         true
     }
 
-    /// Marks all updates of a maker below a number as applied, because its report contains them; `false` if a newer
+    /// Marks all updates of an origin below a number as applied, because its report contains them; `false` if a newer
     /// update was applied, which the report would undo.
-    pub(super) fn catch_up(&mut self, maker: u32, number: u32) -> bool {
-        let next = self.next[maker as usize];
+    pub(super) fn catch_up(&mut self, origin: u32, number: u32) -> bool {
+        let next = self.next[origin as usize];
         if next == UNKNOWN {
-            self.next[maker as usize] = number;
+            self.next[origin as usize] = number;
             return true;
         }
         if epoch_of(number) > epoch_of(next) {
-            self.retire_epoch(maker, number);
+            self.retire_epoch(origin, number);
         }
-        let newer = self.early.range((maker, number)..(maker + 1, 0)).next().is_some();
-        if newer || self.next[maker as usize] > number {
+        let newer = self.early.range((origin, number)..(origin + 1, 0)).next().is_some();
+        if newer || self.next[origin as usize] > number {
             return false;
         }
-        self.drop_early(maker);
-        self.next[maker as usize] = number;
+        self.drop_early(origin);
+        self.next[origin as usize] = number;
         true
     }
 
-    /// Drops the out-of-order updates of a maker.
-    fn drop_early(&mut self, maker: u32) {
-        for _ in 0..std::mem::take(&mut self.waiting[maker as usize]) {
-            if let Some((&first, _)) = self.early.range((maker, 0)..).next() {
+    /// Drops the out-of-order updates of an origin.
+    fn drop_early(&mut self, origin: u32) {
+        for _ in 0..std::mem::take(&mut self.waiting[origin as usize]) {
+            if let Some((&first, _)) = self.early.range((origin, 0)..).next() {
                 self.early.remove(&first);
             }
         }
     }
 
-    /// Advances a maker to a number, and past the updates that follow it without a gap.
-    fn close(&mut self, maker: u32, mut next: u32) {
-        while self.early.remove(&(maker, next)).is_some() {
-            self.waiting[maker as usize] -= 1;
+    /// Advances an origin to a number, and past the updates that follow it without a gap.
+    fn close(&mut self, origin: u32, mut next: u32) {
+        while self.early.remove(&(origin, next)).is_some() {
+            self.waiting[origin as usize] -= 1;
             next = next.saturating_add(1);
         }
-        self.next[maker as usize] = next;
+        self.next[origin as usize] = next;
     }
 
-    /// A maker was restarted: an update of its earlier epoch counts as new only if it is newer than all applied ones.
-    fn retire_epoch(&mut self, maker: u32, number: u32) {
+    /// An origin was restarted: an update of its earlier epoch counts as new only if it is newer than all applied ones.
+    fn retire_epoch(&mut self, origin: u32, number: u32) {
         let last = self
             .early
-            .range((maker, 0)..(maker + 1, 0))
+            .range((origin, 0)..(origin + 1, 0))
             .next_back()
             .map(|(&(_, last), _)| last.saturating_add(1));
-        self.past.push((maker, last.unwrap_or(0).max(self.next[maker as usize])));
-        self.drop_early(maker);
-        self.next[maker as usize] = number >> 24 << 24;
+        self.past.push((origin, last.unwrap_or(0).max(self.next[origin as usize])));
+        self.drop_early(origin);
+        self.next[origin as usize] = number >> 24 << 24;
     }
 
-    fn of_the_past(&mut self, maker: u32, number: u32) -> bool {
-        let same = |&&mut (of, next): &&mut (u32, u32)| of == maker && epoch_of(next) == epoch_of(number);
+    fn of_the_past(&mut self, origin: u32, number: u32) -> bool {
+        let same = |&&mut (of, next): &&mut (u32, u32)| of == origin && epoch_of(next) == epoch_of(number);
         match self.past.iter_mut().find(same) {
             Some((_, next)) if number < *next => false,
             Some((_, next)) => {
@@ -127,15 +127,15 @@ impl SeenWindow {
                 true
             }
             None => {
-                self.past.push((maker, number.saturating_add(1)));
+                self.past.push((origin, number.saturating_add(1)));
                 true
             }
         }
     }
 
-    /// For each maker the number of its first update that a copy of the cache does not contain.
+    /// For each origin the number of its first update that a copy of the cache does not contain.
     pub(super) fn contained(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let present = self.next.iter().enumerate().map(|(maker, &next)| (maker as u32, next));
+        let present = self.next.iter().enumerate().map(|(origin, &next)| (origin as u32, next));
         self.past.iter().copied().chain(present)
     }
 
@@ -147,20 +147,20 @@ impl SeenWindow {
     /// Adopts the window of another scheduler.
     pub(super) fn adopt(&mut self, contained: &[(u32, u32)]) {
         self.forget();
-        for &(maker, number) in contained {
-            let next = self.next[maker as usize];
+        for &(origin, number) in contained {
+            let next = self.next[origin as usize];
             if next == UNKNOWN || number == UNKNOWN || epoch_of(next) < epoch_of(number) {
                 if next != UNKNOWN {
-                    self.past.push((maker, next));
+                    self.past.push((origin, next));
                 }
-                self.next[maker as usize] = number;
+                self.next[origin as usize] = number;
             } else {
-                self.past.push((maker, number));
+                self.past.push((origin, number));
             }
         }
     }
 
-    /// Resets all makers to unknown.
+    /// Resets all origins to unknown.
     pub(super) fn forget(&mut self) {
         self.next.fill(UNKNOWN);
         self.past.clear();
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restarted_maker_begins_anew() {
+    fn a_restarted_origin_begins_anew() {
         let (first, second) = (5, 1 << 24);
         let mut seen = SeenWindow::new(2, true);
         assert_eq!(

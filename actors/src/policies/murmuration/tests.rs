@@ -106,17 +106,17 @@ fn figure_8_conflicts_end_in_agreement() {
         let mut both = [0, 1].map(|i| scheduler(&unbatched(), i, &layout, 1));
         for (own, bench) in both.iter_mut().enumerate() {
             // The ten seconds are a task that the other one placed.
-            let maker = 1 - own as u32;
+            let origin = 1 - own as u32;
             let placed = PlacementUpdate {
                 at: Time::ZERO,
                 job: JobId(10),
                 nodes: [0, PlacementUpdate::NO_NODE],
                 number: 0,
-                maker,
+                origin,
                 form: PlacementForm::Single,
                 rumour: false,
             };
-            let from = layout.scheduler(maker);
+            let from = layout.scheduler(origin);
             assert_eq!(learnt(&bench.deliver(from, Gossip::Placed(placed))), [(0, 10)]);
         }
         let mut update: Vec<(usize, Message)> = Vec::new();

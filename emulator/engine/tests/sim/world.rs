@@ -20,8 +20,8 @@ fn everyone() -> String {
     with(&poisson(20, 60, 5, 0.8, "random = {}"), &set)
 }
 
-/// Whatever the policy, an experiment draws the same arrivals, homes, sizes, the work of every copy,
-/// bursts on every core, delay and fate of the n-th message of each link.
+/// All policies of an experiment get the same arrivals, homes and sizes of jobs, the same work of every copy, the same
+/// bursts on every core, and the same delay and fate of the n-th message of each link.
 #[test]
 fn policies_of_an_experiment_meet_the_same_world() {
     let experiment = parse(&everyone());

@@ -59,7 +59,7 @@ fn a_dead_node_is_forgotten() {
         job: JobId(9),
         nodes: [0, 1],
         number: 0,
-        maker: 1,
+        origin: 1,
         form: PlacementForm::Batch,
         rumour: false,
     };

@@ -9,7 +9,8 @@ use volary_actors::policies::{Card, PolicySpec};
 use super::faults::faults;
 use super::parameters::parameters;
 
-/// A variant of a policy, where `#` stands for a small order, or the policy with drawn parameters.
+/// One of the variants that the policy states, with `#` replaced by a number from 1 to 5, or the policy with drawn
+/// parameters.
 fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
     if dice.chance(50) {
         return parameters(
