@@ -89,7 +89,7 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
     }
     loads(&mut rows, experiment);
     for claim in &experiment.claims {
-        rows.push(("claims", claim.says.clone()));
+        rows.push(("claims", format!("{} ({})", claim.says, claim.origin.whose())));
         rows.extend(claim.checks.iter().map(|check| ("claims", format!("  {}", check.text()))));
     }
     let mut last = "";

@@ -9,6 +9,7 @@ use serde_json::Value;
 use volary_actors::base::Span;
 use volary_engine::cores::Interference;
 use volary_engine::metrics::Recording;
+use volary_engine::results::Origin;
 use volary_engine::scenario::{ClusterSection, PolicyEntry};
 use volary_engine::virtual_time::RunConfig;
 use volary_engine::workload::{Service, WorkloadSpec};
@@ -76,6 +77,9 @@ const fn five_percent() -> f64 {
 pub struct ClaimSection {
     /// The statement, as the paper makes it.
     pub says: String,
+    /// Where it comes from; verdicts are counted by it.
+    #[serde(default)]
+    pub origin: Origin,
     /// Only cells with these values of swept keys; a list means any of its values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub when: BTreeMap<String, Value>,

@@ -15,7 +15,7 @@ use super::claims::{Axes, Check, Claim};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
-use super::file::File;
+use super::file::{ClaimSection, File};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
 use super::{checks, cluster, explain, include, sweep, warnings};
@@ -364,7 +364,8 @@ fn claims(
             })
         });
         let checks = checks.collect::<Result<_, _>>()?;
-        claims.push(Claim { says: section.says.clone(), when: section.when.clone(), checks });
+        let ClaimSection { says, origin, when, .. } = section.clone();
+        claims.push(Claim { says, origin, when, checks });
     }
     Ok(claims)
 }

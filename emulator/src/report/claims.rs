@@ -3,35 +3,43 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use volary_engine::results::{ClaimResult, Verdict, plain};
+use volary_engine::results::{ClaimResult, Tally, Verdict, plain};
 
 use super::style::Style;
 use crate::number;
 
-/// A line per claim, with its mark and, unless it clearly holds, the numbers.
+/// The claims of each origin under their tally.
 pub(super) fn text(claims: &[ClaimResult], style: Style) -> String {
     let mut out = String::new();
-    for claim in claims {
-        let (mark, colour) = match claim.verdict {
-            Verdict::Holds => ("✓ holds     ", "32"),
-            Verdict::Fails => ("✗ fails     ", "31"),
-            Verdict::NotTested => ("? not tested", "33"),
-        };
-        let mark =
-            if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
-        let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
-        let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
-        let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
-        if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
-            let _ = writeln!(out, "                no cell of this run is one that it speaks of");
-        }
-        for (what, value) in claim.measured.iter() {
-            if claim.verdict != Verdict::Holds || value["within_noise"] == true {
-                let _ = writeln!(out, "                {what}: {}", finding(value));
-            }
+    for (origin, tally) in Tally::by_origin(claims) {
+        let _ = writeln!(out, "claims, {}: {tally}", origin.whose());
+        for claim in claims.iter().filter(|claim| claim.origin == origin) {
+            line(&mut out, claim, style);
         }
     }
     out
+}
+
+/// A line with the claim's mark and, unless it clearly holds, the numbers.
+fn line(out: &mut String, claim: &ClaimResult, style: Style) {
+    let (mark, colour) = match claim.verdict {
+        Verdict::Holds => ("✓ holds     ", "32"),
+        Verdict::Fails => ("✗ fails     ", "31"),
+        Verdict::NotTested => ("? not tested", "33"),
+    };
+    let mark =
+        if style == Style::Terminal { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.into() };
+    let noise = if claim.is_within_noise() { " (within noise)" } else { "" };
+    let degraded = if claim.is_degraded() { " (measured on a degraded run)" } else { "" };
+    let _ = writeln!(out, "{mark}  {}{noise}{degraded}", claim.says);
+    if claim.verdict == Verdict::NotTested && claim.measured.iter().next().is_none() {
+        let _ = writeln!(out, "                no cell of this run is one that it speaks of");
+    }
+    for (what, value) in claim.measured.iter() {
+        if claim.verdict != Verdict::Holds || value["within_noise"] == true {
+            let _ = writeln!(out, "                {what}: {}", finding(value));
+        }
+    }
 }
 
 /// The result of a check, or why it has none.
@@ -70,15 +78,40 @@ fn words(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use volary_engine::results::Origin;
 
     use super::*;
+
+    fn claim<N>(verdict: Verdict, measured: N) -> ClaimResult
+    where
+        N: IntoIterator<Item = (String, Value)>,
+    {
+        let measured = measured.into_iter().collect();
+        ClaimResult { says: "s".into(), origin: Origin::Paper, verdict, measured }
+    }
+
+    #[test]
+    fn origins_are_counted_apart() {
+        let checked = || [("a < b".to_owned(), json!({"holds": true, "within_noise": true}))];
+        let ours = ClaimResult { origin: Origin::Ours, ..claim(Verdict::Fails, []) };
+        let claims = [ours, claim(Verdict::Holds, checked()), claim(Verdict::NotTested, [])];
+        let text = text(&claims, Style::Plain);
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("claims")).collect();
+        assert_eq!(
+            lines,
+            [
+                "claims, paper's text: 1 of 2 hold, 0 fail, 1 not tested; 1 within noise",
+                "claims, ours: 0 of 1 hold, 1 fail, 0 not tested",
+            ]
+        );
+        assert!(text.ends_with("✗ fails       s\n"), "{text}");
+    }
 
     #[test]
     fn what_was_not_tested_says_why() {
         let said = |numbers: &[Value]| {
-            let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone())).collect();
-            let claim = ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured };
-            text(&[claim], Style::Plain)
+            let measured = numbers.iter().map(|numbers| ("a < b".to_owned(), numbers.clone()));
+            text(&[claim(Verdict::NotTested, measured)], Style::Plain)
         };
         assert!(said(&[]).contains("no cell of this run is one that it speaks of"));
         let sides = said(&[json!({"left": null, "right": null, "holds": null})]);
@@ -93,11 +126,11 @@ mod tests {
             |holds: bool, within: bool| json!({"left": 2.0, "holds": holds, "within_noise": within});
         let says = |verdict, numbers: &[(bool, bool)]| {
             let numbers = numbers.iter().enumerate();
-            let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w))).collect();
-            text(&[ClaimResult { says: "s".into(), verdict, measured }], Style::Plain)
+            let measured = numbers.map(|(i, &(h, w))| (format!("check {i}"), measured(h, w)));
+            text(&[claim(verdict, measured)], Style::Plain)
         };
         let sure = says(Verdict::Holds, &[(true, false), (true, false)]);
-        assert_eq!(sure, "✓ holds       s\n");
+        assert!(sure.ends_with("\n✓ holds       s\n"), "{sure}");
         let unsure = says(Verdict::Holds, &[(true, false), (true, true)]);
         assert!(unsure.contains("s (within noise)\n") && unsure.contains("check 1"), "{unsure}");
         assert!(!unsure.contains("check 0"), "only what is in doubt is shown: {unsure}");
@@ -111,13 +144,9 @@ mod tests {
 
     #[test]
     fn a_verdict_on_a_degraded_run_says_so() {
-        let measured =
-            || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))].into();
-        let says = |verdict| {
-            let claim = ClaimResult { says: "s".into(), verdict, measured: measured() };
-            text(&[claim], Style::Plain)
-        };
-        assert_eq!(says(Verdict::Holds), "✓ holds       s (measured on a degraded run)\n");
+        let measured = || [("check".to_owned(), json!({"left": 2.0, "holds": true, "degraded": true}))];
+        let says = |verdict| text(&[claim(verdict, measured())], Style::Plain);
+        assert!(says(Verdict::Holds).ends_with("✓ holds       s (measured on a degraded run)\n"));
         assert!(!says(Verdict::NotTested).contains("measured on"));
     }
 }

@@ -3,13 +3,23 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use volary_engine::results::{ClaimResult, Verdict};
+use volary_engine::results::{ClaimResult, Tally, Verdict};
 
 use crate::storage::Study;
 
-/// A row for each claim, in the order of `studies`. Experiments link to their files, relative to `experiments/`.
+/// The tally of each origin, then a row for each claim, in the order of `studies`. Experiments link to their files,
+/// relative to `experiments/`.
 pub fn claims_table(studies: &[Study]) -> String {
-    let mut out = "| experiment | runs | claim | verdict |\n|---|--:|---|---|\n".to_owned();
+    let mut out =
+        "| origin | claims | hold | fail | not tested | within noise |\n|---|--:|--:|--:|--:|--:|\n"
+            .to_owned();
+    for (origin, tally) in Tally::by_origin(studies.iter().flat_map(|study| &study.claims)) {
+        let Tally { holds, fails, not_tested, within_noise } = tally;
+        let counts = [holds + fails + not_tested, holds, fails, not_tested, within_noise];
+        let counts = counts.map(|count| count.to_string()).join(" | ");
+        let _ = writeln!(out, "| {} | {counts} |", origin.whose());
+    }
+    out.push_str("\n| experiment | runs | origin | claim | verdict |\n|---|--:|---|---|---|\n");
     for study in studies {
         let name = &study.manifest.experiment;
         let runs = match study.records().count() {
@@ -20,7 +30,12 @@ pub fn claims_table(studies: &[Study]) -> String {
         for claim in &study.claims {
             let (experiment, runs) = std::mem::take(&mut first);
             let says = claim.says.replace('|', "\\|");
-            let _ = writeln!(out, "| {experiment} | {runs} | {says} | {} |", verdict(claim));
+            let _ = writeln!(
+                out,
+                "| {experiment} | {runs} | {} | {says} | {} |",
+                claim.origin.whose(),
+                verdict(claim)
+            );
         }
     }
     out

@@ -93,7 +93,7 @@ mod tests {
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
-    use volary_engine::results::{ClaimResult, Verdict};
+    use volary_engine::results::{ClaimResult, Origin, Verdict};
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -155,6 +155,7 @@ mod tests {
         });
         let claim = |says: &str, verdict| ClaimResult {
             says: says.into(),
+            origin: Origin::Ours,
             verdict,
             measured: [("a < b".to_owned(), json!({"left": 2.0, "along": [["9ms", 1], ["12ms", null]]}))]
                 .into(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
-use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, cell_name};
+use volary_engine::results::{Cell, ClaimResult, ClaimsLine, Summary, Tally, cell_name};
 
 use crate::stats::Interval;
 use crate::storage::cell::CellRecord;
@@ -156,7 +156,8 @@ pub fn json_lines(study: &Study) -> String {
         push_line(&mut out, &record.summary);
     }
     if !study.claims.is_empty() {
-        push_line(&mut out, &ClaimsLine { claims: study.claims.clone() });
+        let claims = study.claims.clone();
+        push_line(&mut out, &ClaimsLine { tallies: Tally::by_origin(&claims), claims });
     }
     out
 }
@@ -174,12 +175,17 @@ mod tests {
     use super::*;
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
-    use volary_engine::results::Verdict;
+    use volary_engine::results::{Origin, Verdict};
 
     #[test]
     fn json_lines_parse_one_by_one() {
         let record = |seed| CellRecord::new(&format!("a{seed}"), &measured("a", &[], seed, 1.0, 100));
-        let claim = ClaimResult { says: "s".into(), verdict: Verdict::NotTested, measured: [].into() };
+        let claim = ClaimResult {
+            says: "s".into(),
+            origin: Origin::Paper,
+            verdict: Verdict::NotTested,
+            measured: [].into(),
+        };
         let records = (0..4).map(record).collect();
         let study = Study::assemble(manifest(&[]), Vec::new(), records, vec![claim], Vec::new());
         let lines = json_lines(&study);
@@ -187,6 +193,12 @@ mod tests {
         assert_eq!(lines.len(), 5);
         let first: Summary = serde_json::from_str(lines[0]).unwrap();
         assert_eq!(first, study.cells[0].policies[0].runs[0].summary);
-        assert_eq!(lines[4], r#"{"claims":[{"says":"s","verdict":"not-tested","measured":{}}]}"#);
+        assert_eq!(
+            lines[4],
+            concat!(
+                r#"{"claims":[{"says":"s","origin":"paper","verdict":"not-tested","measured":{}}],"#,
+                r#""tallies":{"paper":{"holds":0,"fails":0,"not_tested":1,"within_noise":0}}}"#,
+            )
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use volary_engine::results::{
-    Certificate, ClaimResult, CoreRow, RealWork, SCHEMA, Summary, Verdict, cell_id,
+    Certificate, ClaimResult, CoreRow, Origin, RealWork, SCHEMA, Summary, Verdict, cell_id,
 };
 
 use super::files::{append, write_json};
@@ -49,7 +49,8 @@ fn a_finished_run_has_every_file() {
             threads.spawn(move || run.store(id, &measured(policy, &[], 1, 1.0, 50)).unwrap());
         }
     });
-    let claim = ClaimResult { says: "s".into(), verdict: Verdict::Holds, measured: [].into() };
+    let claim =
+        ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), html).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
     let expected = ".lock cells jobs.parquet manifest.json report.html staleness.parquet summary.jsonl tasks.parquet \
@@ -232,7 +233,12 @@ fn what_is_no_runs_is_not_written_over() {
 fn shards_merge_into_one_study() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, out] = ["a", "b", "out"].map(|name| folder.path().join(name));
-    let claim = |says: &str, verdict| ClaimResult { says: says.into(), verdict, measured: [].into() };
+    let claim = |says: &str, verdict| ClaimResult {
+        says: says.into(),
+        origin: Origin::Ours,
+        verdict,
+        measured: [].into(),
+    };
     shard(&a, &[("1", "p", 1), ("2", "q", 1)], &[claim("x", Verdict::Holds), claim("y", Verdict::Holds)]);
     shard(&b, &[("2", "q", 1), ("3", "p", 2)], &[claim("x", Verdict::Fails), claim("y", Verdict::NotTested)]);
     let study = merge(&[a.clone(), b]).unwrap();

@@ -55,8 +55,12 @@ fn claims_of_several_experiments_make_one_markdown_table() {
     let (table, _) = expect(here, "report a b --markdown", 0);
     let rows: Vec<&str> = table.lines().skip(2).collect();
     let expected = [
-        "| [`e`](e.toml) | 2 | time passes | holds |",
-        "| [`f`](f.toml) | 2 | time passes | **fails** in 1 of 2 checks |",
+        "| ours | 2 | 1 | 1 | 0 | 0 |",
+        "",
+        "| experiment | runs | origin | claim | verdict |",
+        "|---|--:|---|---|---|",
+        "| [`e`](e.toml) | 2 | ours | time passes | holds |",
+        "| [`f`](f.toml) | 2 | ours | time passes | **fails** in 1 of 2 checks |",
     ];
     assert_eq!(rows, expected, "{table}");
 }

@@ -173,7 +173,7 @@ fn example_experiments_can_be_planned() {
 fn findings_are_of_claims_that_exist() {
     let mut text = String::new();
     let mut rows = 0;
-    for line in read("experiments/README.md").lines().filter(|line| line.matches(" | ").count() == 3) {
+    for line in read("experiments/README.md").lines().filter(|line| line.matches(" | ").count() == 4) {
         let cells: Vec<&str> = line.trim_matches(['|', ' ']).split(" | ").map(str::trim).collect();
         if let Some(file) = line.split("](").nth(1) {
             text = read(&format!("experiments/{}", file.split(')').next().unwrap()));

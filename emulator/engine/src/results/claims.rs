@@ -1,10 +1,37 @@
 //! Claims with their verdicts.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Findings;
+
+/// Where a claim comes from: verdicts on different origins answer different questions, and are counted apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The text, a figure or a table of a paper.
+    Paper,
+    /// Outputs that the authors of a paper published beside it: what they ran, which the text may describe otherwise.
+    Outputs,
+    /// Nobody else.
+    #[default]
+    Ours,
+}
+
+impl Origin {
+    /// Whose statement it is.
+    pub const fn whose(self) -> &'static str {
+        match self {
+            Self::Paper => "paper's text",
+            Self::Outputs => "authors' outputs",
+            Self::Ours => "ours",
+        }
+    }
+}
 
 /// Verdict on a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +50,9 @@ pub enum Verdict {
 pub struct ClaimResult {
     /// The statement.
     pub says: String,
+    /// Where it comes from.
+    #[serde(default)]
+    pub origin: Origin,
     /// The verdict.
     pub verdict: Verdict,
     /// The numbers compared, by the text of the comparison and the cell, in the order of the sweep: `left` and
@@ -58,4 +88,48 @@ impl ClaimResult {
 pub struct ClaimsLine {
     /// Every claim with its verdict.
     pub claims: Vec<ClaimResult>,
+    /// Verdicts by the origin of the claim.
+    #[serde(default)]
+    pub tallies: BTreeMap<Origin, Tally>,
+}
+
+/// Verdicts on the claims of one origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Tally {
+    /// Claims that hold.
+    pub holds: usize,
+    /// Claims that fail.
+    pub fails: usize,
+    /// Claims that were not tested.
+    pub not_tested: usize,
+    /// Claims that hold or fail within noise, which are in `holds` or `fails` too.
+    pub within_noise: usize,
+}
+
+impl Tally {
+    /// The verdicts on claims, by their origin.
+    pub fn by_origin<'a>(claims: impl IntoIterator<Item = &'a ClaimResult>) -> BTreeMap<Origin, Self> {
+        let mut tallies: BTreeMap<Origin, Self> = BTreeMap::new();
+        for claim in claims {
+            let tally = tallies.entry(claim.origin).or_default();
+            match claim.verdict {
+                Verdict::Holds => tally.holds += 1,
+                Verdict::Fails => tally.fails += 1,
+                Verdict::NotTested => tally.not_tested += 1,
+            }
+            tally.within_noise += usize::from(claim.is_within_noise());
+        }
+        tallies
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { holds, fails, not_tested, within_noise } = self;
+        write!(f, "{holds} of {} hold, {fails} fail, {not_tested} not tested", holds + fails + not_tested)?;
+        match within_noise {
+            0 => Ok(()),
+            _ => write!(f, "; {within_noise} within noise"),
+        }
+    }
 }

@@ -15,7 +15,7 @@ pub use certificate::{
     Certificate, ClassFidelity, Compared, DelaySummary, Delays, Departure, Late, Lateness, NetworkFidelity,
     Proportion, Reason, Standing,
 };
-pub use claims::{ClaimResult, ClaimsLine, Verdict};
+pub use claims::{ClaimResult, ClaimsLine, Origin, Tally, Verdict};
 pub use cores::CoreRow;
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use volary_engine::results::Origin;
 
 use super::form::{Form, Metric};
 use super::metric::{Axes, unknown_key};
@@ -15,6 +16,9 @@ pub const GRAMMAR: &str = include_str!("grammar.txt");
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
     pub says: String,
+    /// Where the statement comes from.
+    #[serde(default)]
+    pub origin: Origin,
     /// Restricts the claim to cells with these values; a list means any of its values.
     pub when: BTreeMap<String, serde_json::Value>,
     /// The claim holds if all of these hold.

@@ -100,7 +100,7 @@ impl<'a> Table<'a> {
             (false, true) => Verdict::NotTested,
             (false, false) => Verdict::Holds,
         };
-        ClaimResult { says: claim.says.clone(), verdict, measured }
+        ClaimResult { says: claim.says.clone(), origin: claim.origin, verdict, measured }
     }
 
     /// The findings of a check in every cell it applies to.
@@ -280,6 +280,8 @@ fn name(check: &Check, cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
+    use volary_engine::results::Origin;
+
     use super::*;
 
     /// A line of results whose median response time is `p50`.
@@ -307,7 +309,12 @@ mod tests {
     }
 
     fn claim(when: &Value, check: &str) -> Claim {
-        Claim { says: "s".into(), when: cell(when), checks: vec![Check::parse(check).unwrap()] }
+        Claim {
+            says: "s".into(),
+            origin: Origin::Paper,
+            when: cell(when),
+            checks: vec![Check::parse(check).unwrap()],
+        }
     }
 
     /// Two policies in four cells (k, l) under two seeds: a is 1 + k, b is 2 + k, noise that cancels.

@@ -1,7 +1,7 @@
 //! The parts above the cells: warnings, verdicts, and the sweep at a glance.
 
 use maud::{Markup, html};
-use volary_engine::results::{Cell, ClaimResult, Summary, Verdict, cell_name, plain};
+use volary_engine::results::{Cell, ClaimResult, Summary, Tally, Verdict, cell_name, plain};
 
 use super::view::{anchor, short_key, value};
 use crate::chart::heat::{Heat, HeatRow, Shade};
@@ -81,14 +81,14 @@ fn name(summary: &Summary) -> String {
 
 /// The verdict box.
 pub(super) fn claims(claims: &[ClaimResult]) -> Markup {
-    let tally = |verdict| claims.iter().filter(|claim| claim.verdict == verdict).count();
-    let (holds, fails, open) = (tally(Verdict::Holds), tally(Verdict::Fails), tally(Verdict::NotTested));
     html! {
         @if !claims.is_empty() {
             section id="claims" {
                 h2 { "Claims" }
-                p.hint { (holds) " of " (claims.len()) " hold, " (fails) " fail, " (open) " not tested" }
-                div.box { @for result in claims { (claim(result)) } }
+                @for (origin, tally) in Tally::by_origin(claims) {
+                    p.hint { (origin.whose()) ": " (tally) }
+                    div.box { @for one in claims.iter().filter(|claim| claim.origin == origin) { (claim(one)) } }
+                }
             }
         }
     }

@@ -1,7 +1,9 @@
 //! Tests of the page with synthetic measurements.
 
 use serde_json::{Value, json};
-use volary_engine::results::{Certificate, ClaimResult, Placements, RealCore, RealWork, Samples, Verdict};
+use volary_engine::results::{
+    Certificate, ClaimResult, Origin, Placements, RealCore, RealWork, Samples, Verdict,
+};
 
 use super::html;
 use crate::fidelity::fixture as certificates;
@@ -33,6 +35,7 @@ fn study(loads: &[f64], seeds: u64, jobs: u32) -> Study {
     manifest.ended = Some("2024-01-01T00:10:00Z".into());
     let claim = |says: &str, verdict, measured: Value| ClaimResult {
         says: says.into(),
+        origin: Origin::Paper,
         verdict,
         measured: [("latin-square.response_s.p50 < sparrow.response_s.p50".to_owned(), measured)].into(),
     };
@@ -72,7 +75,7 @@ fn many_cells_stay_small_and_whole() {
 #[test]
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
-    assert!(page.contains("1 of 3 hold, 1 fail, 1 not tested"));
+    assert!(page.contains("paper&#39;s text: 1 of 3 hold, 1 fail, 1 not tested; 1 within noise"));
     assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
@@ -131,7 +134,7 @@ fn all_text_is_escaped() {
     let failure =
         Failure { id: "y".into(), policy: evil.into(), cell, seed: 1, log: evil.into(), summary: None };
     let measured = [(evil.to_owned(), json!(evil))].into();
-    let claim = ClaimResult { says: evil.into(), verdict: Verdict::Fails, measured };
+    let claim = ClaimResult { says: evil.into(), origin: Origin::Ours, verdict: Verdict::Fails, measured };
     let page = html(&Study::assemble(manifest, Vec::new(), vec![record], vec![claim], vec![failure]));
     assert_eq!(page.matches("<script>").count(), 1, "the page's own");
     assert!(page.matches("&lt;script&gt;").count() > 15 && !page.contains('\u{1b}'));
