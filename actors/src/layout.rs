@@ -4,7 +4,7 @@
 //! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
 //! of its node manager; every other actor has an endpoint of its own, with its own number.
 
-use crate::base::{ActorId, Endpoint};
+use crate::base::{ActorId, Endpoint, Span};
 
 /// The role of an actor; the number counts within its kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,8 @@ pub struct Layout {
     equal: u32,
     /// The resources of each node (one entry if all are equal) and the needs of a task, if stated.
     room: Option<(Vec<Amount>, Amount)>,
+    /// Time of a request of each client, if limited.
+    request: Option<Span>,
 }
 
 impl Layout {
@@ -79,7 +81,7 @@ impl Layout {
         assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
         let each = first_core.get(1).copied().unwrap_or(0);
         let equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
-        Self { schedulers, nodes, extras, first_core, equal, room: None }
+        Self { schedulers, nodes, extras, first_core, equal, room: None, request: None }
     }
 
     /// States the resources of each node, in their order, and the needs of a task. The number of tasks a node runs at
@@ -91,6 +93,17 @@ impl Layout {
         }
         self.room = Some((nodes, task));
         self
+    }
+
+    /// Limits the requests of all clients together to `rate` a second, an equal share each.
+    pub fn with_requests(mut self, rate: Option<f64>) -> Self {
+        self.request = rate.map(|rate| Span::from_secs_f64(f64::from(self.schedulers) / rate));
+        self
+    }
+
+    /// The time that a client needs for each request, if requests are limited.
+    pub const fn request(&self) -> Option<Span> {
+        self.request
     }
 
     /// The shares of a node's CPU and memory one task takes; an equal part of its cores, if resources are not stated.

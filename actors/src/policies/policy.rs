@@ -70,7 +70,7 @@ pub trait Policy {
     fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
         let context = |index| BuildContext { index, layout, lossy, watched };
         match layout.role(me) {
-            Role::Client(i) => Box::new(Client::new(i, Self::CENTRAL_JOBS)),
+            Role::Client(i) => Box::new(Client::new(i, Self::CENTRAL_JOBS, layout)),
             Role::Scheduler(i) => self.scheduler(context(i)),
             Role::Node(i) => self.node(context(i)),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),

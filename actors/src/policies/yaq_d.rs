@@ -22,7 +22,8 @@ parameters! {
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
         /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
         silent: bool = false,
-        /// Adds up to one period, drawn for each heartbeat, to the wait that schedulers expect, as in the simulators.
+        /// Adds up to one period to the wait that a scheduler expects at a node, drawn anew for each job and node, as in
+        /// the simulators: jobs that decide by the same heartbeats do not all take the same nodes.
         jitter: bool = false,
         /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
         /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
@@ -152,14 +153,16 @@ struct Belief {
 }
 
 impl Belief {
-    /// The wait; where time passes silently, when it will be over.
-    fn key(&self, silent: bool, now: Time) -> i64 {
-        let key = match (silent, self.wait) {
-            (false, wait) => wait.0,
-            (true, Span::ZERO) => return IDLE,
-            (true, wait) => (now + wait.saturating_sub(now.since(self.came).min(self.passing))).0,
-        };
-        i64::try_from(key).unwrap_or(i64::MAX)
+    /// The wait; where time passes silently, when it will be over, or with `noise`, which is drawn for one moment, the
+    /// rest of it then.
+    fn key(&self, silent: bool, noise: Option<Span>, now: Time) -> i64 {
+        let left = || self.wait.saturating_sub(now.since(self.came).min(self.passing));
+        match (silent, noise) {
+            (false, noise) => (self.wait + noise.unwrap_or_default()).signed(),
+            (true, Some(noise)) => (left() + noise).signed(),
+            (true, None) if self.wait == Span::ZERO => IDLE,
+            (true, None) => Span((now + left()).0).signed(),
+        }
     }
 }
 
@@ -169,22 +172,24 @@ struct Snapshot {
     /// By [key](Belief::key).
     ranks: MinWaitIndex,
     silent: bool,
-    /// Upper bound of the random addition to a reported wait.
-    jitter: Option<Span>,
+    /// Upper bound of the random additions, and that of each node for the job in hand; empty without jitter.
+    jitter: Span,
+    noise: Vec<Span>,
     remembers: bool,
-    /// The job in hand, and the nodes it was placed on: unless schedulers remember.
     job: Option<JobId>,
+    /// The nodes that the job in hand was placed on, unless schedulers remember.
     placed: Vec<u32>,
 }
 
 impl Snapshot {
     fn new(config: &YaqD, layout: &Layout) -> Self {
         let nodes = partition(config.nodes, layout);
-        let jitter = config.jitter.then_some(config.heartbeat);
+        let noise = vec![Span::ZERO; if config.jitter { nodes as usize } else { 0 }];
         let (beliefs, ranks) =
             (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));
-        let (silent, remembers) = (config.silent, config.remembers);
-        let mut snapshot = Self { beliefs, ranks, silent, jitter, remembers, job: None, placed: Vec::new() };
+        let (silent, jitter, remembers) = (config.silent, config.heartbeat, config.remembers);
+        let mut snapshot =
+            Self { beliefs, ranks, silent, jitter, noise, remembers, job: None, placed: Vec::new() };
         (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
         snapshot
     }
@@ -194,30 +199,34 @@ impl Snapshot {
     }
 
     fn rank(&mut self, node: u32, now: Time) {
-        let key = self.beliefs[node as usize].key(self.silent, now);
-        self.ranks.set(node, key);
+        let noise = self.noise.get(node as usize).copied();
+        self.ranks.set(node, self.beliefs[node as usize].key(self.silent, noise, now));
     }
 
-    /// Drops the placements of the job before this one.
-    fn begin(&mut self, job: JobId, now: Time) {
-        if self.remembers || self.job.replace(job) == Some(job) {
+    /// Drops the placements of the job before this one, and draws its additions.
+    fn begin(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        if self.job.replace(job) == Some(job) {
             return;
         }
         while let Some(node) = self.placed.pop() {
             let belief = &mut self.beliefs[node as usize];
             belief.wait = belief.reported;
-            self.rank(node, now);
+            self.rank(node, fx.now());
+        }
+        for node in 0..self.noise.len() {
+            self.noise[node] = self.jitter.scale(fx.rng().unit());
+            self.rank(node as u32, fx.now());
         }
     }
 }
 
 impl PlacementRule for Snapshot {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
-        self.begin(task.job, fx.now());
+        self.begin(task.job, fx);
         // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low
         // until the node comes first and is recomputed.
-        let (now, beliefs) = (fx.now(), &self.beliefs);
-        let key = |node| beliefs[node as usize].key(self.silent, now);
+        let (now, beliefs, noise) = (fx.now(), &self.beliefs, &self.noise);
+        let key = |node: u32| beliefs[node as usize].key(self.silent, noise.get(node as usize).copied(), now);
         let Some(node) = self.ranks.pick_updated(fx.rng(), key) else { return members.pick(fx.rng()) };
         if !self.remembers {
             self.placed.push(node);
@@ -250,10 +259,8 @@ impl PlacementRule for Snapshot {
         let Message::Heartbeat(Heartbeat::Wait { wait, passing, at }) = *msg else { return false };
         let node = fx.layout().node_number(from);
         if self.uses(node) && at > self.beliefs[node as usize].sent {
-            let jitter = self.jitter.map_or(Span::ZERO, |most| most.scale(fx.rng().unit()));
             let came = fx.now();
-            let reported = wait + jitter;
-            self.beliefs[node as usize] = Belief { sent: at, came, reported, wait: reported, passing };
+            self.beliefs[node as usize] = Belief { sent: at, came, reported: wait, wait, passing };
             self.rank(node, came);
         }
         true
@@ -314,6 +321,20 @@ mod tests {
             scheduler.receive(scheduler.layout.node(1), late);
             assert_eq!(placed(&mut scheduler, JOB), [0], "0 s against half of one");
             assert_eq!(placed(&mut scheduler, JobId(1)), [second], "1 s, or again none, against half of one");
+        }
+    }
+
+    /// Twenty jobs of one task before the next heartbeat of two idle nodes, forgotten each time: with additions drawn
+    /// for each job both nodes get some; additions of up to 8 s never hide a wait of 50 s.
+    #[test]
+    fn jitter_is_drawn_for_each_job() {
+        for silent in [false, true] {
+            let layout = Layout::new(1, 0, [1, 1, 1]);
+            let config = YaqD { remembers: false, jitter: true, silent, ..YaqD::default() };
+            let mut scheduler = config.bench(&layout, layout.scheduler(0), 1);
+            scheduler.receive(layout.node(2), beat(50, 1));
+            let nodes: Vec<u32> = (0..20).flat_map(|job| placed(&mut scheduler, JobId(job))).collect();
+            assert!(nodes.contains(&0) && nodes.contains(&1) && !nodes.contains(&2), "{nodes:?}");
         }
     }
 

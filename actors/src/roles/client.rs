@@ -2,8 +2,11 @@
 //!
 //! Client i takes the jobs that arrive at it, submits each to scheduler i, and to another one while that is down.
 //! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
-//! time ends when its client is notified of its end.
+//! time ends when its client is notified of its end. Where the layout limits requests, a
+//! job controller stands before the client: jobs are submitted once their tasks are created, and
+//! end once their ends are counted.
 
+use super::job_controller::{JobController, Stage};
 use super::job_table::JobTable;
 use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
@@ -37,6 +40,8 @@ pub enum CentralJobs {
 pub struct Client {
     index: u32,
     central: CentralJobs,
+    /// Present if requests are limited.
+    controller: Option<JobController>,
     open: JobTable<State>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
@@ -44,8 +49,9 @@ pub struct Client {
 
 impl Client {
     /// The client of scheduler number `index`.
-    pub fn new(index: u32, central: CentralJobs) -> Self {
-        Self { index, central, open: JobTable::default(), down: Vec::new() }
+    pub fn new(index: u32, central: CentralJobs, layout: &Layout) -> Self {
+        let controller = layout.request().map(JobController::new);
+        Self { index, central, controller, open: JobTable::default(), down: Vec::new() }
     }
 
     fn arm_next(&self, from: u32, fx: &mut Effects<'_>) {
@@ -120,8 +126,18 @@ impl Machine for Client {
             Input::Start { .. } => self.arm_next(0, fx),
             Input::Fire(Timer::Arrival(job)) => {
                 fx.note(Note::Arrived { job });
-                self.submit(job, 0, None, fx);
+                match &mut self.controller {
+                    Some(controller) => controller.arrived(job, fx),
+                    None => self.submit(job, 0, None, fx),
+                }
                 self.arm_next(job.0 + 1, fx);
+            }
+            Input::Fire(Timer::Tick(_)) => {
+                match self.controller.as_mut().and_then(|controller| controller.done(fx)) {
+                    Some((job, Stage::Create)) => self.submit(job, 0, None, fx),
+                    Some((job, Stage::Count)) => fx.note(Note::Finished { job }),
+                    None => {}
+                }
             }
             Input::Fire(Timer::Recheck { job, attempt }) => {
                 if self.open.get_mut(job) == Some(&mut State::Waiting { round: attempt }) {
@@ -130,8 +146,10 @@ impl Machine for Client {
             }
             Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
                 // A second report of the same job comes from a scheduler that was cut off: the first counts.
-                if self.open.close(job).is_some() {
-                    fx.note(Note::Finished { job });
+                match (self.open.close(job), &mut self.controller) {
+                    (Some(_), Some(controller)) => controller.ended(job, fx),
+                    (Some(_), None) => fx.note(Note::Finished { job }),
+                    (None, _) => {}
                 }
             }
             Input::Undelivered { to, msg: Message::Job(Job::Submit { job, round }) } => {
@@ -152,7 +170,7 @@ impl Machine for Client {
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // Crashes of nodes do not concern the client.
             Input::Down { .. } | Input::Up { .. } | Input::Undelivered { .. } => {}
-            Input::Fire(_) | Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
+            Input::Done { .. } | Input::Halted { .. } | Input::Progress { .. } => {}
         }
     }
 }
@@ -167,9 +185,13 @@ mod tests {
     const JOB: JobId = JobId(0);
 
     fn bench(schedulers: u32) -> Harness {
-        let layout = Layout::new(schedulers, 0, [1]);
+        of(Layout::new(schedulers, 0, [1]), 1)
+    }
+
+    fn of(layout: Layout, tasks: u32) -> Harness {
         let me = layout.client(0);
-        Harness::new(layout, me, 1, Box::new(Client::new(0, CentralJobs::None)))
+        let client = Client::new(0, CentralJobs::None, &layout);
+        Harness::new(layout, me, tasks, Box::new(client))
     }
 
     fn submit(round: u32) -> Message {
@@ -192,6 +214,32 @@ mod tests {
             Input::Deliver { from: client.layout.scheduler(0), msg: Job::Finished { job: JOB }.into() };
         assert_eq!(client.step(finished), [Effect::Note(Note::Finished { job: JOB })]);
         assert_eq!(client.step(finished), [], "a second report changes nothing");
+    }
+
+    /// Ten requests a second, jobs of 600 tasks: 500 of the first, all of the second in two visits as well, and a job
+    /// that ends while another is counted is counted after it.
+    #[test]
+    fn limited_requests_create_tasks_and_count_ends_in_turn() {
+        let mut client = of(Layout::new(1, 0, [1]).with_requests(Some(10.0)), 600);
+        let scheduler = client.layout.scheduler(0);
+        let visit =
+            |requests: u64| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100 * requests) };
+        let fire = Input::Fire(Timer::Tick(0));
+        let finished =
+            |job| Input::Deliver { from: scheduler, msg: Job::Finished { job: JobId(job) }.into() };
+        assert!(client.step(Input::Fire(Timer::Arrival(JOB))).contains(&visit(500)));
+        assert_eq!(sends(&client.step(Input::Fire(Timer::Arrival(JobId(1))))), [], "it waits for its turn");
+        assert_eq!(client.step(fire), [visit(500)], "of the second job");
+        assert_eq!(client.step(fire), [visit(100)], "the rest of the first");
+        let created = client.step(fire);
+        assert_eq!((sends(&created), created.contains(&visit(100))), (vec![(scheduler, submit(0))], true));
+        assert_eq!(sends(&client.step(fire)).len(), 1, "neither has ended: nothing to count");
+        assert_eq!(client.step(finished(1)), [visit(500)]);
+        assert_eq!(client.step(finished(0)), []);
+        assert_eq!(client.step(fire), [visit(500)], "of the first");
+        assert_eq!(client.step(fire), [visit(100)], "the rest of the second");
+        assert_eq!(client.step(fire), [visit(100), Effect::Note(Note::Finished { job: JobId(1) })]);
+        assert_eq!(client.step(fire), [Effect::Note(Note::Finished { job: JOB })]);
     }
 
     #[test]

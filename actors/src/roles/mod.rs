@@ -13,6 +13,7 @@
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
 //! | [`node_bitmap`] | nodes with long work |
+//! | `job_controller` | the work queue of a client whose requests are limited |
 //! | [`job_table`] | open jobs, and which of their tasks are done |
 //! | [`min_wait_index`] | the work expected at every node, with the minimum at hand |
 //! | [`resend`](resend()) | a scheduler's reaction to a message that could not be delivered |
@@ -26,6 +27,7 @@ pub mod backlog;
 pub mod central_queue;
 pub mod client;
 pub mod early_binding;
+mod job_controller;
 pub mod job_table;
 pub mod late_binding;
 pub mod membership;

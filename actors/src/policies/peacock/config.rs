@@ -14,6 +14,8 @@ parameters! {
         /// `threshold` form: how long a probe may wait since its job's arrival before it stops moving. The
         /// latin-square paper does not publish the value it used; 1 s, its mean task, is a guess.
         threshold: Span = Span::from_secs(1),
+        /// `threshold` form: which work a probe would wait for.
+        wait: PeacockWait = PeacockWait::Ahead,
     }
 
     /// The published forms of Peacock.
@@ -23,5 +25,15 @@ parameters! {
         Elastic,
         /// The latin-square paper's simulator: shortest job first, one constant threshold, rotated at once.
         Threshold,
+    }
+
+    /// The work that a probe compares with how long it may still wait.
+    enum PeacockWait {
+        /// What is served before it: the rest of the running task and the probes ahead.
+        #[default]
+        Ahead,
+        /// That of the latin-square authors' simulator (kcexn/simulation on GitHub): its own task too, but not a running
+        /// one with a longer estimate, so that short probes never move on behind a long task.
+        NoLonger,
     }
 }

@@ -6,4 +6,4 @@ mod policy;
 mod queue;
 mod scheduler;
 
-pub use config::{Peacock, PeacockForm};
+pub use config::{Peacock, PeacockForm, PeacockWait};

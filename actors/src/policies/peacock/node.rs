@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::config::{Peacock, PeacockForm};
+use super::config::{Peacock, PeacockForm, PeacockWait};
 use super::queue::{ElasticQueue, WaitingProbe};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Role;
@@ -19,6 +19,7 @@ enum PeacockCore {
     Running {
         copy: CopyId,
         from: ActorId,
+        estimate: Span,
         /// When it should end by its estimate.
         expected: Time,
     },
@@ -37,6 +38,7 @@ struct Global {
 /// A node manager on the ring.
 pub(super) struct PeacockNode {
     form: PeacockForm,
+    wait: PeacockWait,
     interval: Span,
     node: u32,
     slots: Box<[PeacockCore]>,
@@ -57,6 +59,7 @@ impl PeacockNode {
     pub(super) fn new(config: &Peacock, context: BuildContext<'_>) -> Self {
         Self {
             form: config.form,
+            wait: config.wait,
             interval: config.interval,
             node: context.index,
             slots: vec![PeacockCore::Idle; context.layout.cores(context.index) as usize].into(),
@@ -82,7 +85,7 @@ impl PeacockNode {
             self.queue.push_shortest_first(new);
         } else {
             self.learn(probe.limit, probe.max_wait, entered);
-            if let Some(rotated) = self.queue.place(new, self.ahead(fx.now()), fx.now()) {
+            if let Some(rotated) = self.queue.place(new, ahead(&self.slots, Span::MAX, fx.now()), fx.now()) {
                 self.rotating.push(rotated);
             }
         }
@@ -102,16 +105,6 @@ impl PeacockNode {
         }
     }
 
-    /// What the cores still have to do before the queue's head is served, by the estimates.
-    fn ahead(&self, now: Time) -> Span {
-        let busy = |slot: &PeacockCore| match slot {
-            PeacockCore::Idle => Span::ZERO,
-            PeacockCore::Claiming(waiting) => waiting.estimate,
-            PeacockCore::Running { expected, .. } => expected.since(now),
-        };
-        self.slots.iter().map(busy).min().unwrap_or(Span::ZERO)
-    }
-
     /// Serves idle cores, then passes on what does not fit here.
     fn settle(&mut self, fx: &mut Effects<'_>) {
         while let Some(core) = self.slots.iter().position(|slot| matches!(slot, PeacockCore::Idle)) {
@@ -125,12 +118,17 @@ impl PeacockNode {
             fx.send_as(repair, scheduler, Probe::Claim { job: task.job, group: task.index, repair });
             self.slots[core] = PeacockCore::Claiming(next);
         }
-        let ahead = self.ahead(fx.now());
+        let now = fx.now();
         let alone = self.hop >= fx.layout().nodes();
         match self.form {
             PeacockForm::Threshold if !alone => {
                 let mut late = Vec::new();
-                self.queue.take_late(ahead, fx.now(), fx.layout().nodes(), &mut late);
+                let (slots, which) = (&self.slots, self.wait);
+                let wait = |own| match which {
+                    PeacockWait::Ahead => ahead(slots, Span::MAX, now),
+                    PeacockWait::NoLonger => ahead(slots, own, now) + own,
+                };
+                self.queue.take_late(wait, now, fx.layout().nodes(), &mut late);
                 for waiting in late {
                     self.forward(waiting.probe, fx);
                 }
@@ -138,6 +136,7 @@ impl PeacockNode {
             PeacockForm::Elastic if !alone => {
                 let idle = self.slots.iter().filter(|slot| matches!(slot, PeacockCore::Idle)).count();
                 let limit = usize::from(self.global.limit) * self.slots.len() + idle;
+                let ahead = ahead(&self.slots, Span::MAX, now);
                 self.queue.overflow(limit, self.global.load, ahead, &mut self.rotating);
                 self.keep_ticking(fx);
             }
@@ -194,8 +193,8 @@ impl PeacockNode {
     }
 
     fn run(&mut self, from: ActorId, copy: CopyId, core: usize, fx: &mut Effects<'_>) {
-        let expected = fx.now() + fx.catalog().estimate(copy.task);
-        self.slots[core] = PeacockCore::Running { copy, from, expected };
+        let estimate = fx.catalog().estimate(copy.task);
+        self.slots[core] = PeacockCore::Running { copy, from, estimate, expected: fx.now() + estimate };
         fx.send(fx.layout().worker(self.node, core as u32), Core::Run { copy });
     }
 
@@ -281,6 +280,17 @@ impl PeacockNode {
             _ => {}
         }
     }
+}
+
+/// What the cores still have to do before the queue's head is served, by the estimates; running tasks that are estimated
+/// longer than `longest` do not count.
+fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
+    let busy = |slot: &PeacockCore| match slot {
+        PeacockCore::Claiming(waiting) => waiting.estimate,
+        PeacockCore::Running { estimate, expected, .. } if *estimate <= longest => expected.since(now),
+        PeacockCore::Running { .. } | PeacockCore::Idle => Span::ZERO,
+    };
+    slots.iter().map(busy).min().unwrap_or(Span::ZERO)
 }
 
 impl Machine for PeacockNode {

@@ -112,17 +112,25 @@ impl ElasticQueue {
         self.insert(at, new);
     }
 
-    /// Takes out every probe that is not yet late and would wait past its deadline here. One that has been
-    /// all round a ring of `ring` nodes stays: without link delay it would go round for ever.
-    pub(super) fn take_late(&mut self, ahead: Span, now: Time, ring: u32, out: &mut Vec<WaitingProbe>) {
-        let mut wait = ahead;
+    /// Takes out every probe that is not yet late and would wait past its deadline here, where `wait` is what it waits
+    /// for beside the probes ahead. One that has been all round a ring of `ring` nodes stays: without link delay it
+    /// would go round for ever.
+    pub(super) fn take_late(
+        &mut self,
+        wait: impl Fn(Span) -> Span,
+        now: Time,
+        ring: u32,
+        out: &mut Vec<WaitingProbe>,
+    ) {
+        let mut ahead = Span::ZERO;
         let mut at = 0;
         while at < self.waiting.len() {
             let this = self.waiting[at];
-            if this.deadline() > now && now + wait > this.deadline() && u32::from(this.probe.hops) < ring {
+            let late = now + ahead + wait(this.estimate) > this.deadline();
+            if this.deadline() > now && late && u32::from(this.probe.hops) < ring {
                 out.push(self.take(at));
             } else {
-                wait += this.estimate;
+                ahead += this.estimate;
                 at += 1;
             }
         }
@@ -212,9 +220,17 @@ mod tests {
         }
         assert_eq!(order(&queue), [1, 3, 0, 2]);
         let mut out = Vec::new();
-        queue.take_late(Span::ZERO, Time(0), 10, &mut out);
+        queue.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
         assert_eq!((order(&queue), out.len()), (vec![1, 3, 0], 1));
-        queue.take_late(Span::from_secs(50), Time(6_000_000_000), 10, &mut out);
+        queue.take_late(|_| Span::from_secs(50), Time(6_000_000_000), 10, &mut out);
         assert_eq!(queue.len(), 3, "expired probes stay");
+        let mut own = ElasticQueue::default();
+        [2, 3]
+            .into_iter()
+            .for_each(|estimate| own.push_shortest_first(probe(estimate, u64::from(estimate), 0, 4)));
+        own.take_late(|_| Span::ZERO, Time(0), 10, &mut out);
+        assert_eq!(own.len(), 2, "2 s are before the longer one");
+        own.take_late(|own| own, Time(0), 10, &mut out);
+        assert_eq!(order(&own), [2], "with its own work it would wait 5 s");
     }
 }

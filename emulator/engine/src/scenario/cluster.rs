@@ -36,6 +36,9 @@ pub struct Cluster {
     pub nodes: Vec<(u32, u32)>,
     /// How many schedulers, each with a client.
     pub schedulers: u32,
+    /// Requests a second of all clients; absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_rate: Option<f64>,
     /// Rate of a node's cores relative to the reference core, drawn once per node; samples below 0.01 count as 0.01. A
     /// topology has its own.
     pub speed: Law<f64>,
@@ -86,7 +89,8 @@ impl Cluster {
         let speed = section.speed.clone().unwrap_or(Law::Constant(1.0));
         check_speed(&speed)?;
         let schedulers = section.schedulers.unwrap_or(1);
-        let cluster = Self { nodes, schedulers, speed, topology, room };
+        let request_rate = section.request_rate;
+        let cluster = Self { nodes, schedulers, request_rate, speed, topology, room };
         let actors = cluster.actors();
         if actors > MOST_ACTORS {
             let help = format!("lower nodes or cores: nodes + their cores must stay below {MOST_ACTORS}");
@@ -137,7 +141,7 @@ impl Cluster {
     /// The actors of a run on these machines, with `extras` actors that the policy adds.
     pub fn layout(&self, extras: u32) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
-        let layout = Layout::new(self.schedulers, extras, cores);
+        let layout = Layout::new(self.schedulers, extras, cores).with_requests(self.request_rate);
         match &self.room {
             Some(room) => room.tell(layout),
             None => layout,

@@ -23,6 +23,13 @@ pub struct ClusterSection {
     /// Number of schedulers, each with its client; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedulers: Option<u32>,
+    /// Requests a second of the job controller that creates tasks and counts their ends, one request each, for all
+    /// clients together. A job is submitted when its tasks are created, and ends when their ends are counted. Jobs take
+    /// turns of 500 requests, and one that has not ended at its turn waits for another. kube-controller-manager's
+    /// default is 20; no limit if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1e-3, max = 1e9))]
+    pub request_rate: Option<f64>,
     /// A topology file, relative to the experiment file; it replaces `nodes` and `cores`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<PathBuf>,
@@ -66,6 +73,13 @@ impl ClusterSection {
         if self.schedulers == Some(0) {
             let key = ["cluster", "schedulers"];
             return Err(KeyError::new(&key, "a cluster needs a scheduler", "write schedulers = 1 or more"));
+        }
+        if let Some(rate) = self.request_rate.filter(|rate| !(1e-3..=1e9).contains(rate)) {
+            return Err(KeyError::new(
+                &["cluster", "request_rate"],
+                format!("a controller cannot make {rate} requests a second"),
+                "write a number from 0.001 to 1e9, or leave it out for no limit",
+            ));
         }
         let given = [
             ("nodes", self.nodes.is_some()),
