@@ -100,7 +100,7 @@ tables! {
         "response_s": OptionalDouble = response,
         "longest_s": Double = longest,
         "tasks": Int64 = tasks,
-        "class": Text = class,
+        "class": Label = class,
     }
 
     /// Executions of sampled jobs.
@@ -156,7 +156,8 @@ struct Int64;
 struct Double;
 /// Seconds that are null in the file if they are NaN.
 struct OptionalDouble;
-struct Text;
+/// A label of the experiment.
+struct Label;
 /// One of a fixed set of words.
 struct Words;
 
@@ -226,7 +227,7 @@ impl Word for CopyEnd {
     }
 }
 
-impl ColumnKind<Arc<str>> for Text {
+impl ColumnKind<Arc<str>> for Label {
     type Stored = ByteArrayType;
     const SCHEMA: (&'static str, &'static str) = ("required binary", " (UTF8)");
 
