@@ -13,7 +13,7 @@ pub enum Probe {
     Reserve {
         /// The job.
         job: JobId,
-        /// Which group of its tasks; 0 where the whole job is one group.
+        /// Which group of its tasks; 0 where the whole job is one group. A copy requested later can be a group of its own.
         group: u32,
         /// Reservations, at least one.
         count: u32,
@@ -66,19 +66,19 @@ pub enum Probe {
     },
 }
 
-// A group is named by a task: a job has no more groups than tasks. A count of zero would be decremented.
+// A count of zero would be decremented.
 protocol! {
     Probe in run;
     Reserve = "probe.reserve", Datagram, Scheduler -> Node:
-        Self::Reserve { job, group, count, .. } if count > 0 && run.has_task(job.task(group)),
+        Self::Reserve { job, count, .. } if count > 0 && run.has_job(job),
     Claim = "probe.claim", Stream, Node -> Scheduler:
-        Self::Claim { job, group, .. } if run.has_task(job.task(group)),
+        Self::Claim { job, .. } if run.has_job(job),
     Grant = "probe.grant", Stream, Scheduler -> Node:
-        Self::Grant { row, group } if row.fits(run) && run.has_task(row.job.task(group)),
+        Self::Grant { row, .. } if row.fits(run),
     Nothing = "probe.nothing", Stream, Scheduler -> Node:
-        Self::Nothing { job, group } if run.has_task(job.task(group)),
+        Self::Nothing { job, .. } if run.has_job(job),
     Cancel = "probe.cancel", Datagram, Scheduler -> Node:
-        Self::Cancel { job, group } if run.has_task(job.task(group)),
+        Self::Cancel { job, .. } if run.has_job(job),
     Sample = "probe.sample", Datagram, Scheduler -> Node: Self::Sample { task, .. } if run.has_task(task),
     Length = "probe.length", Datagram, Node -> Scheduler: Self::Length { task, .. } if run.has_task(task),
 }

@@ -3,7 +3,7 @@
 use super::policy::{BuildContext, Policy};
 use crate::base::parameters;
 use crate::machine::Machine;
-use crate::roles::central_queue::{CentralScheduler, NoBackups};
+use crate::roles::speculation::{CopyBinding, NoBackups, speculate};
 
 parameters! {
     /// No parameters.
@@ -18,9 +18,11 @@ impl Policy for CentralQueue {
 
     const VARIANTS: &'static [&'static str] = &["{}"];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        true
+    }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(NoBackups, context.layout))
+        speculate(NoBackups, CopyBinding::Central, context.layout, false, context.lossy)
     }
 }

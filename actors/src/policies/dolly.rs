@@ -3,7 +3,7 @@
 use super::policy::{BuildContext, Policy};
 use crate::base::parameters;
 use crate::machine::Machine;
-use crate::roles::central_queue::{Action, CentralScheduler, Cluster, JobView, Rule};
+use crate::roles::speculation::{Action, Cluster, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of Dolly; letters and, unless said otherwise, defaults are the paper's.
@@ -18,6 +18,8 @@ parameters! {
         load: f64 = 0.8 => 0.0..=1.0,
         /// Tasks of the largest job that is cloned. The paper calls jobs of up to ten tasks small.
         largest: u32 = 10,
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
@@ -28,12 +30,18 @@ impl Policy for Dolly {
         is if all of them find a core, on nodes of their own, within the budget for clones and the limit on \
         load; if not, each task gets one. The first result counts, other copies are stopped.";
 
-    const VARIANTS: &'static [&'static str] = &["{ budget = 1.0, load = 1.0, straggler = 0.3 }"];
+    const VARIANTS: &'static [&'static str] = &[
+        "{ budget = 1.0, load = 1.0, straggler = 0.3 }",
+        r#"{ budget = 1.0, load = 1.0, straggler = 0.3, binding = "sparrow" }"#,
+        r#"{ budget = 1.0, load = 1.0, straggler = 0.3, binding = "random" }"#,
+    ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(self.clone(), context.layout))
+        speculate(self.clone(), self.binding, context.layout, false, context.lossy)
     }
 }
 
@@ -46,12 +54,12 @@ impl Dolly {
 
     /// Whether that many clones may be sent now.
     fn affords(&self, clones: u32, cluster: Cluster) -> bool {
-        let Cluster { slots, free, waiting, backups } = cluster;
+        let Cluster { slots, free, busy, waiting, backups } = cluster;
         let share = |cores: u32| f64::from(cores) / f64::from(slots);
         waiting == 0
             && clones <= free
             && share(backups + clones) <= self.budget
-            && share(slots.saturating_sub(free) + clones) <= self.load
+            && share(busy.saturating_add(clones)) <= self.load
     }
 }
 
@@ -68,7 +76,7 @@ impl Rule for Dolly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::roles::speculation::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -1,12 +1,13 @@
 //! Speculative execution as Hadoop 2 has it.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::check_scaled;
+use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central_queue::rule::mean_and_deviation;
-use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
+use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::speculation::rule::mean_and_deviation;
+use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of Hadoop 2's speculator; defaults and names in brackets from `MRJobConfig`,
@@ -34,8 +35,12 @@ parameters! {
         silence: Span = Span::from_secs(9),
         /// How often nodes report how far their copies are (Hadoop's tasks: 3 s).
         report: Span = Span::from_secs(3),
+        /// How far reported progress is from the truth.
+        progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
@@ -46,20 +51,27 @@ impl Policy for Hadoop2 {
         gets a second copy. The next look is after a second, or after fifteen if a copy was sent. The first \
         result counts, the other copy is stopped.";
 
-    const VARIANTS: &'static [&'static str] = &["{ scale = 0.02, slow = 0.0 }"];
+    const VARIANTS: &'static [&'static str] = &[
+        "{ scale = 0.02, slow = 0.0 }",
+        r#"{ scale = 0.02, slow = 0.0, binding = "sparrow", progress = { phases = [4, 1, 1] } }"#,
+        r#"{ scale = 0.02, slow = 0.0, binding = "random" }"#,
+    ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
+        self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report), ("rest", self.rest), ("scan", self.scan)])
     }
 
-    fn report(&self) -> Option<Span> {
-        Some(self.report.scale(self.scale))
+    fn reports(&self) -> Option<ReportOptions> {
+        Some(reports(self.report, &self.progress, self.scale, self.binding))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(self.clone(), context.layout))
+        speculate(self.clone(), self.binding, context.layout, true, context.lossy)
     }
 }
 
@@ -101,7 +113,8 @@ impl Hadoop2 {
 impl Rule for Hadoop2 {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
         let alone = view.attempts.alone().count() as u32;
-        let copied = (view.attempts.all().len() as u32 - alone) / 2;
+        let copied =
+            view.attempts.all().iter().filter(|a| view.attempts.copies(a.task) > 1).count() as u32 / 2;
         if view.cluster.free == 0 || f64::from(copied) >= self.most(alone + copied, view) {
             return;
         }
@@ -119,7 +132,7 @@ impl Rule for Hadoop2 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::roles::speculation::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -7,8 +7,8 @@ use super::shared::positive;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central_queue::rule::quantile;
-use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
+use crate::roles::speculation::rule::quantile;
+use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of hedging.
@@ -20,18 +20,29 @@ parameters! {
         window: u32 = 1000,
         /// How often the scheduler looks at the tasks of a job. Our default.
         scan: Span = Span::from_millis(10),
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
 impl Policy for Hedged {
     const ABOUT: &'static str = "Hedged requests (Dean and Barroso, CACM 2013)\n\
-        A central queue of tasks. One that has run for longer than 95 % of the tasks that finished lately took, \
-        of whatever job, gets a second copy when a core is free for which nothing waits; the first result \
-        counts, the other copy is stopped. Nobody needs to know how far a copy is.";
+        A task whose copy was sent longer ago than 95 % of the tasks of its class that finished lately took gets \
+        a second copy, if a core is free for which nothing waits; the first result counts, the other copy is \
+        stopped. Times that a second copy cut short were above the quantile already, so the quantile is that of \
+        unhedged times. Nobody needs to know how far a copy is. Copies go to free cores from a central queue, \
+        which never lets them wait; or, as in the paper, to random nodes whatever runs there, where time in the \
+        queue counts; or by Sparrow's reservations.";
 
-    const VARIANTS: &'static [&'static str] = &["{ quantile = 0.6, window = 20 }"];
+    const VARIANTS: &'static [&'static str] = &[
+        "{ quantile = 0.6, window = 20 }",
+        r#"{ quantile = 0.6, window = 20, binding = "sparrow" }"#,
+        r#"{ quantile = 0.6, window = 20, binding = "random" }"#,
+    ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
         if self.window < LEAST {
@@ -41,16 +52,16 @@ impl Policy for Hedged {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(Recent::new(self), context.layout))
+        speculate(Recent::new(self), self.binding, context.layout, false, context.lossy)
     }
 }
 
 /// How many tasks must have finished before a quantile is taken.
 const LEAST: u32 = 20;
 
-/// How long tasks took lately.
-struct Recent {
-    terms: Hedged,
+/// How long tasks of a class took lately.
+#[derive(Default)]
+struct RecentTimes {
     took: VecDeque<Span>,
     /// Tasks that finished since the quantile was taken.
     since: u32,
@@ -58,15 +69,22 @@ struct Recent {
     after: Option<Span>,
 }
 
+/// How long tasks took lately, by class.
+struct Recent {
+    terms: Hedged,
+    classes: Vec<RecentTimes>,
+}
+
 impl Recent {
     fn new(terms: &Hedged) -> Self {
-        Self { terms: terms.clone(), took: VecDeque::new(), since: 0, after: None }
+        Self { terms: terms.clone(), classes: Vec::new() }
     }
 }
 
 impl Rule for Recent {
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>) {
-        let Some(after) = self.after.filter(|_| view.cluster.free > 0) else { return };
+        let after = self.classes.get(usize::from(view.class)).and_then(|recent| recent.after);
+        let Some(after) = after.filter(|_| view.cluster.free > 0) else { return };
         let late = view.attempts.alone().filter(|attempt| view.now.since(attempt.since) > after);
         actions.extend(late.map(|attempt| Action::Backup(attempt.task)));
     }
@@ -76,16 +94,21 @@ impl Rule for Recent {
     }
 
     /// The quantile is taken again once a twentieth of the window is new.
-    fn finished(&mut self, time: Span) {
-        if self.took.len() == self.terms.window as usize {
-            self.took.pop_front();
+    fn finished(&mut self, class: u8, time: Span) {
+        let class = usize::from(class);
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, RecentTimes::default);
         }
-        self.took.push_back(time);
-        self.since += 1;
-        if self.since >= LEAST.max(self.terms.window / 20) {
-            self.since = 0;
-            let mut times: Vec<f64> = self.took.iter().map(|time| time.as_secs_f64()).collect();
-            self.after = quantile(&mut times, self.terms.quantile).map(Span::from_secs_f64);
+        let recent = &mut self.classes[class];
+        if recent.took.len() == self.terms.window as usize {
+            recent.took.pop_front();
+        }
+        recent.took.push_back(time);
+        recent.since += 1;
+        if recent.since >= LEAST.max(self.terms.window / 20) {
+            recent.since = 0;
+            let mut times: Vec<f64> = recent.took.iter().map(|time| time.as_secs_f64()).collect();
+            recent.after = quantile(&mut times, self.terms.quantile).map(Span::from_secs_f64);
         }
     }
 }
@@ -93,7 +116,8 @@ impl Rule for Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::base::Rng;
+    use crate::roles::speculation::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 
@@ -102,9 +126,9 @@ mod tests {
     fn what_takes_longer_than_most_gets_a_second_copy() {
         let mut rule = Recent::new(&Hedged { window: 100, ..Hedged::default() });
         let table = Table::new(3).at(200).running(0, 104, 0.0).running(1, 105, 0.0);
-        (1..20).for_each(|s| rule.finished(Span::from_secs(s)));
+        (1..20).for_each(|s| rule.finished(0, Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), NOBODY, "too few have finished");
-        (20..101).for_each(|s| rule.finished(Span::from_secs(s)));
+        (20..101).for_each(|s| rule.finished(0, Span::from_secs(s)));
         assert_eq!(table.look(&mut rule), [0]);
         assert_eq!(table.clone().free(0).look(&mut rule), NOBODY);
         assert_eq!(table.backup(0, 190, 0.0).look(&mut rule), NOBODY, "one is enough");
@@ -113,9 +137,33 @@ mod tests {
     #[test]
     fn old_times_are_forgotten() {
         let mut rule = Recent::new(&Hedged { window: 20, quantile: 1.0, ..Hedged::default() });
-        (0..20).for_each(|_| rule.finished(Span::from_secs(9)));
-        assert_eq!(rule.after, Some(Span::from_secs(9)));
-        (0..20).for_each(|_| rule.finished(Span::from_secs(3)));
-        assert_eq!((rule.after, rule.took.len()), (Some(Span::from_secs(3)), 20));
+        (0..20).for_each(|_| rule.finished(1, Span::from_secs(9)));
+        assert_eq!(rule.classes[1].after, Some(Span::from_secs(9)));
+        (0..20).for_each(|_| rule.finished(1, Span::from_secs(3)));
+        let recent = &rule.classes[1];
+        assert_eq!((recent.after, recent.took.len()), (Some(Span::from_secs(3)), 20));
+        assert_eq!(rule.classes[0].after, None, "of the other class none has finished");
+    }
+
+    /// Exponential times of mean one second, of which a second copy cuts the longest short: the quantile learned is
+    /// still that of uncut times, ln 20.
+    #[test]
+    fn hedging_does_not_lower_the_quantile_that_it_learns() {
+        let mut rule = Recent::new(&Hedged::default());
+        let mut rng = Rng::new(1, 2, 0);
+        let mut draw = || -(1.0 - rng.unit()).ln();
+        let (mut sum, mut count) = (0.0, 0.0);
+        for task in 0..200_000 {
+            let after = rule.classes.first().and_then(|recent| recent.after).map(Span::as_secs_f64);
+            let (first, second) = (draw(), draw());
+            let cut =
+                after.map_or(first, |after| if first > after { first.min(after + second) } else { first });
+            rule.finished(0, Span::from_secs_f64(cut));
+            if let (Some(after), 2000..) = (after, task) {
+                (sum, count) = (sum + after, count + 1.0);
+            }
+        }
+        let (mean, exact): (f64, f64) = (sum / count, 20f64.ln());
+        assert!((mean / exact - 1.0).abs() < 0.02, "{mean} instead of {exact}");
     }
 }

@@ -1,12 +1,13 @@
 //! LATE: back up what will end last.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::check_scaled;
+use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central_queue::rule::quantile;
-use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
+use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::speculation::rule::quantile;
+use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of LATE; names and defaults are the paper's, but for `report` and `scan`.
@@ -24,8 +25,12 @@ parameters! {
         report: Span = Span::from_secs(3),
         /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
         scan: Span = Span::from_secs(3),
+        /// How far reported progress is from the truth.
+        progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
@@ -39,16 +44,21 @@ impl Policy for LatePolicy {
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.01, cap = 0.5 }",
         r#"{ running = "0s", report = "200ms", scan = "100ms", slow_task = 1.0, cap = 1.0 }"#,
+        r#"{ running = "0s", report = "200ms", scan = "100ms", slow_task = 1.0, cap = 1.0, binding = "sparrow" }"#,
+        r#"{ scale = 0.01, cap = 0.5, binding = "random", progress = { phases = [4, 1, 1], delay = "3s" } }"#,
     ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
+        self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
     }
 
-    fn report(&self) -> Option<Span> {
-        Some(self.report.scale(self.scale))
+    fn reports(&self) -> Option<ReportOptions> {
+        Some(reports(self.report, &self.progress, self.scale, self.binding))
     }
 
     fn patience(&self) -> Option<Span> {
@@ -56,7 +66,8 @@ impl Policy for LatePolicy {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(Longest::new(self, context.layout.nodes()), context.layout))
+        let rule = Longest::new(self, context.layout.nodes());
+        speculate(rule, self.binding, context.layout, true, context.lossy)
     }
 }
 
@@ -125,7 +136,7 @@ impl Rule for Longest {
 mod tests {
     use super::*;
     use crate::base::Score;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::roles::speculation::fixture::Table;
 
     fn rule() -> Longest {
         Longest::new(&LatePolicy::default(), 4)

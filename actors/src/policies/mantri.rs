@@ -1,12 +1,13 @@
 //! Mantri: a copy must be worth its cores.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::check_scaled;
+use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central_queue::rule::mean;
-use crate::roles::central_queue::{Action, Attempt, CentralScheduler, JobView, Rule};
+use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::speculation::rule::mean;
+use crate::roles::speculation::{Action, Attempt, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of Mantri; letters and defaults are the paper's.
@@ -18,8 +19,12 @@ parameters! {
         report: Span = Span::from_secs(10),
         /// γ: how often a task is restarted at most.
         restarts: u32 = 3,
+        /// How far reported progress is from the truth.
+        progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on the duration above, which is for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
@@ -31,21 +36,28 @@ impl Policy for Mantri {
         while tasks wait, a copy that takes clearly longer than a new run is stopped and begun anew elsewhere. \
         The first result counts, other copies are stopped.";
 
-    const VARIANTS: &'static [&'static str] =
-        &[r#"{ report = "200ms" }"#, r#"{ report = "50ms", delta = 0.0, restarts = 9 }"#];
+    const VARIANTS: &'static [&'static str] = &[
+        r#"{ report = "200ms" }"#,
+        r#"{ report = "50ms", delta = 0.0, restarts = 9 }"#,
+        r#"{ report = "50ms", delta = 0.0, binding = "sparrow", progress = { noise = 0.3, delay = "20ms" } }"#,
+        r#"{ report = "50ms", delta = 0.0, binding = "random" }"#,
+    ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
+        self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report)])
     }
 
-    fn report(&self) -> Option<Span> {
-        Some(self.every())
+    fn reports(&self) -> Option<ReportOptions> {
+        Some(reports(self.report, &self.progress, self.scale, self.binding))
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(self.clone(), context.layout))
+        speculate(self.clone(), self.binding, context.layout, true, context.lossy)
     }
 }
 
@@ -56,7 +68,7 @@ impl Mantri {
 
     /// The time an attempt still needs, s: that of a fresh copy, until it can have reported.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
-        if view.now.since(attempt.since) > self.every() {
+        if attempt.ran(view.now) > self.every().as_secs_f64() {
             attempt.left(view.now)
         } else {
             (fresh - attempt.ran(view.now)).max(0.0)
@@ -108,7 +120,7 @@ impl Rule for Mantri {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::roles::speculation::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -1,11 +1,12 @@
 //! Speculative execution as the first Hadoop had it.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::check_scaled;
+use super::shared::{check_scaled, reports};
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
-use crate::roles::central_queue::{Action, CentralScheduler, JobView, Rule};
+use crate::roles::node::{ProgressErrors, ReportOptions};
+use crate::roles::speculation::{Action, CopyBinding, JobView, Rule, speculate};
 
 parameters! {
     /// Parameters of naive speculation.
@@ -18,8 +19,12 @@ parameters! {
         report: Span = Span::from_secs(3),
         /// How often the scheduler looks for stragglers of a job (Hadoop's nodes ask for work every 3 s).
         scan: Span = Span::from_secs(3),
+        /// How far reported progress is from the truth.
+        progress: ProgressErrors = ProgressErrors::default(),
         /// Factor on all durations above, which are for tasks of minutes: 0.01 for tasks of a second.
         scale: f64 = 1.0 => 1e-6..=1e6,
+        /// Where copies go.
+        binding: CopyBinding = CopyBinding::Central,
     }
 }
 
@@ -29,16 +34,23 @@ impl Policy for Naive {
         the mean of its job gets a second copy when a core is free for which nothing waits; the first result \
         counts, the other copy is stopped. The mean counts tasks that have not begun as nothing done.";
 
-    const VARIANTS: &'static [&'static str] = &["{ scale = 0.02 }"];
+    const VARIANTS: &'static [&'static str] = &[
+        "{ scale = 0.02 }",
+        r#"{ scale = 0.02, binding = "sparrow" }"#,
+        r#"{ scale = 0.02, binding = "random", progress = { noise = 0.3 } }"#,
+    ];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        self.binding == CopyBinding::Central
+    }
 
     fn check(&self, _: &Layout) -> Result<(), String> {
+        self.progress.check()?;
         check_scaled(self.scale, &[("report", self.report), ("scan", self.scan)])
     }
 
-    fn report(&self) -> Option<Span> {
-        Some(self.report.scale(self.scale))
+    fn reports(&self) -> Option<ReportOptions> {
+        Some(reports(self.report, &self.progress, self.scale, self.binding))
     }
 
     fn patience(&self) -> Option<Span> {
@@ -46,7 +58,7 @@ impl Policy for Naive {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(CentralScheduler::new(self.clone(), context.layout))
+        speculate(self.clone(), self.binding, context.layout, true, context.lossy)
     }
 }
 
@@ -69,7 +81,7 @@ impl Rule for Naive {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roles::central_queue::fixture::Table;
+    use crate::roles::speculation::fixture::Table;
 
     const NOBODY: [u32; 0] = [];
 

@@ -4,7 +4,7 @@ use crate::base::{ActorId, Span};
 use crate::layout::{Layout, Role};
 use crate::machine::Machine;
 use crate::roles::client::CentralJobs;
-use crate::roles::node::NodeOptions;
+use crate::roles::node::{NodeOptions, ReportOptions};
 use crate::roles::{Client, NodeManager, Worker};
 
 /// The context in which a machine is built.
@@ -29,9 +29,6 @@ pub trait Policy {
     /// servers between 1 and the number of nodes.
     const VARIANTS: &'static [&'static str];
 
-    /// Whether this policy keeps all state in its only scheduler.
-    const ONE_SCHEDULER: bool = false;
-
     /// Checks the parameters against a layout; the error reads "key: reason and remedy".
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
@@ -40,14 +37,19 @@ pub trait Policy {
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
     const CENTRAL_JOBS: CentralJobs = CentralJobs::None;
 
-    /// Period at which nodes report the progress of running copies; `None` if they do not.
-    fn report(&self) -> Option<Span> {
+    /// Whether this policy keeps all state in its only scheduler.
+    fn one_scheduler(&self) -> bool {
+        false
+    }
+
+    /// How nodes report the progress of running copies; `None` if they do not.
+    fn reports(&self) -> Option<ReportOptions> {
         None
     }
 
     /// How long a copy runs before this policy queries its progress; `None` if it never does.
     fn patience(&self) -> Option<Span> {
-        self.report()
+        self.reports().map(|reports| reports.every)
     }
 
     /// How long a copy runs before this policy preempts it, with the parameter that says so; `None` if it preempts none
@@ -61,7 +63,7 @@ pub trait Policy {
 
     /// A node manager.
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let options = NodeOptions { report: self.report(), ..NodeOptions::default() };
+        let options = NodeOptions { reports: self.reports(), ..NodeOptions::default() };
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 

@@ -19,7 +19,7 @@ pub struct Card {
     pub schema: Schema,
     /// Parameters to test it with; see [`Policy::VARIANTS`].
     pub variants: &'static [&'static str],
-    /// Whether it runs with one scheduler only.
+    /// Whether it runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
 }
 
@@ -50,7 +50,7 @@ macro_rules! registry {
                     about: <$config as Policy>::ABOUT,
                     schema: schemars::schema_for!($config),
                     variants: <$config as Policy>::VARIANTS,
-                    one_scheduler: <$config as Policy>::ONE_SCHEDULER,
+                    one_scheduler: <$config>::default().one_scheduler(),
                 }),*]
             }
 
@@ -63,13 +63,18 @@ macro_rules! registry {
             pub fn check(&self, layout: &Layout) -> Result<(), String> {
                 match self {
                     $(Self::$variant(config) => {
-                        if <$config as Policy>::ONE_SCHEDULER {
+                        if config.one_scheduler() {
                             check_one_scheduler(layout, $name)?;
                         }
                         config.check_ranges()?;
                         config.check(layout)
                     })*
                 }
+            }
+
+            /// Whether it runs with one scheduler only.
+            pub fn one_scheduler(&self) -> bool {
+                match self { $(Self::$variant(config) => config.one_scheduler(),)* }
             }
 
             /// How long a copy runs before this policy queries its progress; `None` if it never does.

@@ -4,8 +4,9 @@ use super::policy::BuildContext;
 use crate::base::Span;
 use crate::layout::Layout;
 use crate::roles::NodeManager;
-use crate::roles::node::NodeOptions;
+use crate::roles::node::{NodeOptions, ProgressErrors, ReportOptions};
 use crate::roles::node_queue::QueueOrder;
+use crate::roles::speculation::CopyBinding;
 
 /// Checks that a duration is not zero.
 pub(super) fn positive(key: &str, value: Span) -> Result<(), String> {
@@ -43,4 +44,16 @@ pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
 /// Checks that the periods of a speculating policy are not zero at its scale.
 pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), String> {
     periods.iter().try_for_each(|&(key, period)| positive(key, period.scale(scale)))
+}
+
+/// The reports of a speculating policy with a period and errors before scaling. Where copies wait at their nodes, the
+/// start is reported.
+pub(super) fn reports(
+    every: Span,
+    errors: &ProgressErrors,
+    scale: f64,
+    binding: CopyBinding,
+) -> ReportOptions {
+    let errors = ProgressErrors { delay: errors.delay.scale(scale), ..errors.clone() };
+    ReportOptions { every: every.scale(scale), starts: binding == CopyBinding::Random, errors }
 }

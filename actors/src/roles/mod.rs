@@ -8,7 +8,7 @@
 //! | [`node_queue`] | the queue of a node and its order |
 //! | [`early_binding`] | a scheduler that binds each task to a node at once |
 //! | [`late_binding`] | a scheduler that reserves places on nodes and binds a task to the node that claims first |
-//! | [`central_queue`] | a scheduler with one queue that knows which cores are free, and may back up stragglers |
+//! | [`speculation`] | a scheduler that may send tasks further copies, to free cores or random nodes |
 //! | [`replication`] | a scheduler that runs every task of a group on several servers |
 //! | [`membership`] | the nodes believed alive: picking and sampling |
 //! | [`backlog`] | a central scheduler's estimate of the work ahead of a new task at every node |
@@ -24,7 +24,6 @@
 )]
 
 pub mod backlog;
-pub mod central_queue;
 pub mod client;
 pub mod early_binding;
 mod job_controller;
@@ -37,6 +36,7 @@ pub mod node_bitmap;
 pub mod node_queue;
 pub mod replication;
 mod resend;
+pub mod speculation;
 pub mod worker;
 
 pub use client::Client;

@@ -25,7 +25,9 @@ impl Policy for Gang {
 
     const VARIANTS: &'static [&'static str] = &[r#"{ quantum = "200ms" }"#];
 
-    const ONE_SCHEDULER: bool = true;
+    fn one_scheduler(&self) -> bool {
+        true
+    }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
         positive("quantum", self.quantum)?;

@@ -2,6 +2,7 @@
 
 mod group;
 mod options;
+pub(crate) mod places;
 mod samples;
 mod scheduler;
 mod state_sharing;

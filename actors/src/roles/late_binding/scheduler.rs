@@ -3,6 +3,7 @@
 
 use super::group::Group;
 use super::options::{ProbeOptions, SamplingForm};
+use super::places::portion;
 use super::samples::Samples;
 use super::state_sharing::StateSharing;
 use crate::base::{ActorId, JobId, Span, TaskId};
@@ -120,13 +121,12 @@ impl LateBinding {
         self.draw(servers, fx);
         let found = self.sample.len();
         for (i, &node) in self.sample.iter().enumerate() {
-            // With fewer nodes than places each holds several, the first ones one more.
-            let count = (places / found + usize::from(i < places % found)) as u32;
+            let count = portion(places, found, i);
             // A node that already has places, or is drawn again, gets the total number of its places.
             let count = if repair || self.options.replacement {
-                group.add(node, count)
+                group.places.add(node, count)
             } else {
-                group.reserved.push((node, count));
+                group.places.push(node, count);
                 count
             };
             let again = self.options.replacement && self.sample[i + 1..].first() == Some(&node);
@@ -176,7 +176,7 @@ impl LateBinding {
     fn claim(&mut self, node: ActorId, job: JobId, id: u32, repair: bool, fx: &mut Effects<'_>) {
         let granted = self.jobs.get_mut(job).and_then(|placed| {
             let group = placed.groups.get_mut(id as usize)?;
-            group.take(node, 1);
+            group.places.take(node, 1);
             let (task, attempt) = group.next(&mut placed.open)?;
             placed.nodes[task as usize] = Some(node);
             let row = Row::single(job.task(task).copy(attempt));
@@ -187,9 +187,7 @@ impl LateBinding {
             return fx.send_as(repair, node, Probe::Nothing { job, group: id });
         };
         if self.options.cancellation && !group.is_open() {
-            for (node, _) in group.reserved.drain(..) {
-                fx.send(node, Probe::Cancel { job, group: id });
-            }
+            group.places.cancel(job, id, fx);
         }
     }
 
@@ -198,7 +196,7 @@ impl LateBinding {
         let Offer { job, group: id, count, round, repair, .. } = refused;
         let (Some(placed), Some(sharing)) = (self.jobs.get_mut(job), &self.sharing) else { return };
         let Some(group) = placed.groups.get_mut(id as usize) else { return };
-        let places = group.take(node, count);
+        let places = group.places.take(node, count);
         if !group.is_open() {
             return;
         }
@@ -213,7 +211,7 @@ impl LateBinding {
         self.sample.sort_unstable();
         // One offer to each node, of all its places: were there one for each place, their rejections would multiply.
         for places in self.sample.chunk_by(|a, b| a == b) {
-            let count = group.add(places[0], places.len() as u32);
+            let count = group.places.add(places[0], places.len() as u32);
             let offer = Offer { job, group: id, count, round, last, repair };
             offer.send(places[0], Some(sharing), fx);
         }
@@ -229,11 +227,11 @@ impl LateBinding {
                 continue;
             }
             let group = &placed.groups[id as usize];
-            for &(node, count) in &group.reserved {
+            for (node, count) in group.places.iter() {
                 let offer = Offer { job, group: id, count, round: 0, last: true, repair: true };
                 offer.send(node, self.sharing.as_ref(), fx);
             }
-            if group.reserved.is_empty() {
+            if group.places.is_empty() {
                 let tasks = group.waiting();
                 self.probe(&mut placed, job.task(id), tasks, true, fx);
             }
@@ -271,7 +269,7 @@ impl LateBinding {
     /// Takes back what a node had of a group; returns for how many tasks new places are needed.
     fn lost(&self, placed: &mut LateJob, id: usize, node: ActorId, only: Option<TaskId>, gone: bool) -> u32 {
         let group = &mut placed.groups[id];
-        let places = if gone { group.forget(node) } else { 0 };
+        let places = if gone { group.places.forget(node) } else { 0 };
         let worth = (f64::from(places) / self.options.probe_ratio).ceil() as u32;
         let mut missing = if group.is_open() { worth } else { 0 };
         for task in group.base..group.base + group.launched {
@@ -290,7 +288,7 @@ impl LateBinding {
     fn retry_stranded(&mut self, fx: &mut Effects<'_>) {
         let stranded = |placed: &LateJob, id: usize| {
             let asked = placed.samples.as_ref().is_some_and(|samples| samples.is_waiting(id as u32));
-            placed.groups[id].is_open() && placed.groups[id].reserved.is_empty() && !asked
+            placed.groups[id].is_open() && placed.groups[id].places.is_empty() && !asked
         };
         let touched: Vec<_> = self
             .jobs

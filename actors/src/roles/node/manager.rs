@@ -7,11 +7,12 @@
 
 use std::collections::VecDeque;
 
+use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Core, Launch, Message, Probe, Progress, Row, TaskRange};
+use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
 use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// Places reserved by a scheduler that binds late.
@@ -42,7 +43,7 @@ impl Entry {
 }
 
 /// Options of a node manager.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct NodeOptions {
     /// The order of the queue. Ranks are the estimated work of the job's tasks that have not begun.
     pub order: QueueOrder,
@@ -50,8 +51,8 @@ pub struct NodeOptions {
     pub long_in_turn: bool,
     /// Whether a reservation that led to a task stays, so that the same scheduler is asked again after it.
     pub sticky: bool,
-    /// Period at which the progress of running copies is reported, beginning that long after the node was idle.
-    pub report: Option<Span>,
+    /// How the progress of running copies is reported, if it is.
+    pub reports: Option<ReportOptions>,
 }
 
 /// What a core does.
@@ -75,8 +76,7 @@ pub struct NodeManager {
     options: NodeOptions,
     queue: NodeQueue<Entry>,
     early: VecDeque<TaskRange>,
-    /// Whether a report is armed.
-    reporting: bool,
+    reporter: Option<Reporter>,
 }
 
 impl NodeManager {
@@ -89,7 +89,8 @@ impl NodeManager {
     pub fn with(options: NodeOptions, cores: u32) -> Self {
         let slots = (0..cores).map(|_| CoreState::Idle).collect();
         let queue = NodeQueue::new(options.order);
-        Self { slots, options, queue, early: VecDeque::new(), reporting: false }
+        let reporter = options.reports.clone().map(Reporter::new);
+        Self { slots, options, queue, early: VecDeque::new(), reporter }
     }
 
     fn worker(core: usize, fx: &Effects<'_>) -> ActorId {
@@ -140,6 +141,9 @@ impl NodeManager {
         self.slots[core] = match row.seek() {
             Some(copy) => {
                 fx.send(Self::worker(core, fx), Core::Run { copy });
+                if let Some(reporter) = &mut self.reporter {
+                    reporter.started(row.from, copy, fx);
+                }
                 row.began = fx.now();
                 CoreState::Running(row)
             }
@@ -149,6 +153,13 @@ impl NodeManager {
 
     fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
         let job = row.job;
+        let row = self.arrived(from, row);
+        self.enqueue(Entry::Row(row), job, fx);
+        self.fill(fx);
+    }
+
+    /// A row without the tasks whose drops overtook it.
+    fn arrived(&mut self, from: ActorId, row: Row) -> RowState {
         let mut row = RowState::new(from, row);
         self.early.retain(|&tasks| {
             let about = row.overlaps(tasks);
@@ -157,8 +168,7 @@ impl NodeManager {
             }
             !about
         });
-        self.enqueue(Entry::Row(row), job, fx);
-        self.fill(fx);
+        row
     }
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -315,7 +325,7 @@ impl NodeManager {
             }
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
-                    let mut row = RowState::new(from, row);
+                    let mut row = self.arrived(from, row);
                     row.stick = self.options.sticky.then_some(group);
                     self.run(core, row, fx);
                     self.fill(fx);
@@ -339,7 +349,6 @@ impl NodeManager {
 
     /// Queries the progress of every busy core; the answers are reported to the schedulers of the copies.
     fn query_progress(&mut self, fx: &mut Effects<'_>) {
-        self.reporting = false;
         for (core, slot) in self.slots.iter().enumerate() {
             if let CoreState::Running(row) = slot {
                 fx.send(Self::worker(core, fx), Core::Ask { copy: row.row.copy(row.at) });
@@ -348,11 +357,12 @@ impl NodeManager {
     }
 
     /// Forwards the answer of a core.
-    fn score(&self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
+    fn score(&mut self, worker: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
         if let Role::Worker { core, .. } = fx.layout().role(worker)
             && let CoreState::Running(row) = &self.slots[core as usize]
+            && let Some(reporter) = &mut self.reporter
         {
-            fx.send(row.from, Progress::Report { copy, score, at: fx.now() });
+            reporter.report(row.from, copy, score, fx);
         }
     }
 
@@ -403,17 +413,19 @@ impl Machine for NodeManager {
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            Input::Fire(Timer::Tick(_)) => self.query_progress(fx),
+            Input::Fire(Timer::Tick(tick))
+                if self.reporter.as_mut().is_some_and(|reporter| reporter.is_due(tick, fx)) =>
+            {
+                self.query_progress(fx);
+            }
             // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
             // other inputs are a worker's.
             _ => {}
         }
-        if let Some(period) = self.options.report
-            && !self.reporting
+        if let Some(reporter) = &mut self.reporter
             && self.slots.iter().any(|slot| matches!(slot, CoreState::Running(_)))
         {
-            self.reporting = true;
-            fx.arm(Timer::Tick(0), period);
+            reporter.arm(fx);
         }
     }
 }
@@ -425,6 +437,7 @@ mod tests {
     use crate::harness::{Harness, sends};
     use crate::layout::Layout;
     use crate::machine::Effect;
+    use crate::message::Progress;
 
     const JOB: JobId = JobId(3);
 
@@ -517,7 +530,8 @@ mod tests {
         let layout = Layout::new(1, 0, [2]);
         let (me, scheduler, worker) = (layout.node(0), layout.scheduler(0), layout.worker(0, 0));
         let every = Span::from_secs(3);
-        let options = NodeOptions { report: Some(every), ..NodeOptions::default() };
+        let reports = Some(ReportOptions { every, ..ReportOptions::default() });
+        let options = NodeOptions { reports, ..NodeOptions::default() };
         let mut node = Harness::new(layout, me, 3, Box::new(NodeManager::with(options, 2)));
         let tick = Effect::Arm { timer: Timer::Tick(0), after: every };
         let copy = JobId(3).task(1).copy(2);

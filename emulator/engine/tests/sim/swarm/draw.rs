@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use volary_actors::base::Rng;
 use volary_actors::layout::Layout;
 use volary_actors::policies::{Card, PolicySpec};
+use volary_engine::scenario::PolicyEntry;
 
 use super::faults::faults;
 use super::parameters::parameters;
@@ -100,6 +101,10 @@ pub(crate) fn experiment(seed: u64) -> String {
         site.schedulers = 1;
     }
     let policy = policy(&mut dice, card, &site);
+    let spec = toml::from_str::<PolicyEntry>(&policy).map(|entry| entry.spec);
+    if card.one_scheduler && spec.is_ok_and(|spec| !spec.one_scheduler()) {
+        site.schedulers = 1 + dice.below(3);
+    }
     let tasks = 1 + dice.below(9);
     let jobs = 20 + dice.below(60);
     let load = f64::from(1 + dice.below(9)) / 12.0;

@@ -50,6 +50,13 @@ fn value(dice: &mut Dice, property: &Value, schema: &Value) -> String {
     match property["type"].as_str() {
         Some("boolean") => dice.chance(50).to_string(),
         Some("number") => format!("{:?}", number(dice, default, range)),
+        Some("array") => format!("{:?}", (0..dice.below(4)).map(|_| 0.1 + unit(dice)).collect::<Vec<_>>()),
+        Some("object") => {
+            let keys = property["properties"].as_object().into_iter().flatten();
+            let drawn: Vec<_> =
+                keys.map(|(name, property)| format!("{name} = {}", value(dice, property, schema))).collect();
+            format!("{{ {} }}", drawn.join(", "))
+        }
         Some("string") => panic!("no way to draw {property}"),
         // Also of an optional integer, whose type is a list.
         _ => (number(dice, default, range).round() as u64).to_string(),

@@ -2,34 +2,38 @@
 
 use crate::base::{ActorId, Score, Time};
 
-/// A copy that was sent to a node and has not come back.
+/// A copy that is wanted and has not come back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attempt {
     /// Index of its task.
     pub task: u32,
     /// Its attempt number.
     pub number: u32,
-    /// Where it is.
-    pub node: ActorId,
-    /// When it was sent.
+    /// Where it is; `None` until a node has claimed it.
+    pub node: Option<ActorId>,
+    /// Whether it has yet to start, as far as is known: no node has claimed it, or it waits at its node, which will
+    /// report the start.
+    pub waits: bool,
+    /// When it was sent; when it started, if that was reported.
     pub since: Time,
     /// Its last reported progress.
     pub score: Score,
     /// The time of that report; the time it was sent, before the first report.
     pub reported_at: Time,
-    /// Whether another one ran when it was sent.
+    /// Whether there was another one when it was requested.
     pub backup: bool,
 }
 
 impl Attempt {
-    /// An attempt that is sent now.
-    pub const fn new(task: u32, number: u32, node: ActorId, now: Time, backup: bool) -> Self {
-        Self { task, number, node, since: now, score: Score::NONE, reported_at: now, backup }
+    /// An attempt that is sent now, or requested if it has no node yet.
+    pub const fn new(task: u32, number: u32, node: Option<ActorId>, now: Time, backup: bool) -> Self {
+        let (waits, score) = (node.is_none(), Score::NONE);
+        Self { task, number, node, waits, since: now, score, reported_at: now, backup }
     }
 
     /// How long it has run, s.
     pub fn ran(&self, now: Time) -> f64 {
-        now.since(self.since).as_secs_f64()
+        if self.waits { 0.0 } else { now.since(self.since).as_secs_f64() }
     }
 
     /// Its share of work done per second since it was sent, by the last report; it falls while reports are missing.
@@ -81,9 +85,9 @@ impl Attempts {
         self.of(task).count() as u32
     }
 
-    /// The only attempts of their tasks.
+    /// Those that run as the only attempts of their tasks.
     pub fn alone(&self) -> impl Iterator<Item = &Attempt> {
-        self.running.iter().filter(|attempt| self.copies(attempt.task) == 1)
+        self.running.iter().filter(|attempt| !attempt.waits && self.copies(attempt.task) == 1)
     }
 
     /// Adds an attempt.
@@ -149,11 +153,11 @@ mod tests {
         for number in 0..5000 {
             let task = rng.below(7);
             if rng.below(5) < 2 {
-                let attempt = Attempt::new(task, number, ActorId(rng.below(4)), Time::ZERO, false);
+                let attempt = Attempt::new(task, number, Some(ActorId(rng.below(4))), Time::ZERO, false);
                 table.add(attempt);
                 list.push(attempt);
             } else {
-                let node = ActorId(rng.below(4));
+                let node = Some(ActorId(rng.below(4)));
                 let expected = list.iter().rposition(|a| a.task == task && a.node == node);
                 let gone = table.take(task, |a| a.node == node);
                 assert_eq!(gone, expected.map(|at| list.remove(at)));
@@ -170,11 +174,13 @@ mod tests {
 
     #[test]
     fn rates_are_of_what_was_heard() {
-        let mut attempt = Attempt::new(0, 0, ActorId(1), Time::ZERO + Span::from_secs(10), false);
+        let mut attempt = Attempt::new(0, 0, Some(ActorId(1)), Time::ZERO + Span::from_secs(10), false);
         let at = |s| Time::ZERO + Span::from_secs(s);
         assert_eq!((attempt.rate(at(10)), attempt.left(at(20))), (0.0, f64::INFINITY));
         attempt.score = Score(250_000_000);
         assert_eq!((attempt.rate(at(20)), attempt.left(at(20))), (0.025, 30.0));
         assert_eq!((attempt.rate(at(30)), attempt.left(at(30))), (0.0125, 60.0), "silence is slowness");
+        attempt.waits = true;
+        assert_eq!((attempt.ran(at(30)), attempt.rate(at(30))), (0.0, 0.0), "waiting is not running");
     }
 }

@@ -8,11 +8,13 @@ use crate::base::{Span, Time};
 pub struct JobView<'a> {
     /// The time of the look.
     pub now: Time,
+    /// Class of the job.
+    pub class: u8,
     /// Tasks of the job.
     pub tasks: u32,
     /// The number of tasks that have a finished copy.
     pub finished: u32,
-    /// The running attempts.
+    /// The attempts that run or are wanted.
     pub attempts: &'a Attempts,
     /// The times from the sending of a copy to its result, for copies that finished a task.
     pub took: &'a [Span],
@@ -34,16 +36,19 @@ impl JobView<'_> {
     }
 }
 
-/// The cluster at the time of a look.
+/// The cluster at the time of a look, as far as the scheduler knows it: its own share of the cores, if it is not the
+/// only one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cluster {
     /// Cores.
     pub slots: u32,
-    /// The number of free cores; zero while first copies wait.
+    /// Cores free for backups; zero while first copies wait. All `slots` if it is not known which cores are free.
     pub free: u32,
-    /// Copies that wait for a core.
+    /// Cores in use; copies sent or wanted, if it is not known which cores are free.
+    pub busy: u32,
+    /// Copies that are known to wait for lack of a free core.
     pub waiting: u32,
-    /// Running backups of all jobs.
+    /// Backups of all jobs that run or are wanted.
     pub backups: u32,
 }
 
@@ -59,7 +64,7 @@ pub enum Action {
 
 /// A decision rule. One that never looks needs no more than [`look`](Self::look).
 pub trait Rule: Send {
-    /// Decides about a job, the most urgent first; actions that find no free core are dropped.
+    /// Decides about a job, the most urgent first; actions for which there is no node are dropped.
     fn look(&mut self, view: &JobView<'_>, actions: &mut Vec<Action>);
 
     /// The pause after a look until the next, depending on whether backups were sent; `None`: there is none. The first
@@ -76,8 +81,9 @@ pub trait Rule: Send {
     /// Called when a copy on a node has progressed by `gain` billionths; negative if it was stopped.
     fn progressed(&mut self, _node: u32, _gain: i64) {}
 
-    /// Called when a task finished, with the time since the first of its running copies was sent.
-    fn finished(&mut self, _after: Span) {}
+    /// Called when a task of a job of that class finished, with the time since the first of its copies that are on
+    /// nodes was sent.
+    fn finished(&mut self, _class: u8, _after: Span) {}
 }
 
 /// The rule without backups.

@@ -22,7 +22,7 @@ fn at(seconds: u64) -> Time {
 impl Table {
     /// A job of `tasks` tasks on a cluster of a hundred cores, of which ten are free.
     pub(crate) fn new(tasks: u32) -> Self {
-        let cluster = Cluster { slots: 100, free: 10, waiting: 0, backups: 0 };
+        let cluster = Cluster { slots: 100, free: 10, busy: 90, waiting: 0, backups: 0 };
         let (attempts, took, restarted) = (Attempts::new(tasks), Vec::new(), Vec::new());
         Self { now: at(0), tasks, attempts, took, restarted, cluster }
     }
@@ -60,14 +60,14 @@ impl Table {
     }
 
     pub(crate) fn free(mut self, free: u32) -> Self {
-        self.cluster.free = free;
+        (self.cluster.free, self.cluster.busy) = (free, self.cluster.slots - free);
         self
     }
 
     /// No core is free, and a task waits for one.
     pub(crate) fn crowded(mut self) -> Self {
-        (self.cluster.free, self.cluster.waiting) = (0, 1);
-        self
+        self.cluster.waiting = 1;
+        self.free(0)
     }
 
     pub(crate) fn restarted(mut self, task: u32) -> Self {
@@ -78,7 +78,7 @@ impl Table {
     pub(crate) fn view(&self) -> JobView<'_> {
         let Self { now, tasks, attempts, took, restarted, cluster } = self;
         let finished = took.len() as u32;
-        JobView { now: *now, tasks: *tasks, finished, attempts, took, restarted, cluster: *cluster }
+        JobView { now: *now, class: 0, tasks: *tasks, finished, attempts, took, restarted, cluster: *cluster }
     }
 
     pub(crate) fn actions(&self, rule: &mut impl Rule) -> Vec<Action> {
@@ -98,7 +98,7 @@ impl Table {
 
     fn add(mut self, task: u32, since: u64, score: f64, reported_at: Time, backup: bool) -> Self {
         let number = self.attempts.copies(task);
-        let mut attempt = Attempt::new(task, number, ActorId(task), at(since), backup);
+        let mut attempt = Attempt::new(task, number, Some(ActorId(task)), at(since), backup);
         (attempt.score, attempt.reported_at) = (Score((score * 1e9) as u32), reported_at);
         self.attempts.add(attempt);
         self

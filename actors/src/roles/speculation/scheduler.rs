@@ -1,32 +1,21 @@
-//! A central scheduler with one FIFO queue of tasks and the list of free cores.
+//! A scheduler that looks at each open job from time to time and requests further copies of its tasks.
 //!
-//! A core counts as free as soon as its copy is known to have ended or is ordered to stop. A rule looks at each open
-//! job from time to time and may ask for more copies of a task: they use cores for which no first copy waits. The first
-//! result of a task counts, its other copies are stopped.
-
-use std::collections::VecDeque;
+//! A [`Rule`] decides which tasks get them, a [`Binding`] which nodes. The first result of a task counts, its other
+//! copies are stopped.
 
 use super::attempts::{Attempt, Attempts};
+use super::binding::{BackupPlace, Binding, CopyBinding, LaunchReason, WantedCopy};
+use super::queue::{FreeCores, RandomNodes};
+use super::reservations::Reservations;
 use super::rule::{Action, Cluster, JobView, Rule};
 use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::{Layout, Role};
 use crate::machine::{Effects, Input, Machine, Timer};
-use crate::message::{Job, Launch, Message, Progress, Row, TaskRange};
+use crate::message::{Job, Launch, Message, Probe, Progress, TaskRange};
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
 use crate::roles::resend::resend;
 
-/// Why a copy is sent.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum LaunchReason {
-    /// Its task has none.
-    First,
-    /// Its task has one that is slow.
-    Backup,
-    /// The one before it was lost.
-    Lost,
-}
-
-struct CentralJob {
+struct SpeculatedJob {
     open: OpenJob,
     attempts: Attempts,
     /// The times of the copies that finished tasks, if the rule looks at the job.
@@ -37,31 +26,49 @@ struct CentralJob {
     next_look: Option<u32>,
 }
 
-/// A central scheduler.
-pub struct CentralScheduler<R> {
+/// A scheduler that speculates.
+pub struct SpeculatingScheduler<R, B> {
     rule: R,
-    slots: u32,
-    /// A node once for each free core, longest idle first.
-    free: VecDeque<ActorId>,
-    queue: VecDeque<(CopyId, LaunchReason)>,
-    jobs: JobTable<CentralJob>,
-    /// Backups that run.
+    binding: B,
+    /// Whether nodes report the start of copies that wait there.
+    starts: bool,
+    jobs: JobTable<SpeculatedJob>,
+    /// Copies on nodes.
+    sent: u32,
+    /// Backups that run or are wanted.
     backups: u32,
     actions: Vec<Action>,
     /// Looks so far.
     looks: u32,
 }
 
-impl<R: Rule> CentralScheduler<R> {
-    /// A scheduler of all cores of a layout.
-    pub fn new(rule: R, layout: &Layout) -> Self {
-        let cores = |node| (0..layout.cores(node)).map(move |_| layout.node(node));
+/// A scheduler with a rule and a binding; `reports` says whether nodes report progress, `lossy` whether datagrams can be
+/// lost.
+pub fn speculate(
+    rule: impl Rule + 'static,
+    binding: CopyBinding,
+    layout: &Layout,
+    reports: bool,
+    lossy: bool,
+) -> Box<dyn Machine> {
+    match binding {
+        CopyBinding::Central => Box::new(SpeculatingScheduler::new(rule, FreeCores::new(layout), false)),
+        CopyBinding::Sparrow => {
+            Box::new(SpeculatingScheduler::new(rule, Reservations::new(layout, lossy), false))
+        }
+        CopyBinding::Random => Box::new(SpeculatingScheduler::new(rule, RandomNodes::new(layout), reports)),
+    }
+}
+
+impl<R: Rule, B: Binding> SpeculatingScheduler<R, B> {
+    /// A scheduler; `starts` says whether nodes report the start of copies.
+    pub fn new(rule: R, binding: B, starts: bool) -> Self {
         Self {
             rule,
-            slots: layout.workers(),
-            free: (0..layout.nodes()).flat_map(cores).collect(),
-            queue: VecDeque::new(),
+            binding,
+            starts,
             jobs: JobTable::default(),
+            sent: 0,
             backups: 0,
             actions: Vec::new(),
             looks: 0,
@@ -71,23 +78,39 @@ impl<R: Rule> CentralScheduler<R> {
     fn submit(&mut self, job: JobId, round: u32, fx: &mut Effects<'_>) {
         let Some(mut open) = self.jobs.admit(job, round, fx.catalog()) else { return };
         let (tasks, attempt) = (open.spec.tasks, open.attempts(1));
-        self.queue.extend((0..tasks).map(|i| (job.task(i).copy(attempt), LaunchReason::First)));
         let (attempts, took, restarted) = (Attempts::new(tasks), Vec::new(), Vec::new());
-        self.jobs.open(job, CentralJob { open, attempts, took, restarted, next_look: None });
+        self.jobs.open(job, SpeculatedJob { open, attempts, took, restarted, next_look: None });
+        self.binding.open(job, tasks, attempt, fx);
         self.dispatch(fx);
         self.look(job, None, fx);
     }
 
-    /// Gives free cores what waits.
+    /// Sends what waits and has a node.
     fn dispatch(&mut self, fx: &mut Effects<'_>) {
-        while !self.free.is_empty() {
-            let Some((copy, reason)) = self.queue.pop_front() else { return };
-            let Some(placed) = self.jobs.get_mut(copy.task.job) else { continue };
-            if placed.open.is_done(copy.task.index) {
-                continue;
-            }
-            let Some(node) = self.free.pop_front() else { return };
-            placed.send(node, copy, reason, fx);
+        while let Some((wanted, node)) = self.binding.next(needed(&mut self.jobs), fx) {
+            self.launch(wanted, node, 0, fx);
+        }
+    }
+
+    /// Sends a copy to its node.
+    fn launch(&mut self, wanted: WantedCopy, node: ActorId, group: u32, fx: &mut Effects<'_>) {
+        let WantedCopy { copy, reason } = wanted;
+        let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
+        let (task, backup) = (copy.task.index, reason == LaunchReason::Backup);
+        let reserved = placed.attempts.take(task, |a| a.number == copy.attempt);
+        self.backups += u32::from(backup && reserved.is_none());
+        self.sent += 1;
+        let mut attempt = Attempt::new(task, copy.attempt, Some(node), fx.now(), backup);
+        attempt.waits = self.starts;
+        placed.attempts.add(attempt);
+        fx.send_as(reason == LaunchReason::Lost, node, B::launch(copy, group));
+    }
+
+    /// Answers a node that holds a core.
+    fn claim(&mut self, node: ActorId, job: JobId, group: u32, repair: bool, fx: &mut Effects<'_>) {
+        match self.binding.claimed(node, job, group, needed(&mut self.jobs), fx) {
+            Some(wanted) => self.launch(wanted, node, group, fx),
+            None => fx.send_as(repair, node, Probe::Nothing { job, group }),
         }
     }
 
@@ -95,14 +118,15 @@ impl<R: Rule> CentralScheduler<R> {
         let CopyId { task: TaskId { job, index }, attempt: number } = copy;
         let Some(placed) = self.jobs.get_mut(job) else { return };
         // The core is free if the attempt is known; a late result of a node that was given up frees nothing.
-        let ended = placed.attempts.take(index, |a| a.number == number && a.node == from);
+        let ended = placed.attempts.take(index, |a| a.number == number && a.node == Some(from));
         let completion = placed.open.complete(index);
         if let Some(ended) = ended {
             if placed.next_look.is_some() {
                 placed.took.push(fx.now().since(ended.since));
             }
-            let first = placed.attempts.of(index).map(|other| other.since).fold(ended.since, Time::min);
-            self.rule.finished(fx.now().since(first));
+            let sent = placed.attempts.of(index).filter(|other| other.node.is_some());
+            let first = sent.map(|other| other.since).fold(ended.since, Time::min);
+            self.rule.finished(placed.open.spec.class, fx.now().since(first));
             self.rule.progressed(number_of(from, fx), gain(ended.score, Score::ALL));
             self.release(ended);
         }
@@ -113,6 +137,7 @@ impl<R: Rule> CentralScheduler<R> {
             && let Some(placed) = self.jobs.close(job)
         {
             placed.open.report(job, fx);
+            self.binding.close(job, fx);
         }
         self.dispatch(fx);
     }
@@ -124,17 +149,22 @@ impl<R: Rule> CentralScheduler<R> {
             && let Some(gone) = placed.attempts.take(task.index, &which)
         {
             any = true;
-            fx.send(gone.node, Launch::Drop(TaskRange::one(task, gone.number + 1)));
-            self.rule.progressed(number_of(gone.node, fx), gain(gone.score, Score::NONE));
+            if let Some(node) = gone.node {
+                fx.send(node, Launch::Drop(TaskRange::one(task, gone.number + 1)));
+                self.rule.progressed(number_of(node, fx), gain(gone.score, Score::NONE));
+            }
             self.release(gone);
         }
         any
     }
 
-    /// The core of an attempt is free.
+    /// An attempt is over; its core is free.
     fn release(&mut self, gone: Attempt) {
         self.backups -= u32::from(gone.backup);
-        self.free.push_back(gone.node);
+        if let Some(node) = gone.node {
+            self.sent -= 1;
+            self.binding.freed(node);
+        }
     }
 
     /// Looks at a job, unless it is over, or was submitted again and has a look of its own.
@@ -142,8 +172,7 @@ impl<R: Rule> CentralScheduler<R> {
         let Some(placed) = self.jobs.get_mut(job).filter(|placed| placed.next_look == number) else {
             return;
         };
-        let (free, waiting) = (self.free.len() as u32, self.queue.len() as u32);
-        let cluster = Cluster { slots: self.slots, free, waiting, backups: self.backups };
+        let cluster = self.binding.cluster(self.sent, self.backups);
         let mut actions = std::mem::take(&mut self.actions);
         self.rule.look(&placed.view(fx.now(), cluster), &mut actions);
         let mut sent = false;
@@ -161,17 +190,26 @@ impl<R: Rule> CentralScheduler<R> {
         }
     }
 
-    /// Sends one more copy of a task to the suitable node that has been idle longest.
+    /// Requests one more copy of a task, on a node that fits.
     fn back_up(&mut self, task: TaskId, fx: &mut Effects<'_>) -> bool {
         let Some(placed) = self.jobs.get_mut(task.job) else { return false };
-        let fits = |&node: &ActorId| {
-            self.rule.serves(number_of(node, fx)) && placed.attempts.of(task.index).all(|a| a.node != node)
+        let (attempts, layout) = (&placed.attempts, fx.layout());
+        let fits = |node: ActorId| {
+            self.rule.serves(layout.node_number(node))
+                && attempts.of(task.index).all(|a| a.node != Some(node))
         };
-        let Some(at) = self.free.iter().position(fits) else { return false };
-        let Some(node) = self.free.remove(at) else { return false };
-        let copy = task.copy(placed.open.attempts(1));
-        placed.send(node, copy, LaunchReason::Backup, fx);
-        self.backups += 1;
+        let copy = task.copy(placed.open.next_attempt());
+        let Some(place) = self.binding.back_up(copy, fits, fx) else { return false };
+        placed.open.attempts(1);
+        match place {
+            BackupPlace::Node(node) => {
+                self.launch(WantedCopy { copy, reason: LaunchReason::Backup }, node, 0, fx);
+            }
+            BackupPlace::Reserved => {
+                placed.attempts.add(Attempt::new(task.index, copy.attempt, None, fx.now(), true));
+                self.backups += 1;
+            }
+        }
         true
     }
 
@@ -182,29 +220,34 @@ impl<R: Rule> CentralScheduler<R> {
         }
         if let Some(placed) = self.jobs.get_mut(task.job) {
             placed.restarted.push(task.index);
-            let at = self.queue.len().min(1);
-            self.queue.insert(at, (task.copy(placed.open.attempts(1)), LaunchReason::First));
+            let copy = task.copy(placed.open.attempts(1));
+            self.binding.again(WantedCopy { copy, reason: LaunchReason::First }, fx);
         }
         self.dispatch(fx);
     }
 
+    /// Takes note of a report. The first one of a copy that waited at its node says that it has started.
     fn progress(&mut self, report: Progress, fx: &Effects<'_>) {
         let Progress::Report { copy, score, at } = report;
         let Some(placed) = self.jobs.get_mut(copy.task.job) else { return };
         let Some(attempt) = placed.attempts.get_mut(copy.task.index, copy.attempt) else { return };
-        if at > attempt.reported_at && score >= attempt.score {
-            self.rule.progressed(number_of(attempt.node, fx), gain(attempt.score, score));
+        let Some(node) = attempt.node else { return };
+        if std::mem::take(&mut attempt.waits) {
+            attempt.since = at;
+        }
+        if at > attempt.reported_at {
+            self.rule.progressed(number_of(node, fx), gain(attempt.score, score));
             (attempt.score, attempt.reported_at) = (score, at);
         }
     }
 
     /// Removes the attempts of a job, or of all, that are lost with a node or did not reach it. Tasks without any
-    /// attempt left go to the head of the queue. Returns whether there were any.
-    fn lost(&mut self, node: ActorId, only: Option<CopyId>, fx: &Effects<'_>) -> bool {
+    /// attempt left are queued again before others. Returns whether there were any.
+    fn lost(&mut self, node: ActorId, only: Option<CopyId>, fx: &mut Effects<'_>) -> bool {
         let (mut any, mut again) = (false, Vec::new());
         for (job, placed) in self.jobs.iter_mut() {
             let which = |a: &Attempt| {
-                a.node == node && only.is_none_or(|copy| copy == job.task(a.task).copy(a.number))
+                a.node == Some(node) && only.is_none_or(|copy| copy == job.task(a.task).copy(a.number))
             };
             let mut tasks: Vec<_> =
                 placed.attempts.all().iter().filter(|a| which(a)).map(|a| a.task).collect();
@@ -212,6 +255,7 @@ impl<R: Rule> CentralScheduler<R> {
             for task in tasks {
                 let Some(gone) = placed.attempts.take(task, which) else { continue };
                 any = true;
+                self.sent -= 1;
                 self.backups -= u32::from(gone.backup);
                 self.rule.progressed(number_of(node, fx), gain(gone.score, Score::NONE));
                 if placed.attempts.copies(task) == 0 {
@@ -221,23 +265,23 @@ impl<R: Rule> CentralScheduler<R> {
         }
         // The oldest comes out first.
         for copy in again.into_iter().rev() {
-            self.queue.push_front((copy, LaunchReason::Lost));
+            self.binding.again(WantedCopy { copy, reason: LaunchReason::Lost }, fx);
         }
         any
     }
 }
 
-impl CentralJob {
-    fn send(&mut self, node: ActorId, copy: CopyId, reason: LaunchReason, fx: &mut Effects<'_>) {
-        let (task, backup) = (copy.task.index, reason == LaunchReason::Backup);
-        self.attempts.add(Attempt::new(task, copy.attempt, node, fx.now(), backup));
-        fx.send_as(reason == LaunchReason::Lost, node, Launch::Row(Row::single(copy)));
-    }
-
+impl SpeculatedJob {
     fn view(&self, now: Time, cluster: Cluster) -> JobView<'_> {
         let Self { open, attempts, took, restarted, .. } = self;
-        JobView { now, tasks: open.spec.tasks, finished: open.finished(), attempts, took, restarted, cluster }
+        let (class, tasks) = (open.spec.class, open.spec.tasks);
+        JobView { now, class, tasks, finished: open.finished(), attempts, took, restarted, cluster }
     }
+}
+
+/// Whether a task of an open job has no finished copy.
+fn needed(jobs: &mut JobTable<SpeculatedJob>) -> impl FnMut(TaskId) -> bool {
+    move |task| jobs.get_mut(task.job).is_some_and(|placed| !placed.open.is_done(task.index))
 }
 
 fn number_of(node: ActorId, fx: &Effects<'_>) -> u32 {
@@ -248,41 +292,44 @@ fn gain(from: Score, to: Score) -> i64 {
     i64::from(to.0) - i64::from(from.0)
 }
 
-impl<R: Rule> Machine for CentralScheduler<R> {
+impl<R: Rule, B: Binding> Machine for SpeculatingScheduler<R, B> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
                 Message::Job(Job::Submit { job, round }) => self.submit(job, round, fx),
                 Message::Launch(Launch::Completed { copy }) => self.completed(from, copy, fx),
                 Message::Progress(report) => self.progress(report, fx),
+                Message::Probe(Probe::Claim { job, group, repair }) => {
+                    self.claim(from, job, group, repair, fx);
+                }
                 _ => fx.unexpected(&msg),
             },
             Input::Fire(Timer::Recheck { job, attempt }) => self.look(job, Some(attempt), fx),
+            Input::Fire(Timer::Tick(job)) => self.binding.repeat(JobId(job), fx),
             Input::Undelivered { to, msg } => {
                 // The core counts as free again and is tried last, so that a node that is cut off does not cause a
                 // loop.
                 if let Some(row) = resend(to, msg, fx)
                     && self.lost(to, Some(row.copy(0)), fx)
                 {
-                    self.free.push_back(to);
+                    self.binding.freed(to);
                     self.dispatch(fx);
                 }
             }
             Input::Down { actor } => {
+                self.binding.down(actor, fx);
                 if let Role::Node(_) = fx.layout().role(actor) {
-                    self.free.retain(|&node| node != actor);
                     self.lost(actor, None, fx);
                     self.dispatch(fx);
                 }
             }
             Input::Up { actor } => {
-                if let Role::Node(node) = fx.layout().role(actor) {
-                    self.free.retain(|&n| n != actor);
-                    self.free.extend((0..fx.layout().cores(node)).map(|_| actor));
+                self.binding.up(actor, fx);
+                if let Role::Node(_) = fx.layout().role(actor) {
                     self.dispatch(fx);
                 }
             }
-            // A start needs no action; only rechecks are armed; the other inputs are a worker's.
+            // A start needs no action; the other inputs are a worker's.
             _ => {}
         }
     }
@@ -292,6 +339,7 @@ impl<R: Rule> Machine for CentralScheduler<R> {
 mod tests {
     use super::*;
     use crate::harness::{Harness, sends};
+    use crate::message::Row;
 
     const JOB: JobId = JobId(0);
 
@@ -309,10 +357,17 @@ mod tests {
     }
 
     fn bench(rule: impl Rule + 'static, tasks: u32, nodes: usize) -> Harness {
+        bound(rule, CopyBinding::Central, tasks, nodes)
+    }
+
+    fn bound(rule: impl Rule + 'static, binding: CopyBinding, tasks: u32, nodes: usize) -> Harness {
         let layout = Layout::new(1, 0, vec![1; nodes]);
-        let me = layout.scheduler(0);
-        let machine = Box::new(CentralScheduler::new(rule, &layout));
-        Harness::new(layout, me, tasks, machine)
+        let machine = speculate(rule, binding, &layout, true, false);
+        Harness::new(layout.clone(), layout.scheduler(0), tasks, machine)
+    }
+
+    fn look(bench: &mut Harness, number: u32) -> Vec<(ActorId, Message)> {
+        sends(&bench.step(Input::Fire(Timer::Recheck { job: JOB, attempt: number })))
     }
 
     fn row(task: u32, attempt: u32) -> Message {
@@ -375,11 +430,10 @@ mod tests {
         let [a, b] = [bench.layout.node(0), bench.layout.node(1)];
         assert_eq!(sends(&bench.submit(0)), [(a, row(0, 0)), (b, row(1, 0))]);
         assert_eq!(done(&mut bench, 0, 0, 0), [(a, row(2, 0))]);
-        let look = |number| Input::Fire(Timer::Recheck { job: JOB, attempt: number });
-        assert_eq!(sends(&bench.step(look(1))), []);
+        assert_eq!(look(&mut bench, 1), []);
         assert_eq!(done(&mut bench, 0, 2, 0), []);
-        assert_eq!(sends(&bench.step(look(2))), [(a, row(1, 1))]);
-        assert_eq!(sends(&bench.step(look(2))), [], "of a job submitted before");
+        assert_eq!(look(&mut bench, 2), [(a, row(1, 1))]);
+        assert_eq!(look(&mut bench, 2), [], "of a job submitted before");
     }
 
     /// Restarts everything once; without cores to spare.
@@ -429,7 +483,71 @@ mod tests {
         }
         let other = Progress::Report { copy: JOB.task(0).copy(7), score: Score(900), at: Time(9) };
         assert_eq!(bench.receive(b, other), []);
-        let look = bench.step(Input::Fire(Timer::Recheck { job: JOB, attempt: 1 }));
-        assert_eq!(sends(&look), [(b, row(0, 1))]);
+        assert_eq!(look(&mut bench, 1), [(b, row(0, 1))]);
+    }
+
+    /// The nodes of reservations for one place each, all of one group.
+    fn reserved(sent: &[(ActorId, Message)], of: u32) -> Vec<ActorId> {
+        let node = |&(node, msg): &(ActorId, Message)| match msg {
+            Message::Probe(Probe::Reserve { group, count: 1, .. }) if group == of => node,
+            _ => panic!("{msg:?}"),
+        };
+        sent.iter().map(node).collect()
+    }
+
+    /// Bound by reservations a backup is requested once, on two nodes without a copy, and goes to the first that claims.
+    #[test]
+    fn a_backup_is_reserved_on_two_other_nodes() {
+        let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
+        let first = reserved(&sends(&bench.submit(0)), 0);
+        let claim = |group| Probe::Claim { job: JOB, group, repair: false };
+        let grant = |attempt, group| {
+            Message::from(Probe::Grant { row: Row::single(JOB.task(0).copy(attempt)), group })
+        };
+        assert_eq!((first.len(), look(&mut bench, 1)), (2, vec![]), "nothing runs yet");
+        let cancel = Message::from(Probe::Cancel { job: JOB, group: 0 });
+        assert_eq!(bench.receive(first[0], claim(0)), [(first[1], cancel), (first[0], grant(0, 0))]);
+        let second = reserved(&look(&mut bench, 2), 1);
+        assert!(second.len() == 2 && !second.contains(&first[0]), "{second:?}");
+        assert_eq!(look(&mut bench, 3), [], "one is wanted already");
+        assert_eq!(bench.receive(second[1], claim(1)).last(), Some(&(second[1], grant(1, 1))));
+        let nothing = Message::from(Probe::Nothing { job: JOB, group: 1 });
+        assert_eq!(bench.receive(second[0], claim(1)), [(second[0], nothing)]);
+        let finished = Job::Finished { job: JOB }.into();
+        let copy = JOB.task(0).copy(1);
+        let client = bench.layout.client(0);
+        let ended = bench.receive(second[1], Launch::Completed { copy });
+        assert_eq!(ended, [(first[0], dropped(0, 1)), (client, finished)]);
+    }
+
+    /// The only copy is lost while a backup is wanted: the backup serves. Its places are lost: new ones are requested.
+    #[test]
+    fn a_wanted_backup_stands_in_for_a_lost_copy() {
+        let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);
+        let first = reserved(&sends(&bench.submit(0)), 0);
+        bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });
+        let second = reserved(&look(&mut bench, 1), 1);
+        assert_eq!(sends(&bench.step(Input::Down { actor: first[0] })), []);
+        assert_eq!(sends(&bench.step(Input::Down { actor: second[0] })), [], "one place is left");
+        let again = reserved(&sends(&bench.step(Input::Down { actor: second[1] })), 1);
+        let sent = bench.receive(again[0], Probe::Claim { job: JOB, group: 1, repair: true });
+        let row = Row::single(JOB.task(0).copy(1));
+        assert_eq!(sent.last(), Some(&(again[0], Probe::Grant { row, group: 1 }.into())));
+        let lost = sends(&bench.step(Input::Down { actor: again[0] }));
+        assert_eq!(reserved(&lost, 2).len(), 2, "no copy is left");
+    }
+
+    /// Bound to random nodes a copy runs from the start that its node reports.
+    #[test]
+    fn a_copy_that_waits_at_its_node_is_not_slow() {
+        let mut bench = bound(Everything, CopyBinding::Random, 1, 20);
+        let sent = sends(&bench.submit(0));
+        let [(node, _)] = sent[..] else { panic!("{sent:?}") };
+        assert_eq!(look(&mut bench, 1), []);
+        let copy = JOB.task(0).copy(0);
+        bench.receive(node, Progress::Report { copy, score: Score::NONE, at: Time(5) });
+        let backup = look(&mut bench, 2);
+        let [(other, message)] = backup[..] else { panic!("{backup:?}") };
+        assert!(other != node && message == row(0, 1));
     }
 }

@@ -1,0 +1,194 @@
+//! Reports of progress: when they are sent, and how far they are from the truth.
+
+use std::collections::VecDeque;
+
+use crate::base::{ActorId, CopyId, Score, Span, parameters};
+use crate::machine::{Effects, Timer};
+use crate::message::Progress;
+
+parameters! {
+    /// How far the progress that nodes report is from the truth.
+    struct ProgressErrors {
+        /// Largest error of a report, as a share of the work of the copy; uniform, drawn for each report.
+        noise: f64 = 0.0 => 0.0..=1.0,
+        /// The parts of the work that count for equal parts of the score, in any unit: [4, 1, 1] is a reduce task that
+        /// copies for two thirds of its time, and then reports a third. None: all work counts alike.
+        #[schemars(length(max = 16))]
+        phases: Vec<f64> = Vec::new(),
+        /// How old reports are when they are sent. It is scaled like the other durations.
+        delay: Span = Span::ZERO,
+    }
+}
+
+impl ProgressErrors {
+    /// Checks the parameters.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_ranges().map_err(|error| format!("progress.{error}"))?;
+        let sound = |&part: &f64| part > 0.0 && part <= 1e6;
+        if self.phases.len() <= 16 && self.phases.iter().all(sound) {
+            return Ok(());
+        }
+        Err(format!("progress.phases: must be at most 16 numbers above 0, up to 1e6, not {:?}", self.phases))
+    }
+
+    /// The score that is reported when `share` of the work is done.
+    fn phased(&self, share: f64) -> f64 {
+        let (all, mut left) = (self.phases.iter().sum::<f64>(), share);
+        for (done, part) in self.phases.iter().map(|part| part / all).enumerate() {
+            if left < part {
+                return (done as f64 + left / part) / self.phases.len() as f64;
+            }
+            left -= part;
+        }
+        // Also what rounding leaves over.
+        if self.phases.is_empty() { share } else { 1.0 }
+    }
+}
+
+/// How a node reports the progress of running copies to their schedulers.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ReportOptions {
+    /// Period of the reports, of which the first comes that long after the node was idle.
+    pub every: Span,
+    /// Whether the start of a copy is reported too.
+    pub starts: bool,
+    /// How far reports are from the truth.
+    pub errors: ProgressErrors,
+}
+
+/// Ticks of a node: reports are due, a delayed report is sent.
+const DUE: u32 = 0;
+const SEND: u32 = 1;
+
+/// The state of a node's reports.
+pub(super) struct Reporter {
+    options: ReportOptions,
+    /// Whether the next reports are armed.
+    armed: bool,
+    /// Reports to be sent, oldest first.
+    delayed: VecDeque<(ActorId, Progress)>,
+}
+
+impl Reporter {
+    /// With these options, unarmed.
+    pub(super) const fn new(options: ReportOptions) -> Self {
+        Self { options, armed: false, delayed: VecDeque::new() }
+    }
+
+    /// Arms the next reports, unless they are armed.
+    pub(super) fn arm(&mut self, fx: &mut Effects<'_>) {
+        if !self.armed {
+            self.armed = true;
+            fx.arm(Timer::Tick(DUE), self.options.every);
+        }
+    }
+
+    /// Whether this tick makes reports due; if not, it sends a delayed one.
+    pub(super) fn is_due(&mut self, tick: u32, fx: &mut Effects<'_>) -> bool {
+        if tick == DUE {
+            self.armed = false;
+        } else if let Some((to, report)) = self.delayed.pop_front() {
+            fx.send(to, report);
+        }
+        tick == DUE
+    }
+
+    /// Reports that a copy has started.
+    pub(super) fn started(&mut self, to: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
+        if self.options.starts {
+            self.send(to, Progress::Report { copy, score: Score::NONE, at: fx.now() }, fx);
+        }
+    }
+
+    /// Reports the progress of a copy.
+    pub(super) fn report(&mut self, to: ActorId, copy: CopyId, score: Score, fx: &mut Effects<'_>) {
+        let errors = &self.options.errors;
+        let mut reported = score;
+        if errors.noise > 0.0 || !errors.phases.is_empty() {
+            let error = if errors.noise > 0.0 { errors.noise * (2.0 * fx.rng().unit() - 1.0) } else { 0.0 };
+            let share = (errors.phased(score.share()) + error).clamp(0.0, 1.0);
+            reported = Score((share * f64::from(Score::ALL.0)) as u32);
+        }
+        self.send(to, Progress::Report { copy, score: reported, at: fx.now() }, fx);
+    }
+
+    fn send(&mut self, to: ActorId, report: Progress, fx: &mut Effects<'_>) {
+        if self.options.errors.delay == Span::ZERO {
+            return fx.send(to, report);
+        }
+        self.delayed.push_back((to, report));
+        fx.arm(Timer::Tick(SEND), self.options.errors.delay);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{JobId, Time};
+    use crate::harness::Harness;
+    use crate::layout::Layout;
+    use crate::machine::{Effect, Input};
+    use crate::message::{Core, Launch, Row};
+    use crate::roles::NodeManager;
+    use crate::roles::node::NodeOptions;
+
+    /// Hadoop's reduce task, if copying takes four sixths of the time.
+    #[test]
+    fn phases_count_for_equal_parts_of_the_score() {
+        let errors = ProgressErrors { phases: vec![4.0, 1.0, 1.0], ..ProgressErrors::default() };
+        for (share, score) in
+            [(0.0, 0.0), (1.0 / 3.0, 1.0 / 6.0), (0.75, 0.5), (11.0 / 12.0, 5.0 / 6.0), (1.0, 1.0)]
+        {
+            assert!((errors.phased(share) - score).abs() < 1e-12, "{share}: {}", errors.phased(share));
+        }
+        assert_eq!(ProgressErrors::default().phased(0.3), 0.3);
+        let phases = |phases| ProgressErrors { phases, ..ProgressErrors::default() }.check();
+        assert!(
+            phases(vec![1.0, 0.0]).is_err() && phases(vec![1.0; 17]).is_err() && phases(vec![1.0]).is_ok()
+        );
+    }
+
+    fn node(errors: ProgressErrors, starts: bool) -> Harness {
+        let layout = Layout::new(1, 0, [1]);
+        let reports = Some(ReportOptions { every: Span::from_secs(3), starts, errors });
+        let options = NodeOptions { reports, ..NodeOptions::default() };
+        Harness::new(layout.clone(), layout.node(0), 1, Box::new(NodeManager::with(options, 1)))
+    }
+
+    /// A report of half of the work is off by up to a tenth, evenly, and never below zero or above one.
+    #[test]
+    fn noise_is_even_and_bounded() {
+        let mut node = node(ProgressErrors { noise: 0.1, ..ProgressErrors::default() }, false);
+        let (worker, scheduler, copy) =
+            (node.layout.worker(0, 0), node.layout.scheduler(0), JobId(0).task(0).copy(0));
+        node.receive(scheduler, Launch::Row(Row::single(copy)));
+        let mut reported =
+            |of: f64| match node.receive(worker, Core::Score { copy, score: Score((of * 1e9) as u32) })[..] {
+                [(_, crate::message::Message::Progress(Progress::Report { score, .. }))] => score.share(),
+                ref sent => panic!("{sent:?}"),
+            };
+        let shares: Vec<f64> = (0..4000).map(|_| reported(0.5)).collect();
+        assert!(shares.iter().all(|share| (0.4..=0.6).contains(share)));
+        let mean = shares.iter().sum::<f64>() / 4000.0;
+        // The standard deviation of the mean is 0.1 / √(3 · 4000).
+        assert!((mean - 0.5).abs() < 0.004, "{mean}");
+        let ends: Vec<f64> = (0..100).flat_map(|_| [reported(0.0), reported(1.0)]).collect();
+        assert!(ends.iter().all(|share| (0.0..=1.0).contains(share)));
+    }
+
+    /// Starts are reported where asked for, and a delayed report carries the time of what it says.
+    #[test]
+    fn reports_can_be_late() {
+        let delay = Span::from_secs(2);
+        let mut node = node(ProgressErrors { delay, ..ProgressErrors::default() }, true);
+        let (scheduler, copy) = (node.layout.scheduler(0), JobId(0).task(0).copy(0));
+        node.now = Time::ZERO + Span::from_secs(5);
+        let started = node.deliver(scheduler, Launch::Row(Row::single(copy)));
+        assert!(started.contains(&Effect::Arm { timer: Timer::Tick(SEND), after: delay }));
+        node.now += delay;
+        let report = Progress::Report { copy, score: Score::NONE, at: Time::ZERO + Span::from_secs(5) };
+        let sent = crate::harness::sends(&node.step(Input::Fire(Timer::Tick(SEND))));
+        assert_eq!(sent, [(scheduler, report.into())]);
+        assert_eq!(node.step(Input::Fire(Timer::Tick(SEND))), []);
+    }
+}

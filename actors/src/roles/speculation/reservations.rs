@@ -1,0 +1,227 @@
+//! Reservations: copies go to the first of several random nodes that has a free core, as in Sparrow's batch sampling.
+//!
+//! The first copies of a job are a group, every later copy is one of its own. The job stays known until it is finished.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::binding::{BackupPlace, Binding, LaunchReason, WantedCopy};
+use super::queue::{BACKUP_DRAWS, share};
+use super::rule::Cluster;
+use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
+use crate::layout::Layout;
+use crate::machine::{Effects, Timer};
+use crate::message::{Message, Probe, Row};
+use crate::roles::job_table::JobTable;
+use crate::roles::late_binding::ProbeOptions;
+use crate::roles::late_binding::places::{Places, portion};
+use crate::roles::membership::Membership;
+
+/// Copies for which places are reserved together.
+#[derive(Default)]
+struct CopyGroup {
+    copies: VecDeque<WantedCopy>,
+    places: Places,
+}
+
+impl CopyGroup {
+    /// Requests `count` places on the nodes of a sample, and again those that they have.
+    fn request(
+        &mut self,
+        sample: &[ActorId],
+        count: usize,
+        at: (JobId, u32),
+        repair: bool,
+        fx: &mut Effects<'_>,
+    ) {
+        let (fresh, (job, group)) = (self.places.is_empty(), at);
+        for (i, &node) in sample.iter().enumerate() {
+            let mut count = portion(count, sample.len(), i);
+            if fresh {
+                self.places.push(node, count);
+            } else {
+                count = self.places.add(node, count);
+            }
+            fx.send_as(repair, node, Probe::Reserve { job, group, count, repair });
+        }
+    }
+}
+
+/// The groups of a job with copies that wait.
+struct ReservedJob {
+    groups: BTreeMap<u32, CopyGroup>,
+    /// The number of the next group.
+    next: u32,
+    /// How often requests were repeated since the timer was armed; `None` while it is not.
+    repeats: Option<u32>,
+}
+
+/// Reservations on random nodes.
+pub struct Reservations {
+    options: ProbeOptions,
+    lossy: bool,
+    slots: u32,
+    members: Membership,
+    jobs: JobTable<ReservedJob>,
+    /// Copies that wait for a claim.
+    waiting: u32,
+    sample: Vec<ActorId>,
+}
+
+impl Reservations {
+    /// On the nodes of a layout; requests are repeated only where datagrams can be lost.
+    pub fn new(layout: &Layout, lossy: bool) -> Self {
+        let (options, jobs) = (ProbeOptions::default(), JobTable::default());
+        let members = Membership::new(layout);
+        Self { options, lossy, slots: share(layout), members, jobs, waiting: 0, sample: Vec::new() }
+    }
+
+    /// Adds a group of copies, with places on the nodes of the sample.
+    fn add(&mut self, job: JobId, copies: VecDeque<WantedCopy>, repair: bool, fx: &mut Effects<'_>) {
+        let places = places(&self.options, copies.len());
+        let Some(reserved) = self.jobs.get_mut(job) else { return };
+        self.waiting += copies.len() as u32;
+        let mut group = CopyGroup { copies, places: Places::default() };
+        group.request(&self.sample, places, (job, reserved.next), repair, fx);
+        reserved.groups.insert(reserved.next, group);
+        reserved.next += 1;
+        if self.lossy && reserved.repeats.is_none() {
+            reserved.repeats = Some(0);
+            fx.arm(Timer::Tick(job.0), self.options.probe_timeout);
+        }
+    }
+
+    /// Draws nodes for that many copies.
+    fn draw(&mut self, copies: usize, fx: &mut Effects<'_>) {
+        self.sample.clear();
+        self.members.sample(fx.rng(), places(&self.options, copies), &mut self.sample);
+    }
+
+    /// Requests places for groups that have fewer than copies.
+    fn top_up(&mut self, only: Option<JobId>, fx: &mut Effects<'_>) {
+        let Self { options, members, jobs, sample, .. } = self;
+        for (job, reserved) in jobs.iter_mut().filter(|(job, _)| only.is_none_or(|only| only == *job)) {
+            for (&id, group) in &mut reserved.groups {
+                let (held, copies) = (group.places.count(), group.copies.len());
+                if held < copies {
+                    let places = places(options, copies) - held;
+                    sample.clear();
+                    members.sample(fx.rng(), places, sample);
+                    group.request(sample, places, (job, id), true, fx);
+                }
+            }
+        }
+    }
+}
+
+/// Places to reserve for that many copies.
+fn places(options: &ProbeOptions, copies: usize) -> usize {
+    (copies as f64 * options.probe_ratio).ceil() as usize
+}
+
+impl Binding for Reservations {
+    fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>) {
+        self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0, repeats: None });
+        self.draw(tasks as usize, fx);
+        let first = |task| WantedCopy { copy: job.task(task).copy(attempt), reason: LaunchReason::First };
+        self.add(job, (0..tasks).map(first).collect(), false, fx);
+    }
+
+    fn again(&mut self, wanted: WantedCopy, fx: &mut Effects<'_>) {
+        self.draw(1, fx);
+        let lost = wanted.reason == LaunchReason::Lost;
+        self.add(wanted.copy.task.job, VecDeque::from([wanted]), lost, fx);
+    }
+
+    fn next(&mut self, _: impl FnMut(TaskId) -> bool, _: &mut Effects<'_>) -> Option<(WantedCopy, ActorId)> {
+        None
+    }
+
+    fn back_up(
+        &mut self,
+        copy: CopyId,
+        fits: impl Fn(ActorId) -> bool,
+        fx: &mut Effects<'_>,
+    ) -> Option<BackupPlace> {
+        self.sample.clear();
+        self.members.sample(fx.rng(), BACKUP_DRAWS, &mut self.sample);
+        self.sample.retain(|&node| fits(node));
+        self.sample.truncate(places(&self.options, 1));
+        if self.sample.is_empty() {
+            return None;
+        }
+        let wanted = WantedCopy { copy, reason: LaunchReason::Backup };
+        self.add(copy.task.job, VecDeque::from([wanted]), false, fx);
+        Some(BackupPlace::Reserved)
+    }
+
+    fn launch(copy: CopyId, group: u32) -> Message {
+        Probe::Grant { row: Row::single(copy), group }.into()
+    }
+
+    fn claimed(
+        &mut self,
+        node: ActorId,
+        job: JobId,
+        id: u32,
+        mut needed: impl FnMut(TaskId) -> bool,
+        fx: &mut Effects<'_>,
+    ) -> Option<WantedCopy> {
+        let reserved = self.jobs.get_mut(job)?;
+        let group = reserved.groups.get_mut(&id)?;
+        group.places.take(node, 1);
+        let mut found = None;
+        while let Some(wanted) = group.copies.pop_front() {
+            self.waiting -= 1;
+            if needed(wanted.copy.task) {
+                found = Some(wanted);
+                break;
+            }
+        }
+        if group.copies.is_empty() {
+            group.places.cancel(job, id, fx);
+            reserved.groups.remove(&id);
+        }
+        found
+    }
+
+    fn close(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        for (id, mut group) in self.jobs.close(job).into_iter().flat_map(|reserved| reserved.groups) {
+            self.waiting -= group.copies.len() as u32;
+            group.places.cancel(job, id, fx);
+        }
+    }
+
+    /// A node that has a reservation ignores its repetition.
+    fn repeat(&mut self, job: JobId, fx: &mut Effects<'_>) {
+        let Some(reserved) = self.jobs.get_mut(job) else { return };
+        for (&group, held) in &reserved.groups {
+            for (node, count) in held.places.iter() {
+                fx.recover(node, Probe::Reserve { job, group, count, repair: true });
+            }
+        }
+        reserved.repeats = reserved.repeats.filter(|_| !reserved.groups.is_empty()).map(|past| past + 1);
+        if let Some(past) = reserved.repeats {
+            let wait = Span(self.options.probe_timeout.0.saturating_mul(1 << past.min(16)));
+            fx.arm(Timer::Tick(job.0), wait);
+        }
+        self.top_up(Some(job), fx);
+    }
+
+    fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.members.down(actor, fx.layout());
+        for group in self.jobs.iter_mut().flat_map(|(_, reserved)| reserved.groups.values_mut()) {
+            group.places.forget(actor);
+        }
+        self.top_up(None, fx);
+    }
+
+    fn up(&mut self, actor: ActorId, fx: &mut Effects<'_>) {
+        self.members.up(actor, fx.layout());
+        self.top_up(None, fx);
+    }
+
+    fn cluster(&self, sent: u32, backups: u32) -> Cluster {
+        let busy = sent + self.waiting;
+        Cluster { slots: self.slots, free: self.slots, busy, waiting: 0, backups }
+    }
+}
