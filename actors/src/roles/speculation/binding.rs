@@ -48,7 +48,7 @@ pub enum BackupPlace {
 }
 
 /// A binding of copies to nodes.
-pub trait Binding: Send {
+pub trait NodeBinding: Send {
     /// Queues the first copies of a job's tasks.
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>);
 

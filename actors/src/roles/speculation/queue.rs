@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::binding::{BackupPlace, Binding, LaunchReason, WantedCopy};
+use super::binding::{BackupPlace, LaunchReason, NodeBinding, WantedCopy};
 use super::rule::Cluster;
 use crate::base::{ActorId, CopyId, JobId, TaskId};
 use crate::layout::{Layout, Role};
@@ -52,7 +52,7 @@ impl FreeCores {
     }
 }
 
-impl Binding for FreeCores {
+impl NodeBinding for FreeCores {
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, _: &mut Effects<'_>) {
         self.queue.open(job, tasks, attempt);
     }
@@ -133,7 +133,7 @@ impl RandomNodes {
     }
 }
 
-impl Binding for RandomNodes {
+impl NodeBinding for RandomNodes {
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, _: &mut Effects<'_>) {
         self.queue.open(job, tasks, attempt);
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::binding::{BackupPlace, Binding, LaunchReason, WantedCopy};
+use super::binding::{BackupPlace, LaunchReason, NodeBinding, WantedCopy};
 use super::queue::{BACKUP_DRAWS, share};
 use super::rule::Cluster;
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
@@ -118,7 +118,7 @@ fn places(options: &ProbeOptions, copies: usize) -> usize {
     (copies as f64 * options.probe_ratio).ceil() as usize
 }
 
-impl Binding for Reservations {
+impl NodeBinding for Reservations {
     fn open(&mut self, job: JobId, tasks: u32, attempt: u32, fx: &mut Effects<'_>) {
         self.jobs.open(job, ReservedJob { groups: BTreeMap::new(), next: 0, repeats: None });
         self.draw(tasks as usize, fx);

@@ -1,10 +1,10 @@
 //! A scheduler that looks at each open job from time to time and requests further copies of its tasks.
 //!
-//! A [`Rule`] decides which tasks get them, a [`Binding`] which nodes. The first result of a task counts, its other
+//! A [`Rule`] decides which tasks get them, a [`NodeBinding`] which nodes. The first result of a task counts, its other
 //! copies are stopped.
 
 use super::attempts::{Attempt, Attempts};
-use super::binding::{BackupPlace, Binding, CopyBinding, LaunchReason, WantedCopy};
+use super::binding::{BackupPlace, CopyBinding, LaunchReason, NodeBinding, WantedCopy};
 use super::queue::{FreeCores, RandomNodes};
 use super::reservations::Reservations;
 use super::rule::{Action, Cluster, JobView, Rule};
@@ -60,7 +60,7 @@ pub fn speculate(
     }
 }
 
-impl<R: Rule, B: Binding> SpeculatingScheduler<R, B> {
+impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
     /// A scheduler; `starts` says whether nodes report the start of copies.
     pub fn new(rule: R, binding: B, starts: bool) -> Self {
         Self {
@@ -292,7 +292,7 @@ fn gain(from: Score, to: Score) -> i64 {
     i64::from(to.0) - i64::from(from.0)
 }
 
-impl<R: Rule, B: Binding> Machine for SpeculatingScheduler<R, B> {
+impl<R: Rule, B: NodeBinding> Machine for SpeculatingScheduler<R, B> {
     fn step(&mut self, input: Input, fx: &mut Effects<'_>) {
         match input {
             Input::Deliver { from, msg } => match msg {
