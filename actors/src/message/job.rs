@@ -12,7 +12,7 @@ pub enum Job {
     Submit {
         /// The job.
         job: JobId,
-        /// Earlier submissions.
+        /// Earlier submissions, without those that came back undelivered.
         round: u32,
     },
     /// Scheduler → client: every task has a finished copy.

@@ -16,13 +16,15 @@ use crate::message::{Job, Message};
 /// Pause before a client retries schedulers that could not be reached.
 const RETRY: Span = Span::from_secs(1);
 
-/// State of an open job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// Submitted to a scheduler, `round` times before.
-    Submitted { to: ActorId, round: u32 },
-    /// No scheduler is reachable; submitted when one comes back, or after a pause.
-    Waiting { round: u32 },
+/// An open job.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Submission {
+    /// The scheduler it was sent to; `None` if none is reachable: it is sent when one comes back, or after a pause.
+    to: Option<ActorId>,
+    /// Number of earlier submissions that a scheduler may have received.
+    round: u32,
+    /// Number of earlier submissions.
+    tries: u32,
 }
 
 /// The jobs that go to the first scheduler that is up instead of to the client's own.
@@ -42,7 +44,7 @@ pub struct Client {
     central: CentralJobs,
     /// Present if requests are limited.
     controller: Option<JobController>,
-    open: JobTable<State>,
+    open: JobTable<Submission>,
     /// Schedulers known to be down.
     down: Vec<ActorId>,
 }
@@ -61,23 +63,19 @@ impl Client {
         }
     }
 
-    fn submit(&mut self, job: JobId, round: u32, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
-        let state = match self.choose(job, avoid, fx) {
+    /// Sends a job to a scheduler. `last` has its numbers, and no scheduler.
+    fn submit(&mut self, job: JobId, last: Submission, avoid: Option<ActorId>, fx: &mut Effects<'_>) {
+        let Submission { round, tries, .. } = last;
+        let to = self.choose(job, avoid, fx);
+        match to {
+            Some(to) if tries == 0 => fx.send(to, Job::Submit { job, round }),
             Some(to) => {
-                if round == 0 {
-                    fx.send(to, Job::Submit { job, round });
-                } else {
-                    fx.recover(to, Job::Submit { job, round });
-                    fx.note(Note::Resubmitted { job });
-                }
-                State::Submitted { to, round }
+                fx.recover(to, Job::Submit { job, round });
+                fx.note(Note::Resubmitted { job });
             }
-            None => {
-                fx.arm(Timer::Recheck { job, attempt: round }, RETRY);
-                State::Waiting { round }
-            }
-        };
-        self.open.open(job, state);
+            None => fx.arm(Timer::Recheck { job, attempt: tries }, RETRY),
+        }
+        self.open.open(job, Submission { to, ..last });
     }
 
     /// The client's own scheduler, or a random one that is up; the first that is up, if the job is for a central one;
@@ -102,16 +100,13 @@ impl Client {
         (!others.is_empty()).then(|| others[fx.rng().below(others.len() as u32) as usize])
     }
 
-    /// Submits every open job again whose state is `lost`.
-    fn resubmit(&mut self, lost: impl Fn(State) -> bool, fx: &mut Effects<'_>) {
+    /// Submits every open job again that was sent to `lost`, or those that wait.
+    fn resubmit(&mut self, lost: Option<ActorId>, fx: &mut Effects<'_>) {
         let again: Vec<_> =
-            self.open.iter_mut().filter(|(_, s)| lost(**s)).map(|(job, s)| (job, *s)).collect();
-        for (job, state) in again {
-            let round = match state {
-                State::Submitted { round, .. } => round + 1,
-                State::Waiting { round } => round,
-            };
-            self.submit(job, round, None, fx);
+            self.open.iter_mut().filter(|(_, s)| s.to == lost).map(|(job, s)| (job, *s)).collect();
+        for (job, Submission { to, round, tries }) in again {
+            let sent = u32::from(to.is_some());
+            self.submit(job, Submission { to: None, round: round + sent, tries: tries + sent }, None, fx);
         }
     }
 
@@ -128,20 +123,21 @@ impl Machine for Client {
                 fx.note(Note::Arrived { job });
                 match &mut self.controller {
                     Some(controller) => controller.arrived(job, fx),
-                    None => self.submit(job, 0, None, fx),
+                    None => self.submit(job, Submission::default(), None, fx),
                 }
                 self.arm_next(job.0 + 1, fx);
             }
             Input::Fire(Timer::Tick(_)) => {
                 match self.controller.as_mut().and_then(|controller| controller.done(fx)) {
-                    Some((job, Stage::Create)) => self.submit(job, 0, None, fx),
+                    Some((job, Stage::Create)) => self.submit(job, Submission::default(), None, fx),
                     Some((job, Stage::Count)) => fx.note(Note::Finished { job }),
                     None => {}
                 }
             }
             Input::Fire(Timer::Recheck { job, attempt }) => {
-                if self.open.get_mut(job) == Some(&mut State::Waiting { round: attempt }) {
-                    self.submit(job, attempt, None, fx);
+                let waiting = |s: &&mut Submission| s.to.is_none() && s.tries == attempt;
+                if let Some(&mut last) = self.open.get_mut(job).filter(waiting) {
+                    self.submit(job, last, None, fx);
                 }
             }
             Input::Deliver { msg: Message::Job(Job::Finished { job }), .. } => {
@@ -153,19 +149,21 @@ impl Machine for Client {
                 }
             }
             Input::Undelivered { to, msg: Message::Job(Job::Submit { job, round }) } => {
-                if self.open.get_mut(job) == Some(&mut State::Submitted { to, round }) {
-                    self.submit(job, round + 1, Some(to), fx);
+                let sent = |s: &&mut Submission| s.to == Some(to) && s.round == round;
+                if let Some(&mut Submission { tries, .. }) = self.open.get_mut(job).filter(sent) {
+                    // No scheduler has received this round, so it is used again.
+                    self.submit(job, Submission { to: None, round, tries: tries + 1 }, Some(to), fx);
                 }
             }
             Input::Down { actor } if Self::is_scheduler(actor, fx.layout()) => {
                 if !self.down.contains(&actor) {
                     self.down.push(actor);
                 }
-                self.resubmit(|state| matches!(state, State::Submitted { to, .. } if to == actor), fx);
+                self.resubmit(Some(actor), fx);
             }
             Input::Up { actor } if Self::is_scheduler(actor, fx.layout()) => {
                 self.down.retain(|&s| s != actor);
-                self.resubmit(|state| matches!(state, State::Waiting { .. }), fx);
+                self.resubmit(None, fx);
             }
             Input::Deliver { ref msg, .. } => fx.unexpected(msg),
             // Crashes of nodes do not concern the client.
@@ -253,9 +251,11 @@ mod tests {
         assert_eq!(sends(&client.step(Input::Up { actor: other })), [(other, submit(1))]);
         // Cut off instead of dead: the other way round, and after a pause if there is no other.
         let undelivered = Input::Undelivered { to: other, msg: submit(1) };
-        assert_eq!(sends(&client.step(undelivered)), []);
-        let retry = Input::Fire(Timer::Recheck { job: JOB, attempt: 2 });
-        assert_eq!(sends(&client.step(retry)), [(other, submit(2))]);
-        assert_eq!(sends(&client.step(retry)), [], "once");
+        for tries in 2..5000 {
+            assert_eq!(sends(&client.step(undelivered)), []);
+            let retry = Input::Fire(Timer::Recheck { job: JOB, attempt: tries });
+            assert_eq!(sends(&client.step(retry)), [(other, submit(1))], "no scheduler has seen the round");
+            assert_eq!(sends(&client.step(retry)), [], "once");
+        }
     }
 }

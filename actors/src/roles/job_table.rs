@@ -137,7 +137,7 @@ pub struct OpenJob {
 }
 
 /// Attempts of one submission of a job; a resubmission starts at the next multiple, so that attempts of a crashed
-/// scheduler are never reused.
+/// scheduler are never reused. Only a crash raises the round of a submission, and no job lives through 4,096 of them.
 const ATTEMPTS_PER_ROUND: u32 = 1 << 20;
 
 impl OpenJob {

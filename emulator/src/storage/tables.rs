@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ::parquet::basic::Compression;
 use ::parquet::column::writer::ColumnCloseResult;
-use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use ::parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use ::parquet::errors::{ParquetError, Result};
 use ::parquet::file::metadata::ParquetMetaDataReader;
 use ::parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
@@ -107,7 +107,7 @@ tables! {
     Tasks "tasks", copies: CopyRow {
         "job": Int64 = job,
         "task": Int64 = task,
-        "attempt": Int32 = attempt,
+        "attempt": Int64 = attempt,
         "core": Int64 = core,
         "start_s": Double = start,
         "end_s": Double = end,
@@ -151,7 +151,6 @@ trait ColumnKind<V> {
     fn loaded(field: &Field) -> Option<V>;
 }
 
-struct Int32;
 struct Int64;
 struct Double;
 /// Seconds that are null in the file if they are NaN.
@@ -160,19 +159,6 @@ struct OptionalDouble;
 struct Label;
 /// One of a fixed set of words.
 struct Words;
-
-impl ColumnKind<u32> for Int32 {
-    type Stored = Int32Type;
-    const SCHEMA: (&'static str, &'static str) = ("required int32", "");
-
-    fn stored(value: u32) -> Option<i32> {
-        Some(i32::try_from(value).unwrap_or(i32::MAX))
-    }
-
-    fn loaded(field: &Field) -> Option<u32> {
-        if let Field::Int(value) = field { u32::try_from(*value).ok() } else { None }
-    }
-}
 
 impl<V: Copy + TryInto<i64> + TryFrom<i64>> ColumnKind<V> for Int64 {
     type Stored = Int64Type;
@@ -457,6 +443,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut cell = measured("a", &[], 1, 1.0, 50);
         cell.jobs[7].response = f64::NAN;
+        cell.copies[0].attempt = u32::MAX;
         let path = |kind: TableKind| folder.path().join(kind.name());
         for kind in TableKind::ALL {
             kind.write(File::create(path(*kind)).unwrap(), "x", &cell).unwrap();
