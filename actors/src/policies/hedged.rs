@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::policy::{BuildContext, Policy};
-use super::shared::positive;
+use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -48,7 +48,7 @@ impl Policy for Hedged {
         if self.window < LEAST {
             return Err(format!("window: must be {LEAST} or more, not {}", self.window));
         }
-        positive("scan", self.scan)
+        check_period("scan", self.scan)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

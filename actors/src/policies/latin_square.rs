@@ -1,7 +1,7 @@
 //! The latin-square scheduling policy.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::positive;
+use super::shared::check_period;
 use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
@@ -61,7 +61,7 @@ impl Policy for LatinSquare {
         if self.binding == Binding::Late && self.choices == 1 {
             return Err("choices: late binding needs at least 2 nodes for a server, not 1".into());
         }
-        positive("patience", self.patience)?;
+        check_period("patience", self.patience)?;
         match self.columns {
             Some(columns) if columns == 0 || columns > self.order => {
                 Err(format!("columns: must be between 1 and the order, {}, not {columns}", self.order))

@@ -8,9 +8,12 @@ use crate::roles::node::{NodeOptions, ProgressErrors, ReportOptions};
 use crate::roles::node_queue::QueueOrder;
 use crate::roles::speculation::CopyBinding;
 
-/// Checks that a duration is not zero.
-pub(super) fn positive(key: &str, value: Span) -> Result<(), String> {
-    if value == Span::ZERO { Err(format!("{key}: must be longer than zero")) } else { Ok(()) }
+/// The shortest period: shorter ones are finer than any delay or task, and a run with them makes no headway.
+const SHORTEST: Span = Span(1_000);
+
+/// Checks that something periodic leaves time for something else.
+pub(super) fn check_period(key: &str, period: Span) -> Result<(), String> {
+    if period < SHORTEST { Err(format!("{key}: must be {SHORTEST} or longer, not {period}")) } else { Ok(()) }
 }
 
 /// The number of nodes in a share of them, at least one.
@@ -24,7 +27,7 @@ pub(super) fn check_probes(big: f64, timeout: Span) -> Result<(), String> {
     if !(big > 0.0 && big <= 1.0) {
         return Err(format!("big_partition: must be above 0 and at most 1, not {big}"));
     }
-    positive("probe_timeout", timeout)
+    check_period("probe_timeout", timeout)
 }
 
 /// The node manager of Yaq-c, and of Yaq-d without its heartbeats.
@@ -43,7 +46,7 @@ pub(super) fn check_bypass(bypass: f64) -> Result<(), String> {
 
 /// Checks that the periods of a speculating policy are not zero at its scale.
 pub(super) fn check_scaled(scale: f64, periods: &[(&str, Span)]) -> Result<(), String> {
-    periods.iter().try_for_each(|&(key, period)| positive(key, period.scale(scale)))
+    periods.iter().try_for_each(|&(key, period)| check_period(key, period.scale(scale)))
 }
 
 /// The reports of a speculating policy with a period and errors before scaling. Where copies wait at their nodes, the

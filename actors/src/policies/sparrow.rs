@@ -1,7 +1,7 @@
 //! Sparrow: batch sampling with late binding and cancellation, its pair form, and per-task sampling.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::positive;
+use super::shared::check_period;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::late_binding::LateBinding;
@@ -29,7 +29,7 @@ impl Policy for Sparrow {
                 self.group
             ));
         }
-        positive("probe_timeout", self.probe_timeout)
+        check_period("probe_timeout", self.probe_timeout)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

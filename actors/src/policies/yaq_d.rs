@@ -1,7 +1,7 @@
 //! Yaq-d: schedulers that see nodes as of their last heartbeats.
 
 use super::policy::{BuildContext, Policy};
-use super::shared::{check_bypass, partition, plain, positive};
+use super::shared::{check_bypass, check_period, partition, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
 use crate::machine::{Effects, Input, Machine, Timer};
@@ -55,7 +55,7 @@ impl Policy for YaqD {
         if self.silent && layout.workers() != layout.nodes() {
             return Err("silent: needs nodes of one core; set cluster.cores = 1, or silent = false".into());
         }
-        positive("heartbeat", self.heartbeat)?;
+        check_period("heartbeat", self.heartbeat)?;
         if !(self.nodes > 0.0 && self.nodes <= 1.0) {
             return Err(format!("nodes: must be above 0 and at most 1, not {}", self.nodes));
         }

@@ -6,7 +6,7 @@ use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
-use crate::policies::shared::positive;
+use crate::policies::shared::check_period;
 
 parameters! {
     /// Parameters of gang scheduling.
@@ -30,7 +30,7 @@ impl Policy for Gang {
     }
 
     fn check(&self, layout: &Layout) -> Result<(), String> {
-        positive("quantum", self.quantum)?;
+        check_period("quantum", self.quantum)?;
         if let Some(node) = (0..layout.nodes()).find(|&node| layout.cores(node) > u32::from(u16::MAX)) {
             return Err(format!("gang orders at most 65535 cores of a node; node {node} has more: split it"));
         }

@@ -6,6 +6,7 @@ use crate::base::{Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
+use crate::policies::shared::check_period;
 use crate::roles::client::CentralJobs;
 
 parameters! {
@@ -40,13 +41,9 @@ impl Policy for Kubernetes {
     const CENTRAL_JOBS: CentralJobs = CentralJobs::All;
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        if self.retry_after == Span::ZERO {
-            return Err("retry_after: must be longer than zero; retry = \"tail\" does not wait".into());
-        }
-        if self.retry == Retry::Tail && self.attempt == Span::ZERO {
-            return Err("attempt: must be longer than zero for retry = \"tail\", which tries for ever".into());
-        }
-        Ok(())
+        check_period("retry_after", self.retry_after)?;
+        // Tries for ever.
+        if self.retry == Retry::Tail { check_period("attempt", self.attempt) } else { Ok(()) }
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

@@ -7,7 +7,7 @@ use crate::base::Span;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
-use crate::policies::shared::positive;
+use crate::policies::shared::check_period;
 
 /// Upper bound of `fan_out`.
 const MOST_FAN_OUT: u32 = 1 << 16;
@@ -29,7 +29,10 @@ impl Policy for Murmuration {
     ];
 
     fn check(&self, _: &Layout) -> Result<(), String> {
-        positive("ask_timeout", self.ask_timeout)?;
+        check_period("ask_timeout", self.ask_timeout)?;
+        if self.repair > Span::ZERO {
+            check_period("repair", self.repair)?;
+        }
         if self.spread == MurmurationSpread::Epidemic && !(1..=MOST_FAN_OUT).contains(&self.fan_out) {
             return Err(format!(
                 "fan_out: must be from 1 to {MOST_FAN_OUT}, not {}; spread = \"datagrams\" sends to every scheduler",

@@ -6,7 +6,7 @@ use super::scheduler::PeacockScheduler;
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::policies::policy::{BuildContext, Policy};
-use crate::policies::shared::positive;
+use crate::policies::shared::check_period;
 
 impl Policy for Peacock {
     const ABOUT: &'static str = "Peacock (Khelghatdoust and Gramoli, Euro-Par 2018)\n\
@@ -22,7 +22,7 @@ impl Policy for Peacock {
         if layout.schedulers() > u32::from(u16::MAX) {
             return Err("peacock numbers at most 65535 schedulers; lower cluster.schedulers".into());
         }
-        positive("interval", self.interval)
+        check_period("interval", self.interval)
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
