@@ -59,23 +59,28 @@ pub(crate) struct Experiment {
 
 /// Parses an experiment; panics with the error.
 pub(crate) fn parse(text: &str) -> Experiment {
-    let file: File = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    try_parse(text).unwrap_or_else(|error| panic!("{error}\nin\n{text}"))
+}
+
+/// Parses an experiment.
+pub(crate) fn try_parse(text: &str) -> Result<Experiment, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     let File { seed, cluster, workload, service, network, interference, policy, .. } = file;
     let topology = cluster.topology.as_ref().map(|path: &PathBuf| {
         let text = std::fs::read_to_string(path).expect("the topology is there");
         toml::from_str(&text).expect("the topology parses")
     });
+    let interference = interference.map(|table| table.resolve()).transpose();
     let resolved = Arc::new(Resolved {
-        cluster: Cluster::new(&cluster, topology, &service, seed)
-            .unwrap_or_else(|error| panic!("{error}\nin\n{text}")),
+        cluster: Cluster::new(&cluster, topology, &service, seed).map_err(|error| error.to_string())?,
         workload,
         trace: None,
         service,
         network,
-        interference: interference.map(|table| table.resolve().expect("the profile resolves")),
+        interference: interference.map_err(|error| error.to_string())?,
         digest: String::new(),
     });
-    resolved.network.check().unwrap_or_else(|error| panic!("{error}\nin\n{text}"));
+    resolved.network.check().map_err(|error| error.to_string())?;
     let point = |entry: PolicyEntry| Point {
         cell: Cell::new(),
         label: entry.label().to_owned(),
@@ -83,7 +88,7 @@ pub(crate) fn parse(text: &str) -> Experiment {
         resolved: Arc::clone(&resolved),
         id: String::new(),
     };
-    Experiment { seed, points: policy.into_iter().map(point).collect() }
+    Ok(Experiment { seed, points: policy.into_iter().map(point).collect() })
 }
 
 /// The world of every point of an experiment under its seed.

@@ -24,7 +24,7 @@ impl Observer for Log {
 }
 
 /// Steps the shard whose next event is due first, and hands parcels over at once.
-fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>, u64) {
+pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (Vec<JobRow>, u64) {
     let layout = world.layout();
     // Clients live with their schedulers, everybody else anywhere.
     let homes: Vec<u16> = (0..layout.endpoints())

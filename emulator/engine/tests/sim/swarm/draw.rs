@@ -7,23 +7,12 @@ use volary_actors::layout::Layout;
 use volary_actors::policies::{Card, PolicySpec};
 use volary_engine::scenario::PolicyEntry;
 
+use super::checks::valid;
 use super::faults::faults;
 use super::parameters::parameters;
 
-/// One of the variants that the policy states, with `#` replaced by a number from 1 to 5, or the policy with drawn
-/// parameters.
-fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
-    if dice.chance(50) {
-        return parameters(
-            dice,
-            card,
-            &Layout::new(site.schedulers, 0, vec![site.cores; site.nodes as usize]),
-        );
-    }
-    let order = (1 + dice.below(5)).min(site.nodes);
-    let variant = card.variants[dice.below(card.variants.len() as u32) as usize];
-    format!("{} = {}", card.name, variant.replace('#', &order.to_string()))
-}
+/// Emulated seconds in which jobs arrive, unless there are too few or too many of them.
+const HORIZON: f64 = 120.0;
 
 /// A source of draws.
 pub(crate) struct Dice(Rng);
@@ -40,15 +29,56 @@ impl Dice {
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.0.below(from.len() as u32) as usize]
     }
+
+    /// A number of [0, 1), of which files show three digits.
+    pub(crate) fn unit(&mut self) -> f64 {
+        f64::from(self.below(1000)) / 1000.0
+    }
+
+    /// A number between two others, uniform in its logarithm.
+    pub(crate) fn scale(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(f64::from(self.below(1 << 20)) / f64::from(1u32 << 20))
+    }
+
+    /// A duration between two others in seconds, uniform in its logarithm.
+    pub(crate) fn span(&mut self, low: f64, high: f64) -> String {
+        span(self.scale(low, high))
+    }
+}
+
+/// A duration as files write it, to the microsecond.
+pub(crate) fn span(seconds: f64) -> String {
+    format!("\"{}ms\"", (seconds * 1e6).round() / 1e3)
+}
+
+/// A law of durations with about this mean.
+fn law(dice: &mut Dice, mean: f64) -> String {
+    let (exact, half) = (span(mean), span(mean / 2.0));
+    match dice.below(9) {
+        0 => exact,
+        1 => format!("{{ uniform = {{ low = {half}, high = {} }} }}", span(1.5 * mean)),
+        2 => format!("{{ exponential = {{ mean = {exact} }} }}"),
+        3 => format!("{{ gamma = {{ shape = {:.2}, mean = {exact} }} }}", dice.scale(0.3, 100.0)),
+        4 => format!("{{ lognormal = {{ median = {half}, sigma = {:.2} }} }}", dice.scale(0.1, 1.5)),
+        5 => format!("{{ pareto = {{ scale = {half}, shape = {:.2} }} }}", dice.scale(2.1, 5.0)),
+        6 => {
+            let (short, long) = (span(mean / 5.0), span(4.0 * mean));
+            format!("{{ hyperexponential = {{ means = [{short}, {long}], weights = [4, 1] }} }}")
+        }
+        7 => format!("{{ normal = {{ mean = {exact}, std = {half} }} }}"),
+        _ => format!("{{ weibull = {{ scale = {exact}, shape = {:.2} }} }}", dice.scale(0.6, 4.0)),
+    }
 }
 
 /// Where it all happens.
 pub(crate) struct Site {
-    pub(crate) nodes: u32,
     pub(crate) schedulers: u32,
-    cores: u32,
-    /// File of the topology, if there is one.
-    topology: Option<&'static str>,
+    /// Cores of each node.
+    cores: Vec<u32>,
+    /// The lines of `[cluster]` that say so.
+    text: String,
+    /// Whether it is a topology, whose links say what they do themselves.
+    topology: bool,
     /// Groups of nodes, without schedulers or clients, that faults can aim at.
     pub(crate) nodes_at: &'static [&'static str],
     /// Groups that can hold schedulers and clients too.
@@ -60,121 +90,212 @@ impl Site {
         let schedulers = 1 + dice.below(3);
         let (nodes, cores) = (1 + dice.below(12), 1 + dice.below(3));
         type Groups = &'static [&'static str];
-        let topologies: [(&str, u32, u32, Groups, Groups); 4] = [
-            ("star", 5, 2, &["nodes:1-3"], &["nodes:1-3"]),
-            ("leaf-spine", 9, 1, &["rack:0", "rack:1", "group:old", "racks:1-2"], &["rack:0", "racks:0-1"]),
-            ("fat-tree", 16, 1, &["nodes:0-7"], &["rack:0", "pod:1"]),
-            ("regions", 8, 2, &["rack:0", "rack:2"], &["region:east", "region:west"]),
+        type Kinds = &'static [(u32, u32)];
+        let topologies: [(&str, Kinds, Groups, Groups); 4] = [
+            ("star", &[(5, 2)], &["nodes:1-3"], &["nodes:1-3"]),
+            (
+                "leaf-spine",
+                &[(6, 2), (3, 1)],
+                &["rack:0", "rack:1", "group:old", "racks:1-2"],
+                &["rack:0", "racks:0-1"],
+            ),
+            ("fat-tree", &[(16, 1)], &["nodes:0-7"], &["rack:0", "pod:1"]),
+            ("regions", &[(8, 2)], &["rack:0", "rack:2"], &["region:east", "region:west"]),
         ];
-        let Some(&(name, nodes, cores, nodes_at, places)) = topologies.get(dice.below(10) as usize) else {
-            return Self {
-                nodes,
-                schedulers,
-                cores,
-                topology: None,
-                nodes_at: &["rack:0"],
-                places: &["rack:0"],
-            };
+        let kinds = |kinds: &[(u32, u32)]| {
+            kinds.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize)).collect()
         };
-        Self { nodes, schedulers, cores, topology: Some(name), nodes_at, places }
+        let rack: Groups = &["rack:0"];
+        if let Some(&(name, kind, nodes_at, places)) = topologies.get(dice.below(10) as usize) {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
+            let text = format!("topology = \"{folder}/{name}.toml\"\n");
+            return Self { schedulers, cores: kinds(kind), text, topology: true, nodes_at, places };
+        }
+        let (mut kind, mut text) = (vec![(nodes, cores)], format!("nodes = {nodes}\ncores = {cores}\n"));
+        if dice.chance(15) {
+            kind.push((1 + dice.below(4), 1 + dice.below(6)));
+            let of = |(nodes, cores): &(u32, u32)| format!("{{ nodes = {nodes}, cores = {cores} }}");
+            text = format!("kind = [{}]\n", kind.iter().map(of).collect::<Vec<_>>().join(", "));
+        }
+        if dice.chance(25) {
+            let slow = 0.2 + 0.8 * dice.unit();
+            let speeds = [format!("{slow:.2}"), format!("{{ uniform = {{ low = {slow:.2}, high = 2.0 }} }}")];
+            writeln!(text, "speed = {}", dice.pick(&[speeds[0].as_str(), speeds[1].as_str()])).unwrap();
+        }
+        Self { schedulers, cores: kinds(&kind), text, topology: false, nodes_at: rack, places: rack }
     }
 
-    fn write(&self, text: &mut String) {
-        match self.topology {
-            Some(name) => {
-                let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
-                writeln!(text, "topology = \"{folder}/{name}.toml\"")
-            }
-            None => writeln!(text, "nodes = {}\ncores = {}", self.nodes, self.cores),
-        }
-        .unwrap();
+    pub(crate) fn nodes(&self) -> u32 {
+        self.cores.len() as u32
     }
 }
 
-/// The experiment of a seed.
+/// One of the variants that the policy states, with `#` replaced by a number from 1 to 5, or the policy with drawn
+/// parameters.
+fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
+    if dice.chance(60) {
+        return parameters(dice, card, &Layout::new(site.schedulers, 0, site.cores.iter().copied()));
+    }
+    let order = (1 + dice.below(5)).min(site.nodes());
+    let variant = card.variants[dice.below(card.variants.len() as u32) as usize];
+    format!("{} = {}", card.name, variant.replace('#', &order.to_string()))
+}
+
+/// The experiment of a seed; those that cannot be run are drawn again.
 pub(crate) fn experiment(seed: u64) -> String {
     let mut dice = Dice(Rng::new(seed, 0, 0));
-    let mut site = Site::draw(&mut dice);
+    loop {
+        let text = draw(&mut dice, seed);
+        if valid(&text).is_ok() {
+            return text;
+        }
+    }
+}
+
+fn draw(dice: &mut Dice, seed: u64) -> String {
+    let mut site = Site::draw(dice);
     let cards = PolicySpec::cards();
     let card = &cards[dice.below(cards.len() as u32) as usize];
     if card.one_scheduler {
         site.schedulers = 1;
     }
-    let policy = policy(&mut dice, card, &site);
+    let policy = policy(dice, card, &site);
     let spec = toml::from_str::<PolicyEntry>(&policy).map(|entry| entry.spec);
     if card.one_scheduler && spec.is_ok_and(|spec| !spec.one_scheduler()) {
         site.schedulers = 1 + dice.below(3);
     }
+    let demand = dice.scale(0.1, 3.0);
     let tasks = 1 + dice.below(9);
-    let jobs = 20 + dice.below(60);
-    let load = f64::from(1 + dice.below(9)) / 12.0;
-    let gap = f64::from(tasks) / (load * f64::from(site.nodes * site.cores));
-    let demand = dice.pick(&[
-        "\"1s\"",
-        "{ exponential = { mean = \"1s\" } }",
-        "{ lognormal = { median = \"500ms\", sigma = 1.2 } }",
-    ]);
-    let (homogeneous, correlated) = (dice.chance(50), dice.chance(50));
+    let load = dice.scale(0.1, 1.0);
+    let gap = f64::from(tasks) * demand / (load * f64::from(site.cores.iter().sum::<u32>()));
+    let jobs = (HORIZON / gap).clamp(5.0, 80.0) as u32;
     let mut text = format!("title = \"swarm\"\nseed = {seed}\n[cluster]\nschedulers = {}\n", site.schedulers);
-    site.write(&mut text);
-    write!(
-        text,
-        "[workload.synthetic]\njobs = {jobs}\ntasks = {tasks}\ncutoff = \"1200ms\"\n\
-         interarrival = {{ exponential = {{ mean = \"{gap}s\" }} }}\n\
-         [service]\ndemand = {demand}\nhomogeneous = {homogeneous}\ncorrelated = {correlated}\n[network]\n"
-    )
-    .unwrap();
-    network(&mut dice, &mut text, site.topology.is_some());
+    text.push_str(&site.text);
+    workload(dice, &mut text, (jobs, tasks), gap, demand);
+    service(dice, &mut text, demand);
+    text.push_str("[network]\n");
+    network(dice, &mut text, site.topology);
     if dice.chance(70) {
-        faults(&mut dice, &mut text, &site, gap * f64::from(jobs));
+        faults(dice, &mut text, &site, gap * f64::from(jobs));
     }
     if dice.chance(40) {
-        let profile = dice.pick(&[
-            "bernoulli = { slot = \"500ms\", probability = 0.2, slowdown = 4 }",
-            "renewal = { gap = { exponential = { mean = \"5s\" } }, burst = { pareto = { scale = \"1s\", shape = 1.5 } }, slowdown = 10 }",
-            "markov = { slot = \"100ms\", p_on = 0.05, p_off = 0.2, slowdown = { uniform = { low = 2, high = 6 } } }",
-        ]);
-        writeln!(text, "[interference]\n{profile}").unwrap();
+        interference(dice, &mut text);
     }
     writeln!(text, "[[policy]]\n{policy}").unwrap();
     text
 }
 
+fn workload(dice: &mut Dice, text: &mut String, (jobs, tasks): (u32, u32), gap: f64, demand: f64) {
+    let size = match dice.below(3) {
+        0 => format!("{{ uniform = {{ low = 1, high = {} }} }}", 2 * tasks - 1),
+        _ => tasks.to_string(),
+    };
+    let interarrival = match dice.below(10) {
+        0 => "\"0s\"".to_owned(),
+        1 | 2 => law(dice, gap),
+        _ => format!("{{ exponential = {{ mean = {} }} }}", span(gap)),
+    };
+    write!(
+        text,
+        "[workload.synthetic]\njobs = {jobs}\ntasks = {size}\ninterarrival = {interarrival}\ncutoff = {}\n",
+        dice.span(demand / 3.0, demand * 3.0)
+    )
+    .unwrap();
+    if dice.chance(15) {
+        writeln!(text, "deadline_slack = {}", dice.unit()).unwrap();
+    }
+}
+
+fn service(dice: &mut Dice, text: &mut String, demand: f64) {
+    let shares = ["true", "false", "0.5"];
+    let (homogeneous, correlated) = (dice.pick(&shares), dice.pick(&shares));
+    let demand = law(dice, demand);
+    writeln!(text, "[service]\ndemand = {demand}\nhomogeneous = {homogeneous}\ncorrelated = {correlated}")
+        .unwrap();
+    if dice.chance(20) {
+        writeln!(text, "preemption = {}", dice.span(1e-6, 0.1)).unwrap();
+    }
+    match dice.below(4) {
+        0 => text.push_str("estimate = \"mean\"\n"),
+        1 => text.push_str("estimate = { error = { uniform = { low = 0.2, high = 3.0 } } }\n"),
+        _ => {}
+    }
+}
+
+fn interference(dice: &mut Dice, text: &mut String) {
+    let slot = dice.span(0.02, 2.0);
+    let (low, high) = (1.0 + 5.0 * dice.unit(), 6.0 + 20.0 * dice.unit());
+    let slowdown = match dice.below(2) {
+        0 => format!("{high:.2}"),
+        _ => format!("{{ uniform = {{ low = {low:.2}, high = {high:.2} }} }}"),
+    };
+    let process = match dice.below(4) {
+        0 => format!("bernoulli = {{ slot = {slot}, probability = {:.3}", 0.6 * dice.unit()),
+        1 => format!(
+            "markov = {{ slot = {slot}, p_on = {:.3}, p_off = {:.3}",
+            0.2 * dice.unit(),
+            0.05 + 0.9 * dice.unit()
+        ),
+        2 => {
+            let (gap, burst) = (dice.scale(0.5, 10.0), dice.scale(0.2, 5.0));
+            format!("renewal = {{ gap = {}, burst = {}", law(dice, gap), law(dice, burst))
+        }
+        _ => format!("scripted = {{ slot = {slot}, rows = [[0, 1, 0, 0], [1, 0]], repeat = true"),
+    };
+    writeln!(text, "[interference]\n{process}, slowdown = {slowdown} }}").unwrap();
+    if dice.chance(50) {
+        writeln!(text, "scope = \"{}\"", dice.pick(&["node", "rack"])).unwrap();
+    }
+    if dice.chance(20) {
+        writeln!(text, "affected = {}", dice.unit()).unwrap();
+    }
+    if dice.chance(20) {
+        let from = dice.scale(1.0, 50.0);
+        writeln!(text, "from = {}\nuntil = {}", span(from), span(2.0 * from)).unwrap();
+    }
+}
+
 /// What the links do; a topology has delays and, in part, rates and losses of its own.
 fn network(dice: &mut Dice, text: &mut String, topology: bool) {
-    let delay = dice.pick(&[
-        "\"0s\"",
-        "\"10ms\"",
-        "{ gamma = { shape = 4, mean = \"20ms\" } }",
-        "{ exponential = { mean = \"100ms\" } }",
-    ]);
+    let mean = dice.scale(50e-6, 0.2);
+    let delay = if dice.chance(15) { "\"0s\"".to_owned() } else { law(dice, mean) };
+    let random = topology || delay.starts_with('{');
     let mut set = |key: &str, value: &str| writeln!(text, "{key} = {value}").unwrap();
     if !topology {
-        set("one_way", delay);
+        set("one_way", &delay);
     }
-    if dice.chance(20) && (topology || delay.starts_with('{')) {
-        set("correlation", "0.8");
+    if random && dice.chance(20) {
+        set("correlation", &dice.unit().to_string());
     }
-    if dice.chance(60) && !topology {
-        let bursts = "{ gilbert-elliott = { p = 0.05, r = 0.3, good_loss = 0.0, bad_loss = 0.8 } }";
-        set("loss", dice.pick(&["0.01", "0.2", bursts]));
+    if dice.chance(50) && !topology {
+        let [p, r, good, bad] = [0.2, 0.9, 0.05, 0.7].map(|most| 0.01 + most * dice.unit());
+        let bursts = format!(
+            "{{ gilbert-elliott = {{ p = {p:.3}, r = {:.3}, good_loss = {good:.3}, bad_loss = {bad:.3} }} }}",
+            r + 0.05
+        );
+        let loss = format!("{:.4}", dice.scale(0.001, 0.3));
+        set("loss", dice.pick(&[&bursts, &loss]));
     }
     if dice.chance(30) {
-        set("duplicate", "0.1");
+        set("duplicate", &dice.unit().to_string());
     }
     if dice.chance(30) {
-        set("reorder", "0.2");
+        set("reorder", &(0.001 + dice.unit()).min(1.0).to_string());
         if topology || delay.starts_with("\"0s") || dice.chance(50) {
-            set("reorder_by", dice.pick(&["\"50ms\"", "{ exponential = { mean = \"1s\" } }"]));
+            let by = dice.scale(1e-3, 1.0);
+            set("reorder_by", &law(dice, by));
         }
     }
     if dice.chance(25) && !topology {
-        set("rate", dice.pick(&["\"200 kbit/s\"", "\"10 Mbit/s\""]));
+        set("rate", &format!("\"{:.0} kbit/s\"", dice.scale(200.0, 100_000.0)));
         if dice.chance(50) {
-            set("buffer", dice.pick(&["\"500 B\"", "\"4 KiB\""]));
+            set("buffer", dice.pick(&["\"500 B\"", "\"4 KiB\"", "\"20ms\""]));
         }
     }
+    if dice.chance(20) {
+        set("rto", &dice.span(5e-3, 1.0));
+    }
     if dice.chance(50) {
-        set("peer_timeout", "\"2s\"");
+        set("peer_timeout", &dice.span(0.3, 20.0));
     }
 }

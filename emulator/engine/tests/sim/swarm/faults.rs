@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::draw::{Dice, Site};
+use super::draw::{Dice, Site, span};
 
 /// Appends some faults within `horizon` seconds.
 pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f64) {
@@ -11,9 +11,9 @@ pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f
     for _ in 0..1 + dice.below(6) {
         // Some begin at the same instant.
         if dice.chance(75) {
-            at = horizon * f64::from(dice.below(100)) / 100.0;
+            at = horizon * dice.unit();
         }
-        let lasting = f64::from(1 + dice.below(200)) / 10.0;
+        let lasting = dice.scale(0.02, 20.0);
         match dice.below(5) {
             0 if std::mem::replace(&mut permanent, false) => permanent_crash(dice, text, site, at),
             0 | 1 => crash(dice, text, site, at, lasting),
@@ -26,23 +26,24 @@ pub(crate) fn faults(dice: &mut Dice, text: &mut String, site: &Site, horizon: f
                 fault(text, "partition", &sides(dice, site), at, Some(lasting), one_way);
             }
             _ => {
-                let how = ", delay_factor = 5.0, loss = 0.3";
-                fault(text, "degrade", &sides(dice, site), at, Some(lasting), how);
+                let how =
+                    format!(", delay_factor = {:.2}, loss = {:.3}", dice.scale(0.1, 50.0), 0.6 * dice.unit());
+                fault(text, "degrade", &sides(dice, site), at, Some(lasting), &how);
             }
         }
     }
 }
 
 fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64>, how: &str) {
-    let lasting = lasting.map_or_else(String::new, |lasting| format!(", for = \"{lasting}s\""));
-    writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = \"{at}s\"{lasting}{how} }}").unwrap();
+    let lasting = lasting.map_or_else(String::new, |lasting| format!(", for = {}", span(lasting)));
+    writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = {}{lasting}{how} }}", span(at)).unwrap();
 }
 
 /// A crash without end of a node, or of a scheduler, if there is another.
 fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
     let who = if site.schedulers > 1 && dice.chance(40) {
         scheduler(dice, site)
-    } else if site.nodes > 1 {
+    } else if site.nodes() > 1 {
         node(dice, site)
     } else {
         return;
@@ -59,14 +60,14 @@ fn crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64, lasting: f64)
     let whom = format!("who = [{who}]");
     fault(text, "crash", &whom, at, Some(lasting), "");
     if dice.chance(35) {
-        let from = (at + f64::from(dice.below(40)) / 10.0 - 2.0).max(0.0);
-        let lasting = f64::from(1 + dice.below(80)) / 10.0;
+        let from = (at + 4.0 * dice.unit() - 2.0).max(0.0);
+        let lasting = dice.scale(0.05, 8.0);
         fault(text, "pause", &whom, from, Some(lasting), "");
     }
 }
 
 fn node(dice: &mut Dice, site: &Site) -> String {
-    format!("\"node:{}\"", dice.below(site.nodes))
+    format!("\"node:{}\"", dice.below(site.nodes()))
 }
 
 fn scheduler(dice: &mut Dice, site: &Site) -> String {
@@ -80,8 +81,8 @@ fn anyone(dice: &mut Dice, site: &Site) -> String {
         5 | 6 => scheduler(dice, site),
         7 => format!("{}, {}", node(dice, site), scheduler(dice, site)),
         8 => {
-            let first = dice.below(site.nodes);
-            format!("\"nodes:{first}-{}\"", first + dice.below(site.nodes - first))
+            let first = dice.below(site.nodes());
+            format!("\"nodes:{first}-{}\"", first + dice.below(site.nodes() - first))
         }
         _ => dice.pick(&["\"nodes\"", "\"schedulers\"", "\"nodes\", \"schedulers\""]).to_owned(),
     }

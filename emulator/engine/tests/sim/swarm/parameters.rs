@@ -65,11 +65,11 @@ fn value(dice: &mut Dice, property: &Value, schema: &Value) -> String {
 
 /// One of the ends of a range now and then, otherwise something around the default.
 fn number(dice: &mut Dice, default: f64, (least, most): (f64, f64)) -> f64 {
-    let around = default.max(1e-3) * scale(dice);
+    let around = default.max(1e-3) * dice.scale(0.05, 20.0);
     let drawn = match dice.below(10) {
         0 if least >= default / 1000.0 || least == 0.0 => least,
         1 if most <= 1e5 => most.min(1000.0),
-        2..6 if most - least <= 1.0 => least + (most - least) * unit(dice),
+        2..6 if most - least <= 1.0 => least + (most - least) * dice.unit(),
         _ => around,
     };
     drawn.clamp(least, most)
@@ -80,16 +80,7 @@ fn duration(dice: &mut Dice, default: &Value) -> String {
     let at = shown.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(shown.len());
     let (amount, unit) = shown.split_at(at);
     match amount.parse::<f64>() {
-        Ok(amount) if amount > 0.0 => format!("\"{}{unit}\"", amount * scale(dice)),
+        Ok(amount) if amount > 0.0 => format!("\"{}{unit}\"", amount * dice.scale(0.05, 20.0)),
         _ => dice.pick(&["\"0ns\"", "\"1ms\"", "\"100ms\"", "\"2s\""]).to_owned(),
     }
-}
-
-/// Between a twentieth and twenty, uniform in its logarithm.
-fn scale(dice: &mut Dice) -> f64 {
-    20f64.powf(2.0 * unit(dice) - 1.0)
-}
-
-fn unit(dice: &mut Dice) -> f64 {
-    f64::from(dice.below(1 << 20)) / f64::from(1u32 << 20)
 }

@@ -1,0 +1,248 @@
+//! What holds in every run whose faults heal.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId, Time};
+use volary_engine::metrics::Recording;
+use volary_engine::replay::{Logged, replay};
+use volary_engine::results::{CopyEnd, CopyRow, Measured};
+use volary_engine::shard::{Observer, Placement};
+use volary_engine::virtual_time::{Progress, RunConfig, measure_with};
+use volary_engine::workload::NoTraces;
+use volary_engine::world::{EngineError, World};
+
+use super::inputs::{InputLog, digest};
+use crate::common::try_parse;
+use crate::sharding::lockstep;
+
+/// Events after which a run counts as endless, in slices of 16,384; drawn runs have at most a tenth of that.
+const MOST_SLICES: u32 = 2048;
+
+/// What a run is compared with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Again {
+    Nothing,
+    /// A second run.
+    SameSeed,
+    /// A run on two shards.
+    TwoShards,
+    /// A replay of its inputs.
+    Replay,
+}
+
+/// Why an experiment does not pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Flaw {
+    /// No run is asked for that could end well.
+    Invalid(String),
+    /// A run breaks what holds in every run.
+    Broken(String),
+}
+
+/// Runs the only policy of an experiment and checks its results.
+pub(crate) fn check(text: &str, again: Again) -> Result<(), Flaw> {
+    let world = valid(text).map_err(Flaw::Invalid)?;
+    catch_unwind(AssertUnwindSafe(|| examine(&world, again))).map_err(|why| Flaw::Broken(words(&*why)))
+}
+
+/// The world of an experiment that can be run and that somebody survives.
+pub(crate) fn valid(text: &str) -> Result<World, String> {
+    let mut experiment = try_parse(text)?;
+    if experiment.points.len() != 1 {
+        return Err("there must be one policy".to_owned());
+    }
+    let point = experiment.points.remove(0);
+    let world = World::build(&point, experiment.seed, &NoTraces).map_err(|error| error.to_string())?;
+    let layout = world.layout();
+    point.policy.check(layout)?;
+    if point.policy.time_slice().is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
+        return Err("preemption uses up the time slice".to_owned());
+    }
+    let survives = |who| world.faults().alive(Endpoint(who), Time::MAX);
+    if !(0..layout.schedulers()).any(|index| survives(layout.scheduler(index).0)) {
+        return Err("no scheduler comes back".to_owned());
+    }
+    if !(0..layout.nodes()).any(|index| survives(layout.node(index).0)) {
+        return Err("no node comes back".to_owned());
+    }
+    world.parts(Placement::ALONE).map_err(|error| error.to_string())?;
+    Ok(world)
+}
+
+/// Whether every message takes time: shards exchange messages between instants.
+fn is_delayed(world: &World) -> bool {
+    let resolved = &world.point().resolved;
+    let law = &resolved.network.one_way;
+    // In a topology schedulers may live on nodes.
+    resolved.cluster.topology.is_none() && law.mean() > 0.0 && !matches!(law, Law::Normal(_))
+}
+
+/// The message of a panic.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+}
+
+/// Counts the slices of a run, and ends one that has too many.
+struct SliceCount(Cell<u32>);
+
+impl Progress for SliceCount {
+    fn finished(&self, _: u64) {}
+
+    fn is_stopped(&self) -> bool {
+        self.0.set(self.0.get() + 1);
+        self.0.get() > MOST_SLICES
+    }
+}
+
+fn config() -> RunConfig {
+    let recording = Recording { one_in: Some(1), timeline_cores: 0, ..Recording::default() };
+    RunConfig { until: None, recording }
+}
+
+fn run(world: &World, observer: impl Observer) -> Measured {
+    let slices = SliceCount(Cell::new(0));
+    measure_with("swarm", world, &config(), observer, &slices).unwrap_or_else(|error| match error {
+        EngineError::Interrupted => panic!("no end after {MOST_SLICES} slices of events"),
+        EngineError::Refused(why) => panic!("{why}"),
+    })
+}
+
+fn examine(world: &World, again: Again) {
+    let mut inputs = InputLog::default();
+    let measured = match again {
+        Again::Replay => run(world, &mut inputs),
+        Again::Nothing | Again::SameSeed | Again::TwoShards => run(world, ()),
+    };
+    totals(&measured);
+    executions(world, &measured);
+    responses(world, &measured);
+    match again {
+        Again::Nothing => {}
+        Again::SameSeed => {
+            let hash = run(world, ()).summary.engine.order_hash;
+            assert_eq!(hash, measured.summary.engine.order_hash, "the same seed, another order");
+        }
+        Again::TwoShards if !is_delayed(world) => {}
+        Again::TwoShards => {
+            let (rows, _) = lockstep(world, 2, world.recorder(Recording::default()));
+            let other = rows.iter().zip(&measured.jobs).find(|(two, one)| two != one);
+            assert_eq!(
+                (other, rows.len()),
+                (None, measured.jobs.len()),
+                "two shards give other jobs than one"
+            );
+        }
+        Again::Replay => {
+            let recorded = Some(&measured.summary);
+            let logged = Logged { cell: "", config: config(), real_time: false, shards: 1, recorded };
+            let log = inputs.0.into_iter().map(Ok);
+            let replayed = replay(world, &logged, [(0, log)], digest).expect("the log is whole");
+            assert!(replayed.is_identical() && replayed.is_equal() && !replayed.cut, "{replayed:#?}");
+        }
+    }
+}
+
+/// Every job and task has finished, and the accounts balance.
+fn totals(measured: &Measured) {
+    let summary = &measured.summary;
+    let (jobs, tasks, copies) = (summary.jobs, summary.tasks, summary.copies);
+    assert_eq!(
+        (jobs.finished, jobs.unfinished, jobs.failed),
+        (jobs.submitted, 0, 0),
+        "every fault heals, so every job finishes\n{:#?}",
+        measured.notes
+    );
+    assert_eq!(measured.jobs.len() as u64, jobs.submitted, "a row for every job");
+    assert_eq!(measured.jobs.iter().map(|row| u64::from(row.tasks)).sum::<u64>(), tasks.submitted);
+    assert_eq!(tasks.finished, tasks.submitted);
+    assert_eq!(copies.started, copies.finished + copies.preempted + copies.lost);
+    let messages = &summary.messages;
+    assert!(messages.total + messages.recovery >= messages.by_kind.values().sum::<u64>(), "{messages:?}");
+}
+
+const fn copy(row: &CopyRow) -> CopyId {
+    CopyId { task: TaskId { job: JobId(row.job), index: row.task }, attempt: row.attempt }
+}
+
+/// What the executions of a copy add up to.
+#[derive(Default)]
+struct Spent {
+    /// Core time, s.
+    busy: f64,
+    /// Work that healthy cores do in that time, s.
+    work: f64,
+    stretches: u32,
+}
+
+/// Executions on a core do not overlap, each copy runs once and no faster than its core, and the rows add up to the
+/// totals.
+fn executions(world: &World, measured: &Measured) {
+    let mut rows = measured.copies.clone();
+    rows.sort_by(|a, b| a.core.cmp(&b.core).then(a.start.total_cmp(&b.start)).then(a.end.total_cmp(&b.end)));
+    for pair in rows.windows(2).filter(|pair| pair[0].core == pair[1].core) {
+        assert!(pair[0].end <= pair[1].start, "executions overlap: {pair:?}");
+    }
+    let mut copies: BTreeMap<CopyId, Spent> = BTreeMap::new();
+    for row in &rows {
+        let spent = copies.entry(copy(row)).or_default();
+        let length = row.end - row.start;
+        spent.busy += length;
+        spent.work += length * world.machines().cores.speed(row.core);
+        spent.stretches += 1;
+    }
+    let healthy = is_healthy(world);
+    let ended = |how: &[CopyEnd]| rows.iter().filter(|row| how.contains(&row.end_kind)).collect::<Vec<_>>();
+    let finished = ended(&[CopyEnd::First, CopyEnd::Second]);
+    for row in &finished {
+        let (spent, work) = (&copies[&copy(row)], world.workload().work(copy(row)).as_secs_f64());
+        // Every stretch is rounded to the nanosecond on a core that may be fast.
+        let rounding = 1e-9 * work + 1e-8 * f64::from(spent.stretches + 1);
+        assert!(spent.work >= work - rounding, "{row:?} did {} s of its {work} s", spent.work);
+        assert!(!healthy || spent.work <= work + rounding, "{row:?} did {} s for {work} s", spent.work);
+    }
+    let first = ended(&[CopyEnd::First]);
+    let tasks: BTreeSet<_> = first.iter().map(|row| (row.job, row.task)).collect();
+    let totals = measured.summary.copies;
+    assert_eq!((tasks.len(), first.len() as u64), (first.len(), measured.summary.tasks.finished));
+    assert_eq!((copies.len() as u64, finished.len() as u64), (totals.started, totals.finished));
+    let busy: f64 = copies.values().map(|spent| spent.busy).sum();
+    let useful: f64 = first.iter().map(|row| copies[&copy(row)].busy).sum();
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-6 * (1.0 + a.abs());
+    assert!(near(busy, totals.busy_s), "rows are busy for {busy} s, the totals for {} s", totals.busy_s);
+    assert!(near(busy - useful, totals.wasted_work_s), "{} s of {totals:?}", busy - useful);
+}
+
+/// Whether cores have their full speed all the time.
+fn is_healthy(world: &World) -> bool {
+    let resolved = &world.point().resolved;
+    let paused = (0..world.layout().endpoints()).any(|who| !world.faults().pauses(Endpoint(who)).is_empty());
+    resolved.interference.is_none() && resolved.service.preemption.0 == 0 && !paused
+}
+
+/// A job ends after its tasks, takes no less than the work of its longest task on the fastest core, and starts no task
+/// before it arrives.
+fn responses(world: &World, measured: &Measured) {
+    const ROUNDING: f64 = 1e-8;
+    let cores = &world.machines().cores;
+    let fastest = (0..cores.cores()).map(|core| cores.speed(core)).fold(0.0, f64::max);
+    let jobs: BTreeMap<u32, _> = measured.jobs.iter().map(|row| (row.job, row)).collect();
+    for row in &measured.copies {
+        let job = jobs[&row.job];
+        assert!(row.start >= job.arrival - ROUNDING, "{row:?} starts before {job:?}");
+        if row.end_kind == CopyEnd::First {
+            let least = world.workload().work(copy(row)).as_secs_f64() / fastest;
+            assert!(job.response >= least - ROUNDING - 1e-9 * least, "{job:?} with {row:?} of {least} s");
+            assert!(row.end <= job.arrival + job.response + ROUNDING, "{row:?} ends after {job:?}");
+        }
+    }
+    let begin = measured.jobs.iter().map(|row| row.arrival).fold(f64::INFINITY, f64::min);
+    let end = measured.jobs.iter().map(|row| row.arrival + row.response).fold(0.0, f64::max);
+    let makespan = measured.summary.makespan_s;
+    assert!((makespan - (end - begin)).abs() <= ROUNDING, "makespan {makespan} s from {begin} to {end} s");
+    let utilization = measured.summary.utilization;
+    assert!((0.0..=1.0 + 1e-9).contains(&utilization), "utilization {utilization}");
+}

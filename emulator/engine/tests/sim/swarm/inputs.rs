@@ -1,0 +1,62 @@
+//! The inputs of a run in memory, from which it is replayed.
+
+use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hasher};
+
+use volary_actors::base::{ActorId, Time};
+use volary_actors::machine::{Effect, Input, Note};
+use volary_engine::replay::{Digest, LogEntry, LogEvent};
+use volary_engine::shard::Observer;
+
+/// The log of a run in virtual time.
+#[derive(Default)]
+pub(crate) struct InputLog(pub(crate) Vec<LogEntry>);
+
+impl InputLog {
+    fn put(&mut self, at: Time, what: LogEvent) {
+        self.0.push(LogEntry { at, what });
+    }
+}
+
+impl Observer for &mut InputLog {
+    fn note(&mut self, _: Time, _: ActorId, _: Note) {}
+
+    fn crashed(&mut self, now: Time, core: u32) {
+        self.put(now, LogEvent::Crashed(core));
+    }
+
+    /// The log contains everything in order.
+    fn watches(&self, _: u32) -> bool {
+        true
+    }
+
+    fn stepped(&mut self, now: Time, who: ActorId, input: &Input, effects: &[Effect]) {
+        self.put(now, LogEvent::Step { who, input: *input, effects: digest(effects) });
+    }
+
+    fn restarted(&mut self, now: Time, who: ActorId, epoch: u32) {
+        self.put(now, LogEvent::Restarted { who, epoch });
+    }
+
+    fn ended(&mut self, now: Time) {
+        self.put(now, LogEvent::End);
+    }
+}
+
+/// Hashes text as it is formatted.
+struct TextHasher(DefaultHasher);
+
+impl fmt::Write for TextHasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// The digest of the effects of a step.
+pub(crate) fn digest(effects: &[Effect]) -> Digest {
+    let mut hasher = TextHasher(DefaultHasher::new());
+    effects.iter().for_each(|effect| write!(hasher, "{effect:?}").unwrap());
+    let hash = hasher.0.finish();
+    Digest { count: effects.len() as u32, crc: ((hash >> 32) as u32 ^ hash as u32).to_le_bytes() }
+}
