@@ -107,7 +107,7 @@ impl Files {
 
     /// Whether a file of this name exists.
     pub fn has(&self, name: &Path) -> bool {
-        self.known(name).is_some() || (self.0.disk && name.is_file())
+        self.known(name).is_some() || (self.0.disk && name.exists())
     }
 
     /// Whether a folder of this name exists, and its other entries: used in remedies.
@@ -157,7 +157,18 @@ impl Files {
     }
 
     fn file(&self, name: &Path) -> io::Result<File> {
-        if self.0.disk { File::open(name) } else { Err(io::ErrorKind::NotFound.into()) }
+        if !self.0.disk {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let kind = fs::metadata(name)?.file_type();
+        if kind.is_file() || kind.is_dir() {
+            return File::open(name);
+        }
+        // A pipe may never have a writer, a device may never end.
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a pipe or device; copy what it gives into a file",
+        ))
     }
 
     fn known(&self, name: &Path) -> Option<Option<Arc<[u8]>>> {
@@ -198,6 +209,7 @@ mod tests {
         assert_eq!(streamed, "b");
         assert!(files.has(&c), "c is there, though nobody read it");
         assert_eq!(files.whole(&large).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(files.whole(Path::new("/dev/zero")).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         files.hold(Path::new("made"), b"up");
 
         let pack = files.pack().unwrap();

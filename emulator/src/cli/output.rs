@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::cluster::remove_identities;
 use crate::report::style::Style;
 use crate::watch::Watch;
 
@@ -15,6 +16,7 @@ pub(super) fn watch(quiet: bool) -> anyhow::Result<Arc<Watch>> {
     ctrlc::set_handler(move || {
         // A second signal exits at once, with the status of an interrupted program.
         if stop.stop.swap(true, Ordering::Relaxed) {
+            remove_identities();
             std::process::exit(130);
         }
     })?;

@@ -9,6 +9,7 @@ use volary_engine::results::{Cell, Summary};
 use super::output::{print, style};
 use crate::config::claims::{self, Claim};
 use crate::report::{self, markdown, table};
+use crate::storage::manifest::RunState;
 use crate::storage::study::{Study, json_lines};
 use crate::storage::{self, Error, LockedDir};
 
@@ -33,7 +34,9 @@ pub(super) struct Options {
 pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.markdown {
         let studies: Result<Vec<_>, _> = options.runs.iter().map(|run| storage::load(run)).collect();
-        print(markdown::claims_table(&studies?).trim_end())?;
+        let mut studies = studies?;
+        studies.iter_mut().for_each(judge_lost);
+        print(markdown::claims_table(&studies).trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let own = match (&options.out, options.runs.as_slice()) {
@@ -49,6 +52,7 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
     if options.runs.len() > 1 {
         judge_again(&mut study);
     }
+    judge_lost(&mut study);
     let note = match held.or_else(|| options.out.as_ref().map(|out| LockedDir::take(out))) {
         None => "name a folder with --out to write a report".to_owned(),
         Some(Err(Error::Locked { pid, .. })) => {
@@ -78,6 +82,13 @@ pub(super) fn main(options: &Options) -> anyhow::Result<ExitCode> {
         print(&note)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Judges the claims of a finished run whose summary has lost their verdicts.
+fn judge_lost(study: &mut Study) {
+    if study.claims.is_empty() && study.manifest.state == RunState::Finished {
+        judge_again(study);
+    }
 }
 
 /// Judges claims over the results of all shards, since claims may compare what different shards ran. If a manifest

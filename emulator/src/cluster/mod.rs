@@ -39,5 +39,6 @@ pub mod status;
 pub mod timing;
 
 pub use controller::Fleet;
+pub(crate) use controller::remove_identities;
 pub use error::HostsError;
 pub(crate) use placement::nothing_held;

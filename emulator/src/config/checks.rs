@@ -39,6 +39,31 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
     Err(document.error_at(key, message).help(help))
 }
 
+/// Refuses texts with characters that a terminal obeys instead of showing them.
+pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
+    let obeyed = |c: &char| {
+        let direction = matches!(*c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        direction || (c.is_control() && *c != '\n' && *c != '\t')
+    };
+    let claims = file
+        .claim
+        .iter()
+        .enumerate()
+        .map(|(i, claim)| (vec!["claim".to_owned(), i.to_string(), "says".to_owned()], &claim.says));
+    let source = file.source.iter().map(|source| (vec!["source".to_owned()], source));
+    let texts = [(vec!["title".to_owned()], &file.title)].into_iter().chain(source).chain(claims);
+    for (path, text) in texts {
+        let Some(odd) = text.chars().find(obeyed) else { continue };
+        let path: Vec<_> = path.iter().map(String::as_str).collect();
+        let message = format!(
+            "a control character, U+{:04X}, would change how a terminal shows the text",
+            u32::from(odd)
+        );
+        return Err(document.error_at(&path, message).help("leave it out"));
+    }
+    Ok(())
+}
+
 /// Checks the total number of runs.
 pub(super) fn runs(document: &Document<'_>, points: usize, repeat: Repeat) -> Result<(), ConfigError> {
     let runs = points as u64 * u64::from(repeat.times().unwrap_or(1));

@@ -29,12 +29,12 @@ pub enum ConfigError {
 impl ConfigError {
     /// Adds a remedy to an error with a position; other kinds already have one.
     pub fn help(self, help: impl Into<String>) -> Self {
-        self.with(|diagnostic| diagnostic.help.push(help.into()))
+        self.with(|diagnostic| diagnostic.help.push(clipped(help.into())))
     }
 
     /// Sets the label beside the caret, which says what was expected.
     pub fn label(self, label: impl Into<String>) -> Self {
-        self.with(|diagnostic| diagnostic.label = label.into())
+        self.with(|diagnostic| diagnostic.label = clipped(label.into()))
     }
 
     /// Adds the cell of the sweep in which the error occurs.
@@ -68,6 +68,17 @@ pub struct Diagnostic {
     help: Vec<String>,
 }
 
+/// Limit on the characters of a message and of what the caret marks: both may repeat a whole line of the input.
+const LONGEST: usize = 500;
+
+/// A text that is cut off where it is too long for a message.
+fn clipped(text: String) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let label = Some(self.label.as_str()).filter(|label| !label.is_empty());
@@ -96,11 +107,11 @@ impl Text {
     pub fn error(&self, range: Range<usize>, message: impl Into<String>) -> ConfigError {
         let floor = |at: usize| (0..=at.min(self.text.len())).rev().find(|&i| self.text.is_char_boundary(i));
         let start = floor(range.start).unwrap_or(0);
-        let end = floor(range.end).unwrap_or(start).max(start);
+        let end = floor(range.end.min(start + LONGEST)).unwrap_or(start).max(start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |i| i + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |i| start + i);
         ConfigError::At(Box::new(Diagnostic {
-            message: message.into(),
+            message: clipped(message.into()),
             origin: self.name.clone(),
             line: self.text[..start].matches('\n').count() + 1,
             excerpt: self.text[line_start..line_end].trim_end_matches('\r').to_owned(),
@@ -154,6 +165,14 @@ mod tests {
         // A range that begins inside a character must not panic.
         let inside = text.text.find('ü').unwrap() + 1;
         assert!(text.error(inside..inside, "x").to_string().contains("x.toml:2:6"));
+    }
+
+    #[test]
+    fn a_long_line_gives_a_short_error() {
+        let word = "x".repeat(1 << 20);
+        let text = Text { name: "x.toml".into(), text: format!("key = {word}"), folder: None };
+        let shown = text.error(6..text.text.len(), format!("unknown `{word}`")).help(&*word).to_string();
+        assert!(shown.contains("x.toml:1:7") && shown.len() < 8 * LONGEST, "{} bytes", shown.len());
     }
 
     #[test]

@@ -125,6 +125,7 @@ impl Planner<'_> {
         file.repeat = self.overrides.repeat.unwrap_or(file.repeat);
         file.run.runtime = self.overrides.runtime.unwrap_or(file.run.runtime);
         checks::numbers(document, &file)?;
+        checks::texts(document, &file)?;
         let resolved = self.resolve(document, &file)?;
         let layout = resolved.cluster.layout(0);
         self.labels = check_labels(document, &file.policy)?;

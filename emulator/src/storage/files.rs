@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use flate2::Crc;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{self, DeserializeOwned};
 
 use super::error::{Error, damaged, io};
 use super::input_log;
@@ -29,6 +30,13 @@ const LOCK: &str = ".lock";
 pub(super) fn lock(root: &Path) -> Result<File, Error> {
     fs::create_dir_all(root).map_err(io("create", root))?;
     let path = root.join(LOCK);
+    if path.is_symlink() {
+        let elsewhere = io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is a link to another file, which would be overwritten",
+        );
+        return Err(io("lock", &path)(elsewhere));
+    }
     let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = opened.map_err(io("create", &path))?;
     match try_lock(&file) {
@@ -91,7 +99,9 @@ pub(super) fn replace<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    let filled = File::create(&partial).map(fill).map_err(io("create", path))?;
+    // Left by a run that was killed; or a link to another file, which must not be written.
+    remove(&partial)?;
+    let filled = File::create_new(&partial).map(fill).map_err(io("create", path))?;
     let moved = match filled {
         Ok(_) => fs::rename(&partial, path),
         Err(_) => fs::remove_file(&partial),
@@ -109,8 +119,20 @@ pub(super) fn json_line<T: Serialize>(path: &Path, value: &T) -> Result<String, 
     serde_json::to_string(value).map(|line| line + "\n").map_err(damaged(path))
 }
 
+/// The start of a JSON object with a checksum: the CRC-32 of what follows its value.
+const CRC: &str = "{\"crc\":\"";
+
+fn crc(text: &str) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(text.as_bytes());
+    crc.sum()
+}
+
+/// Writes a struct as a JSON object with a checksum.
 pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
-    write(path, json_line(path, value)?.as_bytes())
+    let line = json_line(path, value)?;
+    let fields = &line[1..];
+    write(path, format!("{CRC}{:08x}\",{fields}", crc(fields)).as_bytes())
 }
 
 /// Writes the manifest. At the end of a run it can be written even if the disk is full.
@@ -135,8 +157,13 @@ fn write_over(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
+/// Reads a JSON file and checks its checksum, if it has one.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let text = fs::read_to_string(path).map_err(io("read", path))?;
+    let checked = text.strip_prefix(CRC).and_then(|rest| rest.split_once("\","));
+    if checked.is_some_and(|(sum, fields)| u32::from_str_radix(sum, 16) != Ok(crc(fields))) {
+        return Err(damaged(path)(de::Error::custom("its checksum is of another content")));
+    }
     serde_json::from_str(&text).map_err(damaged(path))
 }
 

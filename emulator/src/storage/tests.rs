@@ -11,6 +11,7 @@ use volary_engine::results::{
 
 use super::files::{append, write_json};
 use super::manifest::{Failure, RunState};
+use super::paths::record_path;
 use super::*;
 use crate::fidelity::fixture;
 use crate::report::html;
@@ -207,6 +208,34 @@ fn errors_name_the_place_and_the_remedy() {
     fs::write(folder.path().join(MANIFEST), "{").unwrap();
     let error = load_manifest(folder.path()).unwrap_err().to_string();
     assert!(error.contains(MANIFEST) && error.contains("line 1"), "{error}");
+}
+
+#[test]
+fn a_flipped_digit_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), manifest(&["a"])).unwrap();
+    run.store("a", &measured("p", &[], 7, 1.0, 40)).unwrap();
+    let path = record_path(folder.path(), "a");
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(run.record("a").unwrap().summary.seed, 7);
+    fs::write(&path, text.replacen("\"seed\":7", "\"seed\":6", 1)).unwrap();
+    let error = run.record("a").unwrap_err().to_string();
+    assert!(error.contains("checksum") && error.contains("--resume") && !run.has("a"), "{error}");
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let [root, victim] = ["run", "victim"].map(|name| folder.path().join(name));
+    fs::create_dir(&root).unwrap();
+    fs::write(&victim, "mine").unwrap();
+    std::os::unix::fs::symlink(&victim, root.join("manifest.json.partial")).unwrap();
+    drop(RunDir::create(&root, manifest(&["a"])).unwrap());
+    fs::remove_file(root.join(".lock")).unwrap();
+    std::os::unix::fs::symlink(&victim, root.join(".lock")).unwrap();
+    let error = RunDir::open(&root, manifest(&["a"])).unwrap_err().to_string();
+    assert!(error.contains(".lock") && error.contains("link"), "{error}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
 }
 
 /// One shard of an experiment: cells `ids`, each with `jobs` jobs.

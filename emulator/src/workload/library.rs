@@ -2,7 +2,6 @@
 //! cells.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -81,7 +80,7 @@ impl TraceSource for Traces {
 /// When the file cannot be read, is damaged, malformed or empty.
 pub fn read(file: &Path, jobs: Option<u32>) -> Result<Trace, WorkloadError> {
     let io = |source| WorkloadError::Io { file: file.to_owned(), source };
-    Trace::parse(file, File::open(file).and_then(decompress).map_err(io)?, jobs)
+    Trace::parse(file, Files::of_disk().stream(file).and_then(decompress).map_err(io)?, jobs)
 }
 
 /// The content of a file that may be compressed, as its first bytes tell; damage is an error of the kind `InvalidData`.
@@ -148,6 +147,8 @@ mod tests {
         for part in ["/nonexistent/b.tr.xz", &beside, "VOLARY_TRACES", "fallback", "published"] {
             assert!(text.contains(part), "{text}");
         }
+        let text = traces.open("/dev/zero".as_ref(), None).unwrap_err().to_string();
+        assert!(text.contains("pipe or device"), "{text}");
     }
 
     fn parse(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, WorkloadError> {

@@ -26,6 +26,10 @@ fn a_run_prints_lines_keeps_files_and_resumes() {
     assert_eq!(again, out);
     let (table, _) = expect(here, "report r", 0);
     assert!(table.contains("sparrow") && table.contains("time passes"), "{table}");
+    // A summary that was cut off is made again from the cells.
+    fs::write(here.join("r/summary.jsonl"), &out[..out.len() / 2]).unwrap();
+    let (reported, _) = expect(here, "report r --json", 0);
+    assert_eq!(reported, out);
     let (compared, _) = expect(here, "compare r r", 0);
     assert!(compared.contains("response_s"), "{compared}");
 }

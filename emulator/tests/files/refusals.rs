@@ -35,6 +35,9 @@ fn nothing_is_left_behind() {
         ("", "", "--set run.speed=inf", "--set:1:11 | run.speed | between"),
         ("", "", "--set run.speed=nan", "--set:1:11 | run.speed | between"),
         ("seed = 3", "repeat = \"auto\"", "--shard 1/2", "--repeat N"),
+        ("title = \"small\"", "title = \"\\u001b]0;x\"", "", "x.toml:1:9 | control character, U+001B"),
+        ("says = \"time passes\"", "says = \"\\u202eon\"", "", "x.toml:29: | control character, U+202E"),
+        (LINKS, "one_way = { empirical = { file = \"/dev/zero\" } }", "", "/dev/zero | pipe or device"),
     ] {
         fs::write(here.join("x.toml"), changed(EXPERIMENT, &[(from, to)])).unwrap();
         let (_, err) = expect(here, &format!("run x.toml --out r {more}"), 2);

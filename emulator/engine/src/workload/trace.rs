@@ -58,6 +58,12 @@ pub struct TraceJob {
 /// would otherwise appear as a run that never ends.
 pub(super) const MOST_TASKS: u32 = 1 << 24;
 
+/// Maximum number of jobs of a trace, which then take 700 MB. A compressed file of a few MB can hold more.
+pub(super) const MOST_JOBS: usize = 1 << 24;
+
+/// Maximum number of durations of a trace, which then take 2 GiB.
+const MOST_DURATIONS: usize = 1 << 29;
+
 /// Marks a job without durations of its own.
 const RIGID: u32 = u32::MAX;
 
@@ -85,8 +91,10 @@ impl Trace {
     pub fn push(&mut self, arrival: Time, mean: Span, durations: &[f32]) -> Result<(), String> {
         let first = u32::try_from(self.durations.len())
             .ok()
-            .filter(|&first| u64::from(first) + (durations.len() as u64) < u64::from(RIGID))
-            .ok_or("more than 4,294,967,294 tasks are too many for one trace; split the file")?;
+            .filter(|_| self.durations.len() + durations.len() <= MOST_DURATIONS)
+            .ok_or_else(|| {
+                format!("more than {MOST_DURATIONS} tasks are too many for one trace; split the file")
+            })?;
         self.durations.extend_from_slice(durations);
         self.jobs.push(TraceJob { arrival, mean, tasks: durations.len() as u32, user: None, first });
         Ok(())

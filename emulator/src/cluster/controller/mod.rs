@@ -19,3 +19,4 @@ mod losses;
 mod spawn;
 
 pub use handle::{Controller, Fleet};
+pub(crate) use spawn::remove_identities;

@@ -1,12 +1,13 @@
 //! Agents on this machine, started for one run.
 
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 use tempfile::{Builder, TempDir};
@@ -15,6 +16,7 @@ use crate::cluster::HostsError;
 use crate::cluster::net::Host;
 use crate::cluster::net::issue::{IssueRequest, issue};
 use crate::executor::{CpuId, free_cpus};
+use crate::guard::guard;
 
 /// Started agents. They end when this is dropped, and when this process dies.
 #[derive(Debug)]
@@ -24,13 +26,22 @@ pub(crate) struct Spawned {
     agents: Vec<Child>,
 }
 
+/// The folders of identities in use.
+static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes all identities. The agents then end as when this process dies. Must be called before an exit that drops
+/// nothing.
+pub(crate) fn remove_identities() {
+    for folder in guard(&FOLDERS).drain(..) {
+        // Nothing more can be done about a failure.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
 impl Spawned {
     /// Starts agents on loopback with temporary identities. With `real`, each gets CPUs of its own.
     pub(crate) fn start(count: u16, real: bool) -> Result<Self, HostsError> {
-        let mut folder = Builder::new();
-        folder.prefix("volary-").permissions(Permissions::from_mode(0o700));
-        let folder = folder.tempdir().map_err(HostsError::System)?;
-        let mut spawned = Self { folder, agents: Vec::new() };
+        let mut spawned = Self::new().map_err(HostsError::System)?;
         // Ports are known once the agents listen; identities do not depend on them.
         let host = |i: u16| Host::new(format!("local{i}"), (Ipv4Addr::LOCALHOST, i).into());
         let hosts: Vec<_> = (1..=count).map(host).collect();
@@ -47,6 +58,14 @@ impl Spawned {
         }
         std::fs::write(spawned.hosts_file(), lines).map_err(HostsError::System)?;
         Ok(spawned)
+    }
+
+    /// No agents yet.
+    fn new() -> io::Result<Self> {
+        let mut folder = Builder::new();
+        let folder = folder.prefix("volary-").permissions(Permissions::from_mode(0o700)).tempdir()?;
+        guard(&FOLDERS).push(folder.path().to_owned());
+        Ok(Self { folder, agents: Vec::new() })
     }
 
     /// The hosts file of these agents.
@@ -104,12 +123,24 @@ impl Drop for Spawned {
             let _ = agent.kill();
             let _ = agent.wait();
         }
+        guard(&FOLDERS).retain(|folder| folder != self.folder.path());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn identities_can_be_removed_before_an_exit() {
+        let (first, second) = (Spawned::new().unwrap(), Spawned::new().unwrap());
+        let (ended, running) = (first.folder.path().to_owned(), second.folder.path().to_owned());
+        drop(first);
+        assert!(!ended.exists() && running.exists());
+        std::fs::write(running.join("key.pem"), "secret").unwrap();
+        remove_identities();
+        assert!(!running.exists());
+    }
 
     #[test]
     fn cpus_are_shared_out() {

@@ -19,10 +19,12 @@ pub struct ParseError {
 const EXAMPLE: &str = "write for example \"a.response_s.p50 < 0.8 * b.response_s.p50\"";
 /// Limit on nested parentheses, which bounds the recursion and thus the stack.
 const DEEPEST: usize = 32;
+/// Limit on the operands of a check: operators nest as deep as there are operands.
+const MOST_OPERANDS: usize = 1000;
 
 /// Parses a whole check.
 pub(super) fn check(text: &str) -> Result<Form, ParseError> {
-    let mut parser = Parser { text, at: 0, depth: 0 };
+    let mut parser = Parser { text, at: 0, depth: 0, operands: 0 };
     let left = parser.side()?;
     let form = if let Some(sign) = parser.sign(&["<=", ">=", "==", "<", ">"]) {
         Form::Compare { left, op: Op::Sign(sign), right: parser.side()? }
@@ -52,6 +54,7 @@ struct Parser<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
+    operands: usize,
 }
 
 impl ParseError {
@@ -115,6 +118,10 @@ impl<'a> Parser<'a> {
     }
 
     fn factor(&mut self) -> Result<Side, ParseError> {
+        self.operands += 1;
+        if self.operands > MOST_OPERANDS {
+            return Err(self.error(format!("more than {MOST_OPERANDS} operands")));
+        }
         if self.sign(&["("]).is_some() {
             self.depth += 1;
             if self.depth > DEEPEST {
@@ -303,5 +310,8 @@ mod tests {
             assert!(error.at.start == at && error.message.contains(words), "{text}: {error:?}");
         }
         assert!(check(&"(".repeat(100_000)).unwrap_err().message.contains("too many"));
+        let sum = |operands: usize| check(&format!("a.x < 1{}", " + 1".repeat(operands - 2)));
+        assert!(sum(MOST_OPERANDS).is_ok());
+        assert!(sum(200_000).unwrap_err().message.contains("1000 operands"));
     }
 }

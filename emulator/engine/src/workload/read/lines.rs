@@ -134,13 +134,17 @@ impl At<'_> {
     ) -> Result<f64, WorkloadError> {
         match text.parse::<f64>() {
             Ok(x) if x.is_finite() && x >= 0.0 && x < Span::MAX.as_secs_f64() => Ok(x),
-            Ok(x) if x < 0.0 => {
-                Err(self.field(field, column, format!("{text} is negative; times are seconds from zero on")))
-            }
+            Ok(x) if x < 0.0 => Err(self.field(
+                field,
+                column,
+                format!("{} is negative; times are seconds from zero on", short(text)),
+            )),
             Ok(x) if x.is_finite() => {
-                Err(self.field(field, column, format!("{text} s is longer than 584 years")))
+                Err(self.field(field, column, format!("{} s is longer than 584 years", short(text))))
             }
-            Ok(_) => Err(self.field(field, column, format!("{text} is not a finite number of seconds"))),
+            Ok(_) => {
+                Err(self.field(field, column, format!("{} is not a finite number of seconds", short(text))))
+            }
             Err(_) => Err(self.field(field, column, format!("`{}` is not a number of seconds", short(text)))),
         }
     }
@@ -158,7 +162,7 @@ impl At<'_> {
 }
 
 /// The beginning of a field, short enough for a message on a terminal.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 

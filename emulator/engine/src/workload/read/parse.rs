@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use super::super::error::WorkloadError;
-use super::super::trace::{Format, Trace};
+use super::super::trace::{Format, MOST_JOBS, Trace};
 use super::lines::Lines;
 use super::{csv, swf, tr};
 
@@ -19,18 +19,34 @@ impl Trace {
         input: impl BufRead + 'static,
         jobs: Option<u32>,
     ) -> Result<Self, WorkloadError> {
+        Self::parse_bounded(name, input, jobs, MOST_JOBS)
+    }
+
+    /// Like [`parse`](Self::parse), with a limit on the jobs that are held.
+    pub(super) fn parse_bounded(
+        name: &Path,
+        input: impl BufRead + 'static,
+        jobs: Option<u32>,
+        most: usize,
+    ) -> Result<Self, WorkloadError> {
         let mut lines = Lines::new(name, input);
         let format = match Format::of(name) {
             Some(format) => format,
             None => lines.guess()?,
         };
         let mut trace = Self::new(name, format);
-        let limit = jobs.map_or(usize::MAX, |jobs| jobs as usize);
+        let limit = jobs.map_or(usize::MAX, |jobs| jobs as usize).min(most + 1);
         let skipped = match format {
             Format::Tr => tr::read(&mut lines, &mut trace, limit)?,
             Format::Swf => swf::read(&mut lines, &mut trace, limit)?,
             Format::Csv => csv::read(&mut lines, &mut trace, limit)?,
         };
+        if trace.jobs().len() > most {
+            return Err(WorkloadError::Trace(format!(
+                "{}: holds more than {most} jobs; split it, or take its first with `workload.trace.jobs`",
+                name.display()
+            )));
+        }
         let why = skipped.text();
         if trace.jobs().is_empty() {
             let why = if why.is_empty() { why } else { format!(" ({why})") };

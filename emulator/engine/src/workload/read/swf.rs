@@ -11,8 +11,7 @@ use volary_actors::base::{Span, Time};
 
 use super::super::error::WorkloadError;
 use super::super::trace::{MOST_TASKS, Trace};
-use super::lines::Skipped;
-use super::lines::{Lines, TraceLine};
+use super::lines::{Lines, Skipped, TraceLine, short};
 
 const COLUMNS: usize = 18;
 
@@ -80,5 +79,5 @@ fn time(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> 
 }
 
 fn whole(line: TraceLine<'_>, field: usize, column: &'static str, text: &str) -> Result<i64, WorkloadError> {
-    text.parse().map_err(|_| line.at.field(field, column, format!("`{text}` is not a whole number")))
+    text.parse().map_err(|_| line.at.field(field, column, format!("`{}` is not a whole number", short(text))))
 }

@@ -54,6 +54,14 @@ fn tr_mistakes_name_line_field_and_remedy() {
 }
 
 #[test]
+fn a_trace_of_too_many_jobs_is_refused() {
+    let read = |jobs, most| Trace::parse_bounded(Path::new("a.tr"), Cursor::new(TR), jobs, most);
+    assert_eq!(read(None, 2).unwrap().jobs().len(), 2);
+    assert!(read(None, 1).unwrap_err().to_string().contains("more than 1 jobs; split it"));
+    assert_eq!(read(Some(1), 1).unwrap().jobs().len(), 1);
+}
+
+#[test]
 fn jobs_out_of_order_are_sorted_and_said() {
     let trace = parse("a.tr", "5 1 1 1\n3 1 2 2\n3 1 4 4\n9 1 8 8\n").unwrap();
     let means: Vec<u64> = trace.jobs().iter().map(|job| job.mean.0 / 1_000_000_000).collect();
