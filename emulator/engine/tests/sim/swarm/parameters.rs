@@ -50,7 +50,7 @@ fn value(dice: &mut Dice, property: &Value, schema: &Value) -> String {
     match property["type"].as_str() {
         Some("boolean") => dice.chance(50).to_string(),
         Some("number") => format!("{:?}", number(dice, default, range)),
-        Some("array") => format!("{:?}", (0..dice.below(4)).map(|_| 0.1 + unit(dice)).collect::<Vec<_>>()),
+        Some("array") => format!("{:?}", (0..dice.below(4)).map(|_| 0.1 + dice.unit()).collect::<Vec<_>>()),
         Some("object") => {
             let keys = property["properties"].as_object().into_iter().flatten();
             let drawn: Vec<_> =
