@@ -3,7 +3,7 @@
 use crate::base::{ActorId, CopyId, JobId, Rng, Span, TaskId, Time};
 use crate::catalog::{Catalog, JobSpec};
 use crate::layout::Layout;
-use crate::machine::{Effect, Effects, Input, Machine};
+use crate::machine::{Effect, Effects, Input, Machine, Oracle};
 use crate::message::{Core, Job, Message};
 
 /// Jobs of equal size that arrive a second apart; task i is estimated at i + 1 seconds, job j at j, but at
@@ -36,6 +36,7 @@ pub(crate) struct Harness {
     pub layout: Layout,
     pub me: ActorId,
     pub now: Time,
+    pub oracle: Option<Oracle>,
     jobs: Jobs,
     rng: Rng,
     machine: Box<dyn Machine>,
@@ -47,6 +48,7 @@ impl Harness {
             layout,
             me,
             now: Time::ZERO,
+            oracle: None,
             jobs: Jobs { tasks, long: Vec::new() },
             rng: Rng::new(1, me.0, 0),
             machine,
@@ -62,8 +64,8 @@ impl Harness {
     /// Steps the machine and returns what it asked for.
     pub(crate) fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut out = Vec::new();
-        let mut fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
-        self.machine.step(input, &mut fx);
+        let fx = Effects::new(self.now, self.me, &mut self.rng, &mut out, &self.jobs, &self.layout);
+        self.machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
         out
     }
 

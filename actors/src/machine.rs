@@ -212,6 +212,32 @@ pub enum Note {
     },
 }
 
+/// How many copies of each job have begun anywhere in the run. No actor of a real system knows it at the time: it stands
+/// for simulators whose actors read shared state for nothing. Virtual time keeps it for the policies that
+/// [name it](crate::policies::PolicySpec::oracle).
+#[derive(Debug)]
+pub struct Oracle {
+    begun: Box<[u32]>,
+}
+
+impl Oracle {
+    /// An oracle over `jobs` jobs, of which none has begun.
+    pub fn new(jobs: u32) -> Self {
+        Self { begun: vec![0; jobs as usize].into() }
+    }
+
+    /// Counts a copy of a job that begins; a task that begins again after a crash counts again.
+    pub fn begin(&mut self, job: JobId) {
+        let begun = &mut self.begun[job.index()];
+        *begun = begun.saturating_add(1);
+    }
+
+    /// The number of copies of a job that have begun.
+    pub fn begun(&self, job: JobId) -> u32 {
+        self.begun[job.index()]
+    }
+}
+
 /// The effects of one step: a reused buffer, and everything a machine may look at.
 pub struct Effects<'a> {
     now: Time,
@@ -220,6 +246,7 @@ pub struct Effects<'a> {
     out: &'a mut Vec<Effect>,
     catalog: &'a dyn Catalog,
     layout: &'a Layout,
+    oracle: Option<&'a Oracle>,
     passive: bool,
 }
 
@@ -234,7 +261,14 @@ impl<'a> Effects<'a> {
         catalog: &'a dyn Catalog,
         layout: &'a Layout,
     ) -> Self {
-        Self { now, me, rng, out, catalog, layout, passive: false }
+        Self { now, me, rng, out, catalog, layout, oracle: None, passive: false }
+    }
+
+    /// For runtimes: lets this step look at the oracle, if there is one.
+    #[inline]
+    pub const fn with_oracle(mut self, oracle: Option<&'a Oracle>) -> Self {
+        self.oracle = oracle;
+        self
     }
 
     /// For runtimes: marks the step as the delivery of a [broadcast](Effect::Broadcast). In debug builds any effect
@@ -280,6 +314,12 @@ impl<'a> Effects<'a> {
     #[inline]
     pub const fn layout(&self) -> &'a Layout {
         self.layout
+    }
+
+    /// What no actor of a real system knows; `None` unless the runtime keeps it.
+    #[inline]
+    pub const fn oracle(&self) -> Option<&'a Oracle> {
+        self.oracle
     }
 
     /// Sends `msg` to `to`.

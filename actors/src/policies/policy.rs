@@ -58,6 +58,12 @@ pub trait Policy {
         None
     }
 
+    /// The parameter by which actors look at the [`Oracle`](crate::machine::Oracle), which exists in virtual time only;
+    /// `None` if they do not.
+    fn oracle(&self) -> Option<&'static str> {
+        None
+    }
+
     /// A scheduler.
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine>;
 

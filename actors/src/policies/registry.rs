@@ -88,6 +88,11 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.time_slice(),)* }
             }
 
+            /// The parameter by which it looks at the [`Oracle`](crate::machine::Oracle); `None` if it does not.
+            pub fn oracle(&self) -> Option<&'static str> {
+                match self { $(Self::$variant(config) => config.oracle(),)* }
+            }
+
             /// The machine of an actor; see [`Policy::machine`].
             pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
                 match self { $(Self::$variant(config) => config.machine(me, layout, lossy, watched),)* }

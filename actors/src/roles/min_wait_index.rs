@@ -107,11 +107,22 @@ impl MinWaitIndex {
     /// A node with the minimum wait, uniformly among ties; `None` if all are excluded.
     pub fn pick(&mut self, rng: &mut Rng) -> Option<u32> {
         let root = self.root();
-        let mut left = match root.ties {
+        let left = match root.ties {
             0 => return None,
             1 => 0,
             ties => rng.below(ties),
         };
+        Some(self.tie(root, left))
+    }
+
+    /// The first node with the minimum wait; `None` if all are excluded.
+    pub fn pick_first(&mut self) -> Option<u32> {
+        let root = self.root();
+        (root.ties > 0).then(|| self.tie(root, 0))
+    }
+
+    /// The node that is number `left` of those with the minimum wait.
+    fn tie(&self, root: Least, mut left: u32) -> u32 {
         let mut at = 0;
         for level in (0..self.levels.len() - 1).rev() {
             at = descend(at, self.levels[level].len(), &mut left, |child| {
@@ -123,7 +134,7 @@ impl MinWaitIndex {
             let entry = self.leaf(node);
             if entry.wait == root.wait { entry.ties } else { 0 }
         });
-        Some(node as u32)
+        node as u32
     }
 
     /// As [`pick`](Self::pick), where the work of a node may be outdated until it is picked: `work` recomputes it.
@@ -225,6 +236,8 @@ mod tests {
                     let within: Vec<u32> = (0..nodes).filter(|&n| waits.reaches(n)).collect();
                     let least = within.iter().map(|&n| waits.wait(n)).min();
                     assert_eq!(waits.least(), least);
+                    let first = within.iter().copied().find(|&n| Some(waits.wait(n)) == least);
+                    assert_eq!(waits.pick_first(), first);
                     let picked = waits.pick(&mut rng);
                     assert_eq!(picked.map(|n| waits.wait(n)), least);
                     assert!(picked.is_none_or(|n| waits.reaches(n)));

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::Span;
+use crate::base::{Span, Time};
 
 /// The order of a queue.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -10,8 +10,9 @@ pub enum QueueOrder {
     /// First in, first out.
     #[default]
     Fifo,
-    /// The least rank first, but no entry is overtaken by more than `bypass` times its own estimate (Eagle and Yaq-d:
-    /// shortest remaining time, 5). An entry without a rank overtakes nothing, and is next once it is the head.
+    /// The least rank first among the entries that may overtake all those ahead of them: no entry is overtaken by more
+    /// than `bypass` times its own estimate (shortest remaining time in the authors' simulators of Eagle, Yaq-d and
+    /// Murmuration, 5). An entry without a rank overtakes nothing, and is next once it is the head.
     Least {
         /// How much an entry lets past, as a factor on its own estimate.
         bypass: f64,
@@ -21,8 +22,8 @@ pub enum QueueOrder {
 /// The position of an entry in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rank {
-    /// The least comes first; `None`: in order of arrival.
-    pub key: Option<Span>,
+    /// The least comes first, and of equals the one that is ahead; `None`: in order of arrival.
+    pub key: Option<(Span, Time)>,
     /// The time by which it delays those it overtakes.
     pub estimate: Span,
 }
@@ -35,8 +36,8 @@ impl Rank {
 #[derive(Clone, Copy, Debug)]
 struct RankedEntry {
     rank: Rank,
-    /// Sum of the estimates of entries that have overtaken it.
-    overtaken: Span,
+    /// Sum of the estimates of entries that may still overtake it.
+    slack: Span,
 }
 
 struct Ranked {
@@ -45,15 +46,24 @@ struct Ranked {
 }
 
 impl Ranked {
+    fn entry(&self, rank: Rank) -> RankedEntry {
+        RankedEntry { rank, slack: rank.estimate.scale(self.bypass) }
+    }
+
     fn next(&self) -> usize {
-        if self.waiting.front().is_none_or(|head| head.rank.key.is_none()) {
-            return 0;
+        let Some(head) = self.waiting.front() else { return 0 };
+        let Some(mut least) = head.rank.key else { return 0 };
+        let (mut next, mut slack) = (0, head.slack);
+        for (at, waiting) in self.waiting.iter().enumerate().skip(1) {
+            if let Some(key) = waiting.rank.key
+                && key < least
+                && waiting.rank.estimate <= slack
+            {
+                (next, least) = (at, key);
+            }
+            slack = slack.min(waiting.slack);
         }
-        let ranks = self.waiting.iter().enumerate().filter_map(|(i, w)| Some((w.rank.key?, i)));
-        let least = ranks.min().map_or(0, |(_, i)| i);
-        let passing = self.waiting[least].rank.estimate;
-        let patient = |w: &RankedEntry| w.overtaken + passing <= w.rank.estimate.scale(self.bypass);
-        self.waiting.iter().take(least).position(|w| !patient(w)).unwrap_or(least)
+        next
     }
 }
 
@@ -98,7 +108,8 @@ impl<E> NodeQueue<E> {
     pub fn push(&mut self, entry: E, rank: Rank) {
         self.entries.push_back(entry);
         if let Some(ranked) = &mut self.ranked {
-            ranked.waiting.push_back(RankedEntry { rank, overtaken: Span::ZERO });
+            let entry = ranked.entry(rank);
+            ranked.waiting.push_back(entry);
         }
     }
 
@@ -106,7 +117,17 @@ impl<E> NodeQueue<E> {
     pub fn push_front(&mut self, entry: E, rank: Rank) {
         self.entries.push_front(entry);
         if let Some(ranked) = &mut self.ranked {
-            ranked.waiting.push_front(RankedEntry { rank, overtaken: Span::ZERO });
+            let entry = ranked.entry(rank);
+            ranked.waiting.push_front(entry);
+        }
+    }
+
+    /// Replaces the keys of all ranks by what `key` says of each entry.
+    pub fn rerank(&mut self, key: impl Fn(&E) -> (Span, Time)) {
+        if let Some(ranked) = &mut self.ranked {
+            for (waiting, entry) in ranked.waiting.iter_mut().zip(&self.entries) {
+                waiting.rank.key = Some(key(entry));
+            }
         }
     }
 
@@ -117,7 +138,7 @@ impl<E> NodeQueue<E> {
             && at > 0
         {
             let passing = ranked.waiting[at].rank.estimate;
-            ranked.waiting.iter_mut().take(at).for_each(|w| w.overtaken += passing);
+            ranked.waiting.iter_mut().take(at).for_each(|w| w.slack = w.slack.saturating_sub(passing));
         }
         self.entries.get_mut(at).map(|entry| (at, entry))
     }
@@ -151,7 +172,7 @@ mod tests {
     use super::*;
 
     fn rank(key: Option<u64>, estimate: u64) -> Rank {
-        Rank { key: key.map(Span::from_secs), estimate: Span::from_secs(estimate) }
+        Rank { key: key.map(|key| (Span::from_secs(key), Time::ZERO)), estimate: Span::from_secs(estimate) }
     }
 
     fn drain(queue: &mut NodeQueue<u32>) -> Vec<u32> {
@@ -181,6 +202,25 @@ mod tests {
             queue.push(entry, rank(Some(1), 1));
         }
         assert_eq!(drain(&mut queue), [1, 2, 3, 4, 5, 0, 6]);
+    }
+
+    /// An entry that lets nothing past any more is no reason to serve it before those ahead of it, and shorter entries
+    /// than those that it stops may still overtake.
+    #[test]
+    fn an_entry_that_lets_nothing_past_stops_only_what_is_behind_it() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 1.0 });
+        for (entry, key, estimate) in [(0, 50, 10), (1, 100, 2), (2, 1, 9), (3, 2, 1), (4, 3, 2)] {
+            queue.push(entry, rank(Some(key), estimate));
+        }
+        assert_eq!(drain(&mut queue), [3, 0, 1, 2, 4]);
+    }
+
+    #[test]
+    fn ranks_can_change() {
+        let mut queue = NodeQueue::new(QueueOrder::Least { bypass: 5.0 });
+        (0..3u32).for_each(|entry| queue.push(entry, rank(Some(u64::from(entry)), 1)));
+        queue.rerank(|&entry| (Span::from_secs(3 - u64::from(entry)), Time::ZERO));
+        assert_eq!(drain(&mut queue), [2, 1, 0]);
     }
 
     #[test]

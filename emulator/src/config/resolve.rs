@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use volary_actors::base::Span;
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_engine::results::{Cell, cell_name, same};
@@ -16,7 +15,7 @@ use super::claims::{Axes, Check, Claim, Names};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
-use super::file::{ClaimSection, File};
+use super::file::{ClaimSection, File, RuntimeKind};
 use super::identity::{Contents, digest, id_under};
 use super::kind::FileKind;
 use super::{checks, cluster, explain, include, sweep, warnings};
@@ -131,7 +130,7 @@ impl Planner<'_> {
         self.labels = check_labels(document, &file.policy)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
         for (i, entry) in file.policy.iter().enumerate() {
-            check_policy(document, i, entry, &layout, file.service.preemption)?;
+            check_policy(document, i, entry, &layout, &file)?;
             let wanted = &self.overrides.policies;
             if !wanted.is_empty() && !wanted.iter().any(|label| label == entry.label()) {
                 continue;
@@ -310,15 +309,22 @@ fn check_policy(
     i: usize,
     entry: &PolicyEntry,
     layout: &Layout,
-    preemption: Span,
+    file: &File,
 ) -> Result<(), ConfigError> {
+    let preemption = file.service.preemption;
     let slice = match entry.spec.time_slice() {
         Some((key, slice)) if slice <= preemption => Err(format!(
             "{key}: {slice} are used up by service.preemption, {preemption}, so no task would ever end; make it longer"
         )),
         _ => Ok(()),
     };
-    entry.spec.check(layout).and(slice).map_err(|why| {
+    let oracle = match entry.spec.oracle() {
+        Some(key) if file.run.runtime != RuntimeKind::Virtual => {
+            Err(format!("{key}: no actor can know this in real time; set run.runtime = \"virtual\""))
+        }
+        _ => Ok(()),
+    };
+    entry.spec.check(layout).and(slice).and(oracle).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);
         let path = ["policy", index.as_str(), entry.name.as_str(), key];

@@ -1,6 +1,6 @@
 //! The cache: the work a scheduler expects at every node.
 
-use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationWait};
+use super::config::{Copying, Murmuration, MurmurationSpread, MurmurationTies, MurmurationWait};
 use super::seen_window::SeenWindow;
 use crate::base::{JobId, Span, Time};
 use crate::layout::Layout;
@@ -12,6 +12,7 @@ use crate::roles::min_wait_index::MinWaitIndex;
 /// The resource cache of a scheduler.
 pub(super) struct Cache {
     waits: MinWaitIndex,
+    ties: MurmurationTies,
     clock: bool,
     forget_dead: bool,
     /// Updates already applied; only where an update can arrive twice or a cache can be copied.
@@ -44,6 +45,7 @@ impl Cache {
         let cores = if config.wait == MurmurationWait::PerCore { uneven(layout) } else { Vec::new() };
         Self {
             waits: MinWaitIndex::new(nodes, cores),
+            ties: config.ties,
             clock: config.wait == MurmurationWait::Clock,
             forget_dead: config.forget_dead,
             seen: (numbered || echoes).then(|| SeenWindow::new(layout.schedulers() + nodes, rumours)),
@@ -59,7 +61,10 @@ impl Cache {
 
     /// The node to place a task on, and the work expected ahead of the task there, ns.
     pub(super) fn choose(&mut self, fx: &mut Effects<'_>) -> Option<(u32, i64)> {
-        let node = self.waits.pick(fx.rng())?;
+        let node = match self.ties {
+            MurmurationTies::Random => self.waits.pick(fx.rng())?,
+            MurmurationTies::Lowest => self.waits.pick_first()?,
+        };
         Some((node, self.work(node, fx)))
     }
 

@@ -7,6 +7,19 @@ parameters! {
     struct Murmuration {
         /// The order of jobs at a scheduler, and of tasks at a node.
         order: MurmurationOrder = MurmurationOrder::Fcfs,
+        /// `srjf`: the value by which a node orders tasks.
+        rank: MurmurationRank = MurmurationRank::Task,
+        /// `srjf`: a task at a node lets others past up to this many times its own estimate. The authors' simulator has
+        /// 5; the default is in effect no limit, as in the paper.
+        bypass: f64 = 1e9 => 0.0..=1e9,
+        /// `srjf`: after each task a scheduler goes on with the job that has the least work left to place; otherwise
+        /// with the one it has begun. It matters where deciding takes time. An update batches what was placed of one
+        /// job without interruption.
+        preemptive: bool = false,
+        /// Which of the nodes with the least expected work a task goes to.
+        ties: MurmurationTies = MurmurationTies::Random,
+        /// When a scheduler that takes time to decide applies updates.
+        news: MurmurationNews = MurmurationNews::BetweenJobs,
         /// Send the other schedulers one update for each job instead of one for each task. The paper's simulator does,
         /// its prototype does not. A batch counts as one message; it is sent in parts of two tasks, of which each can
         /// be lost by itself where updates are datagrams. An update that a scheduler has not sent when it crashes is
@@ -50,9 +63,40 @@ parameters! {
         /// Oldest job first at both.
         #[default]
         Fcfs,
-        /// The job with the least estimated work of all its tasks first, and the task with the least estimate.
-        /// Nothing is preempted.
+        /// The job with the least estimated work of all its tasks first, and the task with the least `rank`. No task is
+        /// preempted.
         Srjf,
+    }
+
+    /// The value by which a node orders tasks.
+    enum MurmurationRank {
+        /// The estimate of the task, shortest task first (section 4.2).
+        #[default]
+        Task,
+        /// The estimated work of all tasks of the job, which is carried with the task.
+        Job,
+        /// The estimated work of those tasks of the job that have begun nowhere yet. This is no protocol: each node
+        /// knows at once, and without a message, what all others do. The authors' simulator reads it from shared
+        /// memory. In virtual time only.
+        JobLeftOracle,
+    }
+
+    /// Which of the nodes with the least expected work a task goes to.
+    enum MurmurationTies {
+        /// Any, uniformly (Algorithm 1).
+        #[default]
+        Random,
+        /// The one with the lowest number, as in the authors' simulator at the time of Fig. 15.
+        Lowest,
+    }
+
+    /// When a scheduler that takes time to decide applies updates.
+    enum MurmurationNews {
+        /// After the last task of a job, before it turns to the next.
+        #[default]
+        BetweenJobs,
+        /// After each task (section 4.1: whenever no task is being scheduled).
+        BetweenTasks,
     }
 
     /// The value by which nodes are compared.

@@ -22,4 +22,7 @@ mod seen_window;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
+pub use config::{
+    Murmuration, MurmurationNews, MurmurationOrder, MurmurationRank, MurmurationSpread, MurmurationTies,
+    MurmurationWait,
+};

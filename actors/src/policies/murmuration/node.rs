@@ -1,24 +1,20 @@
 //! The node manager: an unbounded queue, cores, and an update for every end.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use super::config::{Murmuration, MurmurationOrder, MurmurationWait};
+use super::config::{Murmuration, MurmurationOrder, MurmurationRank, MurmurationWait};
 use super::disseminator::{Disseminator, SPREAD};
 use crate::base::{ActorId, CopyId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{BacklogReport, Core, EndUpdate, Gossip, Launch, Message};
 use crate::policies::policy::BuildContext;
+use crate::roles::node_queue::{NodeQueue, QueueOrder, Rank};
 
 /// The tick at which the node sends its report.
 const REPORT: u32 = 3;
 
-/// A task that waits: the least comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+/// A task that waits or runs.
+#[derive(Clone, Copy, Debug)]
 struct QueuedTask {
-    /// The estimate (zero under FCFS), the arrival of its job, and a sequence number.
-    order: (Span, Time, u64),
     estimate: Span,
     /// When its placement was decided.
     at: Time,
@@ -42,31 +38,58 @@ impl Running {
     }
 }
 
+/// The order of tasks at a node.
+#[derive(Clone, Copy, Debug)]
+struct TaskOrder {
+    jobs: MurmurationOrder,
+    rank: MurmurationRank,
+}
+
+impl TaskOrder {
+    /// The rank of a task, then the arrival of its job. Where there is no oracle, all of a job is left.
+    fn key(self, copy: CopyId, fx: &Effects<'_>) -> (Span, Time) {
+        let (catalog, job) = (fx.catalog(), copy.task.job);
+        let work = |tasks: u32| Span(catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)));
+        let rank = match (self.jobs, self.rank) {
+            (MurmurationOrder::Fcfs, _) => Span::ZERO,
+            (MurmurationOrder::Srjf, MurmurationRank::Task) => work(1),
+            (MurmurationOrder::Srjf, MurmurationRank::Job) => work(catalog.tasks(job)),
+            (MurmurationOrder::Srjf, MurmurationRank::JobLeftOracle) => {
+                let begun = fx.oracle().map_or(0, |oracle| oracle.begun(job));
+                work(catalog.tasks(job).saturating_sub(begun))
+            }
+        };
+        (rank, catalog.job(job).arrival)
+    }
+}
+
 /// A node manager.
 pub(super) struct MurmurationNode {
-    order: MurmurationOrder,
+    order: TaskOrder,
     wait: MurmurationWait,
     repair: Span,
     index: u32,
     disseminator: Disseminator,
     cores: Box<[Option<Running>]>,
-    queue: BinaryHeap<Reverse<QueuedTask>>,
-    came: u64,
+    queue: NodeQueue<QueuedTask>,
     /// Tasks received from each scheduler since this node's start; empty if it sends no reports.
     from: Vec<u32>,
 }
 
 impl MurmurationNode {
     pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
+        let bypass = match config.order {
+            MurmurationOrder::Fcfs => f64::INFINITY,
+            MurmurationOrder::Srjf => config.bypass,
+        };
         Self {
-            order: config.order,
+            order: TaskOrder { jobs: config.order, rank: config.rank },
             wait: config.wait,
             repair: config.repair,
             index: context.index,
             disseminator: Disseminator::new(config, context),
             cores: (0..context.layout.cores(context.index)).map(|_| None).collect(),
-            queue: BinaryHeap::new(),
-            came: 0,
+            queue: NodeQueue::new(QueueOrder::Least { bypass }),
             from: if config.repair > Span::ZERO {
                 vec![0; context.layout.schedulers() as usize]
             } else {
@@ -84,23 +107,30 @@ impl MurmurationNode {
         {
             *came = came.saturating_add(1);
         }
-        let (catalog, job) = (fx.catalog(), copy.task.job);
-        let (estimate, created) = (catalog.job_estimate(job), catalog.job(job).arrival);
-        let first = if self.order == MurmurationOrder::Srjf { estimate } else { Span::ZERO };
-        self.came += 1;
-        let order = (first, created, self.came);
-        self.queue.push(Reverse(QueuedTask { order, estimate, at, from, copy }));
+        let estimate = fx.catalog().job_estimate(copy.task.job);
+        let rank = Rank { key: Some(self.order.key(copy, fx)), estimate };
+        self.queue.push(QueuedTask { estimate, at, from, copy }, rank);
         self.fill(fx);
     }
 
     /// Gives idle cores the first tasks of the queue.
     fn fill(&mut self, fx: &mut Effects<'_>) {
-        while !self.queue.is_empty() {
-            let Some(core) = self.cores.iter().position(Option::is_none) else { return };
-            let Some(Reverse(task)) = self.queue.pop() else { return };
+        while let Some(core) = self.cores.iter().position(Option::is_none)
+            && let Some(task) = self.next(fx)
+        {
             self.cores[core] = Some(Running { task, began: fx.now() });
             fx.send(fx.layout().worker(self.index, core as u32), Core::Run { copy: task.copy });
         }
+    }
+
+    /// Takes the first task from the queue.
+    fn next(&mut self, fx: &Effects<'_>) -> Option<QueuedTask> {
+        if self.order.rank == MurmurationRank::JobLeftOracle {
+            let order = self.order;
+            self.queue.rerank(|task| order.key(task.copy, fx));
+        }
+        let (at, _) = self.queue.serve()?;
+        self.queue.remove(at)
     }
 
     fn ended(&mut self, worker: ActorId, copy: CopyId, fx: &mut Effects<'_>) {
@@ -133,7 +163,7 @@ impl MurmurationNode {
                 gone.push((run.task.estimate, run.since(self.wait)));
             }
         }
-        self.queue.retain(|Reverse(task)| {
+        self.queue.retain_mut(|task| {
             let keep = task.from != scheduler;
             if !keep {
                 gone.push((task.estimate, task.at));
@@ -148,7 +178,7 @@ impl MurmurationNode {
 
     /// Sends a report to all schedulers, and arms the next one.
     fn report(&self, fx: &mut Effects<'_>) {
-        let waiting = self.queue.iter().map(|Reverse(task)| task.estimate);
+        let waiting = self.queue.iter().map(|task| task.estimate);
         let running = self.cores.iter().flatten().map(|run| run.task.estimate);
         let work = waiting.chain(running).fold(Span::ZERO, |sum, estimate| sum + estimate);
         let (at, number) = (fx.now(), self.disseminator.number);

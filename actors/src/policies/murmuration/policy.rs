@@ -1,6 +1,6 @@
 //! The policy Murmuration.
 
-use super::config::{Murmuration, MurmurationSpread};
+use super::config::{Murmuration, MurmurationRank, MurmurationSpread};
 use super::node::MurmurationNode;
 use super::scheduler::MurmurationScheduler;
 use crate::base::Span;
@@ -23,6 +23,8 @@ impl Policy for Murmuration {
         "{}",
         r#"{ batch = false, update_delay = "300ms", ask_timeout = "100ms", answer_delay = "200ms" }"#,
         r#"{ order = "srjf", decision_per_job = "20ms", decision_per_task = "5ms" }"#,
+        r#"{ order = "srjf", rank = "job", bypass = 5, preemptive = true, decision_per_job = "20ms", decision_per_task = "5ms", news = "between-tasks" }"#,
+        r#"{ order = "srjf", rank = "job-left-oracle", bypass = 5, ties = "lowest" }"#,
         r#"{ wait = "clock", copy = "naive", forget_dead = false }"#,
         r#"{ spread = "datagrams", repair = "2s" }"#,
         r#"{ spread = "epidemic", fan_out = #, repair = "5s" }"#,
@@ -47,6 +49,10 @@ impl Policy for Murmuration {
             ));
         }
         Ok(())
+    }
+
+    fn oracle(&self) -> Option<&'static str> {
+        (self.rank == MurmurationRank::JobLeftOracle).then_some("rank")
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

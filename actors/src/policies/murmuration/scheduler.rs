@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
 use super::cache::Cache;
-use super::config::{Murmuration, MurmurationOrder, MurmurationSpread};
+use super::config::{Murmuration, MurmurationNews, MurmurationOrder, MurmurationSpread};
 use super::disseminator::{Disseminator, SPREAD, others};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
@@ -49,6 +49,8 @@ struct Placer {
 /// A scheduler of Murmuration.
 pub(super) struct MurmurationScheduler {
     order: MurmurationOrder,
+    preemptive: bool,
+    news: MurmurationNews,
     per_job: Span,
     per_task: Span,
     ask_timeout: Span,
@@ -75,6 +77,8 @@ impl MurmurationScheduler {
         };
         Self {
             order: config.order,
+            preemptive: config.preemptive && config.order == MurmurationOrder::Srjf,
+            news: config.news,
             per_job: config.decision_per_job,
             per_task: config.decision_per_task,
             ask_timeout: config.ask_timeout,
@@ -125,13 +129,18 @@ impl MurmurationScheduler {
         let Some(mut open) = self.jobs.admit(job, round, catalog) else { return };
         open.attempts(1);
         let tasks = open.spec.tasks;
-        let first = match self.order {
-            MurmurationOrder::Fcfs => 0,
-            MurmurationOrder::Srjf => catalog.job_estimate(job).0.saturating_mul(u64::from(tasks)),
-        };
-        self.queue.push(Reverse((first, open.spec.arrival, job)));
+        self.queue.push(Reverse(self.rank(job, tasks, fx)));
         self.jobs.open(job, PlacedJob { open, nodes: vec![(NOWHERE, 0); tasks as usize], decided: 0 });
         self.work(fx);
+    }
+
+    /// The rank of a job of which `left` tasks are to be placed.
+    fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> (u64, Time, JobId) {
+        let first = match self.order {
+            MurmurationOrder::Fcfs => 0,
+            MurmurationOrder::Srjf => fx.catalog().job_estimate(job).0.saturating_mul(u64::from(left)),
+        };
+        (first, fx.catalog().job(job).arrival, job)
     }
 
     /// Places jobs one after the other, until the queue is empty or a decision takes time.
@@ -141,7 +150,8 @@ impl MurmurationScheduler {
             && let Some(Reverse((.., job))) = self.queue.pop()
         {
             self.busy = Some(job);
-            let first = self.per_job + self.per_task;
+            let begun = self.jobs.get_mut(job).is_some_and(|tasks| tasks.decided > 0);
+            let first = if begun { self.per_task } else { self.per_job + self.per_task };
             if first == Span::ZERO {
                 self.decide(fx);
             } else {
@@ -165,15 +175,21 @@ impl MurmurationScheduler {
                 let node = self.placer.bind(job.task(index).copy(attempt), false, fx);
                 tasks.nodes[index as usize] = (node, attempt);
             }
-            if (tasks.decided as usize) < tasks.nodes.len() {
-                return fx.arm(Timer::Tick(DECIDE), self.per_task);
+            let left = tasks.nodes.len() as u32 - tasks.decided;
+            if left > 0 {
+                if self.news == MurmurationNews::BetweenTasks {
+                    self.read_inbox(fx);
+                }
+                let rank = Reverse(self.rank(job, left, fx));
+                if !self.preemptive || self.queue.peek().is_none_or(|other| *other < rank) {
+                    return fx.arm(Timer::Tick(DECIDE), self.per_task);
+                }
+                self.queue.push(rank);
             }
         }
         self.placer.announce_batch(job, fx);
         self.busy = None;
-        for (from, update) in std::mem::take(&mut self.inbox) {
-            self.gossip(from, update, fx);
-        }
+        self.read_inbox(fx);
     }
 
     /// Handles updates and questions; both wait while a job is being placed.
@@ -182,6 +198,22 @@ impl MurmurationScheduler {
         if self.busy.is_some() {
             return self.inbox.push((from, update));
         }
+        self.apply(from, update, fx);
+    }
+
+    /// Handles what waited. Questions wait for the end of a job: a copy of the cache would contain placements that are
+    /// not announced yet.
+    fn read_inbox(&mut self, fx: &mut Effects<'_>) {
+        for (from, update) in std::mem::take(&mut self.inbox) {
+            if self.busy.is_some() && matches!(update, Gossip::Ask { .. }) {
+                self.inbox.push((from, update));
+            } else {
+                self.apply(from, update, fx);
+            }
+        }
+    }
+
+    fn apply(&mut self, from: ActorId, update: Gossip, fx: &mut Effects<'_>) {
         match update {
             Gossip::Placed(_) | Gossip::Ended(_) | Gossip::EndedRumour(_) => {
                 if let Some(boot) = &mut self.boot {

@@ -2,11 +2,14 @@
 
 mod faults;
 
-use super::config::{Copying, Murmuration, MurmurationOrder, MurmurationSpread, MurmurationWait};
+use super::config::{
+    Copying, Murmuration, MurmurationNews, MurmurationOrder, MurmurationRank, MurmurationSpread,
+    MurmurationTies, MurmurationWait,
+};
 use crate::base::{ActorId, JobId, Span, Time};
 use crate::harness::{Harness, broadcasts, sends};
 use crate::layout::Layout;
-use crate::machine::{Effect, Input, Note, Timer};
+use crate::machine::{Effect, Input, Note, Oracle, Timer};
 use crate::message::{
     BacklogReport, Core, EndUpdate, Gossip, Launch, Message, PlacementForm, PlacementUpdate,
 };
@@ -227,6 +230,105 @@ fn srjf_takes_the_smallest_job_and_the_shortest_task() {
     let next = manager.ended(JobId(4).task(0).copy(0));
     let run = Core::Run { copy: JobId(2).task(0).copy(0) }.into();
     assert!(next.contains(&(layout.worker(0, 0), run)), "{next:?}");
+}
+
+/// The jobs of the tasks that are sent to nodes.
+fn launched(effects: &[Effect]) -> Vec<u32> {
+    let job = |(_, msg)| match msg {
+        Message::Launch(Launch::Task { copy, .. }) => Some(copy.task.job.0),
+        _ => None,
+    };
+    sends(effects).into_iter().filter_map(job).collect()
+}
+
+/// Job 6 has 18 s of work; after its first task job 2, which has 6 s, comes first. The 100 ms of a job are spent once, and
+/// each piece of a job that is placed without interruption is a batch.
+#[test]
+fn a_scheduler_can_choose_anew_after_each_task() {
+    let config = Murmuration {
+        order: MurmurationOrder::Srjf,
+        preemptive: true,
+        decision_per_job: Span::from_millis(100),
+        decision_per_task: Span::from_millis(5),
+        ..Murmuration::default()
+    };
+    let layout = Layout::new(2, 0, [1]);
+    let mut s1 = scheduler(&config, 0, &layout, 3);
+    let arm = |ms| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(ms) };
+    assert_eq!(s1.submit(6), [arm(105)]);
+    s1.submit(2);
+    let mut seen = Vec::new();
+    for _ in 0..6 {
+        let effects = s1.step(Input::Fire(Timer::Tick(0)));
+        let batches = broadcasts(&effects).iter().filter(|msg| !msg.is_fragment()).count();
+        let next = effects.iter().find(|effect| matches!(effect, Effect::Arm { .. })).copied();
+        seen.push((launched(&effects)[0], batches, next));
+    }
+    let (job, task) = (Some(arm(105)), Some(arm(5)));
+    let expected = [(6, 1, job), (2, 0, task), (2, 0, task), (2, 1, task), (6, 0, task), (6, 1, None)];
+    assert_eq!(seen, expected);
+}
+
+/// Updates that come while the first task is being placed are known to the second, but a question is answered only once
+/// the whole job is announced.
+#[test]
+fn news_can_be_taken_in_between_tasks() {
+    let config = Murmuration {
+        news: MurmurationNews::BetweenTasks,
+        decision_per_task: Span::from_millis(5),
+        ..Murmuration::default()
+    };
+    let layout = Layout::new(2, 0, [1, 1]);
+    let mut s1 = scheduler(&config, 0, &layout, 2);
+    s1.submit(3);
+    let (from, end) = ended(&layout, 0, 0, 9);
+    assert_eq!(s1.deliver(from, end), []);
+    assert_eq!(s1.deliver(layout.scheduler(1), Gossip::Ask { round: 1 }), []);
+    let first = s1.step(Input::Fire(Timer::Tick(0)));
+    assert_eq!((placements(&first)[0].1, learnt(&first)), (0, vec![(0, -9)]));
+    assert_eq!(sends(&first).len(), 1, "the task, and no answer");
+    let second = s1.step(Input::Fire(Timer::Tick(0)));
+    assert_eq!(placements(&second), [(0, if placements(&first)[0].0 == 0 { -6 } else { -9 })]);
+    assert!(sends(&second).iter().any(|(_, msg)| matches!(msg, Message::Gossip(Gossip::Answer { .. }))));
+}
+
+#[test]
+fn ties_can_go_to_the_lowest_node() {
+    let config = Murmuration { ties: MurmurationTies::Lowest, ..unbatched() };
+    let layout = Layout::new(1, 0, [1; 5]);
+    let mut s1 = scheduler(&config, 0, &layout, 4);
+    assert_eq!(placements(&s1.submit(3)), [(0, 0), (1, 0), (2, 0), (3, 0)]);
+}
+
+/// Jobs of two tasks wait behind job 9: job 4 has 8 s of work, 5 has 10 s, 6 has 12 s. An oracle knows that both
+/// tasks of job 6 and one task of job 5 have begun elsewhere.
+#[test]
+fn a_node_can_rank_by_job_or_by_what_is_left_of_it() {
+    let next = |rank, bypass, oracle| {
+        let config = Murmuration { order: MurmurationOrder::Srjf, rank, bypass, ..Murmuration::default() };
+        let layout = Layout::new(1, 0, [1]);
+        let me = layout.node(0);
+        let mut manager = Harness::new(layout.clone(), me, 2, config.machine(me, &layout, true, false));
+        manager.oracle = oracle;
+        [9, 6, 5, 4].into_iter().for_each(|job| drop(manager.receive(layout.scheduler(0), task(job, 0))));
+        let ran = manager.ended(JobId(9).task(0).copy(0));
+        let run = ran.iter().find_map(|(_, msg)| match *msg {
+            Message::Core(Core::Run { copy }) => Some(copy.task.job.0),
+            _ => None,
+        });
+        run.expect("something runs")
+    };
+    let oracle = || {
+        let mut oracle = Oracle::new(10);
+        [6, 6, 5].into_iter().for_each(|job| oracle.begin(JobId(job)));
+        Some(oracle)
+    };
+    assert_eq!(next(MurmurationRank::Task, 1e9, oracle()), 4);
+    assert_eq!(next(MurmurationRank::Job, 1e9, oracle()), 4);
+    assert_eq!(next(MurmurationRank::JobLeftOracle, 1e9, oracle()), 6);
+    assert_eq!(next(MurmurationRank::JobLeftOracle, 1e9, None), 4, "nobody knows, so all is left");
+    assert_eq!(next(MurmurationRank::Job, 0.8, None), 4, "job 5 lets 4 s past");
+    assert_eq!(next(MurmurationRank::Job, 0.7, None), 6, "job 5 lets 3.5 s past, job 6 4.2 s");
 }
 
 /// A restarted scheduler copies a cache. Updates contained in the copy are not applied twice, those under way are

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use super::reports::{ReportOptions, Reporter};
 use super::row_state::RowState;
-use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId};
+use crate::base::{ActorId, CopyId, JobId, Score, Span, TaskId, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Timer};
 use crate::message::{Core, Launch, Message, Probe, Row, TaskRange};
@@ -125,7 +125,8 @@ impl NodeManager {
     fn rank(&self, job: JobId, left: u32, fx: &Effects<'_>) -> Rank {
         let estimate = fx.catalog().job_estimate(job);
         let in_turn = self.options.long_in_turn && is_long(job, fx);
-        Rank { key: (!in_turn).then(|| Span(estimate.0.saturating_mul(u64::from(left)))), estimate }
+        let key = (Span(estimate.0.saturating_mul(u64::from(left))), Time::ZERO);
+        Rank { key: (!in_turn).then_some(key), estimate }
     }
 
     fn enqueue(&mut self, entry: Entry, job: JobId, fx: &Effects<'_>) {
@@ -433,7 +434,6 @@ impl Machine for NodeManager {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::Time;
     use crate::harness::{Harness, sends};
     use crate::layout::Layout;
     use crate::machine::Effect;

@@ -2,7 +2,7 @@
 
 use volary_actors::base::{ActorId, Rng, Time};
 use volary_actors::layout::Role;
-use volary_actors::machine::{Effect, Effects, Input, Machine};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle};
 
 use super::{LogEntry, LogEvent};
 use crate::shard::{Parts, Placement};
@@ -13,6 +13,7 @@ pub(super) struct ReplayedActors<'a> {
     parts: Parts<'a>,
     actors: Vec<Option<(Box<dyn Machine>, Rng)>>,
     effects: Vec<Effect>,
+    oracle: Option<Oracle>,
     steps: u64,
 }
 
@@ -20,7 +21,8 @@ impl<'a> ReplayedActors<'a> {
     pub(super) fn new(world: &'a World) -> Result<Self, EngineError> {
         let actors = (0..world.layout().actors()).map(|_| None).collect();
         let parts = world.parts(Placement::ALONE)?;
-        Ok(Self { parts, actors, effects: Vec::new(), steps: 0 })
+        let oracle = parts.oracle();
+        Ok(Self { parts, actors, effects: Vec::new(), oracle, steps: 0 })
     }
 
     /// Why an entry cannot belong to this world.
@@ -44,7 +46,15 @@ impl<'a> ReplayedActors<'a> {
         let fresh = || (self.parts.machine(who), Rng::new(seed, who.0, 0));
         let (machine, rng) = self.actors[who.index()].get_or_insert_with(fresh);
         self.effects.clear();
-        machine.step(input, &mut Effects::new(at, who, rng, &mut self.effects, workload, layout));
+        let fx = Effects::new(at, who, rng, &mut self.effects, workload, layout);
+        machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
+        if let Some(oracle) = &mut self.oracle {
+            for effect in &self.effects {
+                if let Effect::Run { copy, left: None } = effect {
+                    oracle.begin(copy.task.job);
+                }
+            }
+        }
         self.steps += 1;
         &self.effects
     }

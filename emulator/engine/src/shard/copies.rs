@@ -12,6 +12,9 @@ use crate::results::Worked;
 
 impl<O: Observer> Shard<'_, O> {
     pub(super) fn start_copy(&mut self, me: ActorId, copy: CopyId, left: Option<Span>) {
+        if let (Some(oracle), None) = (&mut self.oracle, left) {
+            oracle.begin(copy.task.job);
+        }
         let core = self.parts.layout.core_index(me);
         let work = left.unwrap_or_else(|| self.parts.workload.work(copy));
         let end = self.parts.cores.start(core, self.now, work);

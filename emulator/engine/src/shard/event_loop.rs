@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use volary_actors::base::{ActorId, CopyId, Endpoint, Rng, Span, Time};
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::{Effect, Effects, Input, Machine, Timer};
+use volary_actors::machine::{Effect, Effects, Input, Machine, Oracle, Timer};
 use volary_actors::message::{KINDS, Message};
 use volary_netem::Fabric;
 
@@ -103,6 +103,8 @@ pub struct Shard<'a, O> {
     /// Endpoints that the failure detector has reported as down.
     pub(super) down: Vec<ActorId>,
     effects: Vec<Effect>,
+    /// The oracle, for a policy that asks for it.
+    pub(super) oracle: Option<Oracle>,
     /// The copy last started on each core; `None` unless injections are expected.
     pub(super) copies: Option<Box<[Option<CopyId>]>>,
     pub(super) now: Time,
@@ -128,6 +130,7 @@ impl<'a, O: Observer> Shard<'a, O> {
             local_queue: VecDeque::new(),
             down: Vec::new(),
             effects: Vec::new(),
+            oracle: parts.oracle(),
             copies: None,
             now: Time::ZERO,
             events: 0,
@@ -298,7 +301,8 @@ impl<'a, O: Observer> Shard<'a, O> {
             );
             if let ActorSlot { machine: Some(machine), rng, .. } = &mut self.actors[to.index()] {
                 let Parts { workload, layout, .. } = self.parts;
-                machine.step(input, &mut Effects::new(self.now, to, rng, &mut effects, workload, layout));
+                let fx = Effects::new(self.now, to, rng, &mut effects, workload, layout);
+                machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
                 self.observer.stepped(self.now, to, &input, &effects);
                 self.prefetch_links(to, &effects);
                 for effect in effects.drain(..) {

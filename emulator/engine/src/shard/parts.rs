@@ -1,8 +1,9 @@
 //! The parts that a shard is built from: the world it acts in, and the actors it owns.
 
 use volary_actors::base::{ActorId, Span};
+use volary_actors::catalog::Catalog as _;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Machine;
+use volary_actors::machine::{Machine, Oracle};
 use volary_actors::policies::PolicySpec;
 use volary_netem::Fabric;
 
@@ -41,6 +42,11 @@ impl Parts<'_> {
         let Parts { layout, policy, lossy, .. } = *self;
         let watched = matches!(layout.role(actor), Role::Scheduler(i) if is_watched(layout, i));
         policy.machine(actor, layout, lossy, watched)
+    }
+
+    /// The oracle, if the policy asks for it. A shard that owns only some of the actors has none.
+    pub fn oracle(&self) -> Option<Oracle> {
+        self.policy.oracle().filter(|_| self.placement.shards == 1).map(|_| Oracle::new(self.workload.jobs()))
     }
 }
 
