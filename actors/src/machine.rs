@@ -189,12 +189,27 @@ pub enum Note {
         /// The copy.
         copy: CopyId,
     },
-    /// A watched scheduler applied an update of a node to its cache.
+    /// An actor of an observed run numbered the oldest of its updates about a node that had no number yet.
+    Numbered {
+        /// The node's number.
+        node: u32,
+        /// The number; the upper byte is the epoch of the actor.
+        number: u32,
+        /// Whether it travels in datagrams.
+        datagram: bool,
+    },
+    /// A watched scheduler applied an update about a node to its cache.
     Learnt {
         /// The node's number.
         node: u32,
         /// The change, ns of work.
         change: i64,
+        /// The actor that made the update: schedulers first, then nodes.
+        origin: u32,
+        /// The number that its origin gave it.
+        number: u32,
+        /// Whether it travelled in a datagram, so that earlier ones that have not arrived may be lost.
+        datagram: bool,
     },
     /// A watched scheduler replaced its entry of a node.
     Believes {
@@ -203,6 +218,20 @@ pub enum Note {
         /// The new value, ns of work.
         work: i64,
         /// Updates made up to then are contained in it.
+        at: Time,
+    },
+    /// A watched scheduler replaced what it knows of a node by a report of it.
+    Snapshot {
+        /// The node's number.
+        node: u32,
+        /// When it was so.
+        at: Time,
+    },
+    /// An actor of an observed run changed a state of which others hold copies.
+    Changed,
+    /// A watched actor replaced its copy of such a state.
+    Refreshed {
+        /// When it was so.
         at: Time,
     },
     /// A machine received a message that its protocol has no place for.

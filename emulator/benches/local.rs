@@ -224,6 +224,7 @@ impl Game {
             lossy: false,
             pauses: false,
             peer_timeout: Span::MAX,
+            observed: false,
             shared: false,
             placement: Placement::new(&self.homes, me, self.mailboxes.len() as u16),
         }

@@ -43,6 +43,8 @@ pub enum Purpose {
     Tool = 12,
     /// Static properties of the cluster, such as node speeds.
     Cluster = 13,
+    /// What is sampled for results.
+    Sample = 14,
 }
 
 /// Folds a seed, a purpose and ids into the state of a [`Draw`].

@@ -34,5 +34,5 @@ pub mod sparrow;
 pub mod yaq_c;
 pub mod yaq_d;
 
-pub use policy::{BuildContext, Policy};
+pub use policy::{BuildContext, Policy, is_watched};
 pub use registry::{Card, PolicySpec};

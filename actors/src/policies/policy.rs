@@ -16,8 +16,19 @@ pub struct BuildContext<'a> {
     pub layout: &'a Layout,
     /// Whether the experiment's network can lose datagrams: repairs that cost messages are armed only then.
     pub lossy: bool,
-    /// Whether its cache is compared with the truth, if it has one. It changes nothing but the notes.
+    /// Whether the staleness of caches is recorded. It changes nothing but the notes.
+    pub observed: bool,
+    /// Whether what this actor keeps of others is observed, if it keeps anything.
     pub watched: bool,
+}
+
+/// Approximate number of actors of one role that are observed.
+const WATCHED: u32 = 16;
+
+/// Whether what an actor keeps of others is observed, where there are `among` of its role: a few evenly spread ones
+/// are, or all if there are few. The choice depends on the layout alone, so it is the same in every run of a world.
+pub const fn is_watched(index: u32, among: u32) -> bool {
+    index.is_multiple_of(among.div_ceil(WATCHED))
 }
 
 /// A scheduling system: a parsed configuration that is the factory of its machines.
@@ -73,14 +84,20 @@ pub trait Policy {
         Box::new(NodeManager::with(options, context.layout.cores(context.index)))
     }
 
-    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `watched` whether the staleness of
-    /// the actor's cache is recorded.
-    fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
-        let context = |index| BuildContext { index, layout, lossy, watched };
+    /// The machine of an actor. `lossy` says whether the network can lose datagrams, `observed` whether the staleness
+    /// of caches is recorded.
+    fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
+        let context = |index, among| BuildContext {
+            index,
+            layout,
+            lossy,
+            observed,
+            watched: observed && is_watched(index, among),
+        };
         match layout.role(me) {
             Role::Client(i) => Box::new(Client::new(i, Self::CENTRAL_JOBS, layout)),
-            Role::Scheduler(i) => self.scheduler(context(i)),
-            Role::Node(i) => self.node(context(i)),
+            Role::Scheduler(i) => self.scheduler(context(i, layout.schedulers())),
+            Role::Node(i) => self.node(context(i, layout.nodes())),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
             Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
         }

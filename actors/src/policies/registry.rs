@@ -94,8 +94,8 @@ macro_rules! registry {
             }
 
             /// The machine of an actor; see [`Policy::machine`].
-            pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, watched: bool) -> Box<dyn Machine> {
-                match self { $(Self::$variant(config) => config.machine(me, layout, lossy, watched),)* }
+            pub fn machine(&self, me: ActorId, layout: &Layout, lossy: bool, observed: bool) -> Box<dyn Machine> {
+                match self { $(Self::$variant(config) => config.machine(me, layout, lossy, observed),)* }
             }
         }
     };

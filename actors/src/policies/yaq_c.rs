@@ -34,7 +34,7 @@ impl Policy for YaqC {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        let place = LeastWait::new(context.layout, context.layout.nodes(), false);
+        let place = LeastWait::new(context, context.layout.nodes(), false);
         Box::new(EarlyBinding::new(place, context.layout))
     }
 

@@ -4,7 +4,7 @@ use super::policy::{BuildContext, Policy};
 use super::shared::{check_bypass, check_period, partition, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Heartbeat, Message};
 use crate::roles::NodeManager;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
@@ -63,7 +63,7 @@ impl Policy for YaqD {
     }
 
     fn scheduler(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
-        Box::new(EarlyBinding::new(Snapshot::new(self, context.layout), context.layout))
+        Box::new(EarlyBinding::new(Snapshot::new(self, context), context.layout))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
@@ -156,13 +156,18 @@ impl Belief {
     /// The wait; where time passes silently, when it will be over, or with `noise`, which is drawn for one moment, the
     /// rest of it then.
     fn key(&self, silent: bool, noise: Option<Span>, now: Time) -> i64 {
-        let left = || self.wait.saturating_sub(now.since(self.came).min(self.passing));
         match (silent, noise) {
             (false, noise) => (self.wait + noise.unwrap_or_default()).signed(),
-            (true, Some(noise)) => (left() + noise).signed(),
+            (true, Some(noise)) => (self.left(silent, now) + noise).signed(),
             (true, None) if self.wait == Span::ZERO => IDLE,
-            (true, None) => Span((now + left()).0).signed(),
+            (true, None) => Span((now + self.left(silent, now)).0).signed(),
         }
+    }
+
+    /// The wait now.
+    fn left(&self, silent: bool, now: Time) -> Span {
+        let passed = if silent { now.since(self.came).min(self.passing) } else { Span::ZERO };
+        self.wait.saturating_sub(passed)
     }
 }
 
@@ -179,17 +184,30 @@ struct Snapshot {
     job: Option<JobId>,
     /// The nodes that the job in hand was placed on, unless schedulers remember.
     placed: Vec<u32>,
+    /// The work expected ahead of the task that was placed last, ns; `None` if it went to any node that is up.
+    expected: Option<i64>,
+    watched: bool,
 }
 
 impl Snapshot {
-    fn new(config: &YaqD, layout: &Layout) -> Self {
-        let nodes = partition(config.nodes, layout);
+    fn new(config: &YaqD, context: BuildContext<'_>) -> Self {
+        let nodes = partition(config.nodes, context.layout);
         let noise = vec![Span::ZERO; if config.jitter { nodes as usize } else { 0 }];
         let (beliefs, ranks) =
             (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));
         let (silent, jitter, remembers) = (config.silent, config.heartbeat, config.remembers);
-        let mut snapshot =
-            Self { beliefs, ranks, silent, jitter, noise, remembers, job: None, placed: Vec::new() };
+        let mut snapshot = Self {
+            beliefs,
+            ranks,
+            silent,
+            jitter,
+            noise,
+            remembers,
+            job: None,
+            placed: Vec::new(),
+            expected: None,
+            watched: context.watched,
+        };
         (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
         snapshot
     }
@@ -223,6 +241,7 @@ impl Snapshot {
 impl PlacementRule for Snapshot {
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId> {
         self.begin(task.job, fx);
+        self.expected = None;
         // Where time passes silently the key of a node is the end of its wait; if a task overruns, the key is too low
         // until the node comes first and is recomputed.
         let (now, beliefs, noise) = (fx.now(), &self.beliefs, &self.noise);
@@ -231,10 +250,17 @@ impl PlacementRule for Snapshot {
         if !self.remembers {
             self.placed.push(node);
         }
-        let estimate = fx.catalog().job_estimate(task.job).0 / u64::from(fx.layout().cores(node));
-        self.beliefs[node as usize].wait += Span(estimate);
+        let cores = u64::from(fx.layout().cores(node));
+        let estimate = fx.catalog().job_estimate(task.job).0 / cores;
+        let belief = &mut self.beliefs[node as usize];
+        self.expected = Some(Span(belief.left(self.silent, fx.now()).0.saturating_mul(cores)).signed());
+        belief.wait += Span(estimate);
         self.rank(node, fx.now());
         Some(fx.layout().node(node))
+    }
+
+    fn expected(&self) -> Option<i64> {
+        self.expected
     }
 
     fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
@@ -262,6 +288,9 @@ impl PlacementRule for Snapshot {
             let came = fx.now();
             self.beliefs[node as usize] = Belief { sent: at, came, reported: wait, wait, passing };
             self.rank(node, came);
+            if self.watched {
+                fx.note(Note::Snapshot { node, at });
+            }
         }
         true
     }

@@ -3,15 +3,20 @@
 use super::job_table::{JobTable, OpenJob};
 use super::membership::Membership;
 use super::{RETRY_AFTER, resend};
-use crate::base::{ActorId, JobId, TaskId};
+use crate::base::{ActorId, CopyId, JobId, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Row};
 
 /// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
 pub trait PlacementRule: Send {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
+
+    /// The work expected ahead of the task that was placed last, ns; `None` if the rule keeps no cache of waits.
+    fn expected(&self) -> Option<i64> {
+        None
+    }
 
     /// Called after the task was sent to the node that was chosen for it.
     fn sent(&mut self, _task: TaskId, _node: ActorId, _fx: &mut Effects<'_>) {}
@@ -61,7 +66,9 @@ impl<P: PlacementRule> EarlyBinding<P> {
         for task in 0..open.spec.tasks {
             let node = self.place.place(job.task(task), &self.members, fx);
             if let Some(node) = node {
-                fx.send(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                let copy = job.task(task).copy(attempt);
+                note_placement(&self.place, copy, node, fx);
+                fx.send(node, Launch::Row(Row::single(copy)));
                 self.place.sent(job.task(task), node, fx);
             }
             nodes.push(node.map(|node| (node, attempt)));
@@ -81,7 +88,9 @@ impl<P: PlacementRule> EarlyBinding<P> {
                 if let Some(node) = self.place.place(job.task(task), &self.members, fx) {
                     let attempt = placed.open.attempts(1);
                     *slot = Some((node, attempt));
-                    fx.recover(node, Launch::Row(Row::single(job.task(task).copy(attempt))));
+                    let copy = job.task(task).copy(attempt);
+                    note_placement(&self.place, copy, node, fx);
+                    fx.recover(node, Launch::Row(Row::single(copy)));
                     self.place.sent(job.task(task), node, fx);
                 }
             }
@@ -118,6 +127,13 @@ impl<P: PlacementRule> EarlyBinding<P> {
             fx.arm(Timer::Tick(number), RETRY_AFTER);
         }
         self.relaunch(Some(row.job), |index, at| index == task.index && at == gone, fx);
+    }
+}
+
+/// Notes a decision by a cache.
+fn note_placement(rule: &impl PlacementRule, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
+    if let Some(believed) = rule.expected() {
+        fx.note(Note::Placed { copy, node: fx.layout().node_number(node), believed });
     }
 }
 

@@ -25,12 +25,14 @@ impl NodeBitmap {
         self.blocks.get(block).map_or(0, |bits| bits[word])
     }
 
-    /// Marks a node, of `nodes` that there are.
-    pub fn set(&mut self, node: u32, long: bool, nodes: u32) {
+    /// Marks a node, of `nodes` that there are; returns whether that changes the bitmap.
+    pub fn set(&mut self, node: u32, long: bool, nodes: u32) -> bool {
         self.make(nodes);
         let (block, word, bit) = place(node);
         let bits = &mut self.blocks[block][word];
-        *bits = if long { *bits | bit } else { *bits & !bit };
+        let before = *bits;
+        *bits = if long { before | bit } else { before & !bit };
+        *bits != before
     }
 
     /// Stamps all blocks with `now`; for the actor that maintains the bitmap.

@@ -84,6 +84,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         lossy: false,
         pauses: false,
         peer_timeout: Span::MAX,
+        observed: false,
         shared: false,
         placement: Placement::ALONE,
     };
@@ -97,7 +98,7 @@ fn shard(point: &Point, workload: &Workload, nodes: u32, next: Next) -> f64 {
         cache_interval: no_time,
     };
     let faults = Faults::default();
-    let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits));
+    let mut shard = Shard::new(parts, Recorder::new(&layout, workload, &faults, limits, 1));
     for me in 0..nodes {
         shard.install(layout.node(me), Box::new(Ball { me, nodes, next }));
     }

@@ -95,6 +95,7 @@ impl World {
             peer_timeout: resolved.network.peer_timeout,
             fabric,
             cores,
+            observed: true,
             shared: false,
             placement,
         })
@@ -120,7 +121,7 @@ impl World {
 
     /// Creates a recorder for this world.
     pub fn recorder(&self, recording: Recording) -> Recorder<'_> {
-        Recorder::new(self.layout(), &self.workload, &self.faults, recording)
+        Recorder::new(self.layout(), &self.workload, &self.faults, recording, self.seed)
     }
 
     /// Ids and roles of the actors.

@@ -2,7 +2,7 @@
 
 use volary_engine::results::{Staleness, Summary};
 
-use super::metrics::{BAR, ComparedMetric, METRICS, metric, split_class};
+use super::metrics::{BAR, ComparedMetric, METRICS, metric};
 use crate::number;
 
 /// The compared metrics of a section of the summary.
@@ -29,7 +29,11 @@ pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
 
 /// The metrics of policies whose schedulers keep caches.
 const STALENESS: [ComparedMetric; 4] = [
-    metric("staleness.age_s.mean", |s| staleness(s, |s| s.age_s.mean), number::seconds),
+    metric(
+        "staleness.age_of_synchronisation_s.mean",
+        |s| staleness(s, |s| s.age_of_synchronisation_s.mean),
+        number::seconds,
+    ),
     metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
     metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
     metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
@@ -64,9 +68,8 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
 }
 
 impl ComparedMetric {
-    /// The metric of this name, of all jobs or of a class.
+    /// The metric of this name.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let (_, name) = split_class(name);
         let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
         METRICS.iter().chain(of_policies).find(|metric| metric.name == name)
     }
@@ -88,7 +91,7 @@ mod tests {
         run.messages.dropped = 0;
         run.tasks.submitted = 10 * run.jobs.submitted;
         run.staleness = Some(Staleness {
-            age_s: spread(age),
+            age_of_synchronisation_s: spread(age),
             error_s: spread(1.0),
             in_flight: spread(10.0),
             every_s: 1.0,

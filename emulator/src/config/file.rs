@@ -172,7 +172,8 @@ pub struct Record {
     /// How many cores the timeline shows.
     pub timeline_cores: u32,
     /// How often the caches of schedulers are looked at, for policies that keep some: a few schedulers and
-    /// nodes, a thousand times at most. Zero: only at decisions.
+    /// nodes, once in each interval of this length at a random instant, a thousand times at most. Zero: never, and
+    /// their staleness is not measured.
     pub staleness: Span,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,

@@ -18,7 +18,7 @@ use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{Measured, Worked};
-use volary_engine::shard::{Placement, Shard};
+use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::World;
 
 use crate::config::{RealSection, RunSection};
@@ -77,6 +77,8 @@ struct LocalRun {
     world: World,
     homes: Vec<u16>,
     speed: f64,
+    /// Whether the staleness of caches is recorded.
+    observed: bool,
     /// `[run.real]` and the CPU of each core, if copies burn cores.
     real: Option<(RealSection, Vec<CpuId>)>,
     stop: AtomicBool,
@@ -180,6 +182,7 @@ pub fn measure(
     let shared = Arc::new(LocalRun {
         homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
         speed: run.speed,
+        observed: run.recording().observes_caches(),
         real,
         stop: AtomicBool::new(false),
         log,
@@ -298,7 +301,10 @@ async fn run_on_arbiter(
     let placement = Placement::new(&run.homes, me, shards);
     let inputs = run.log.as_ref().map(|log| log.section(me, shards));
     let observer = LiveObserver { inputs, ..LiveObserver::default() };
-    let built = run.world.parts(placement).map(|parts| Shard::new(parts, observer));
+    let built = run
+        .world
+        .parts(placement)
+        .map(|parts| Shard::new(Parts { observed: run.observed, ..parts }, observer));
     let burners = run.burners(&placement).transpose();
     let _ = ready.send((me, address));
     let (wakes, monotonic, mut shard, burners) = match (started.await, built, burners) {

@@ -66,7 +66,7 @@ macro_rules! tables {
             /// The columns after the labels, in the notation of Parquet schemas.
             fn columns(self) -> String {
                 match self {
-                    $(Self::$table => [$(column_schema::<$kind, _, _>($column, |row: &$row| Clone::clone(&row.$field))),*].concat(),)*
+                    $(Self::$table => [$(column_schema::<$kind, _, _>($column, |row: &$row| row.$field)),*].concat(),)*
                 }
             }
 
@@ -81,7 +81,7 @@ macro_rules! tables {
             const KIND: TableKind = TableKind::$table;
 
             fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
-                $(write_column::<$kind, _>(group, rows.iter().map(|row| Clone::clone(&row.$field)))?;)*
+                $(write_column::<$kind, _>(group, rows.iter().map(|row| row.$field))?;)*
                 Ok(())
             }
 
@@ -100,7 +100,7 @@ tables! {
         "response_s": OptionalDouble = response,
         "longest_s": Double = longest,
         "tasks": Int64 = tasks,
-        "class": Label = class,
+        "class": Words = class,
     }
 
     /// Executions of sampled jobs.
@@ -117,12 +117,15 @@ tables! {
     /// Samples of caches.
     Staleness "staleness", staleness: StalenessRow {
         "time_s": Double = time,
-        "scheduler": Int64 = scheduler,
-        "age_s": Double = age,
-        "age_max_s": Double = age_max,
-        "error_s": Double = error,
-        "bias_s": Double = bias,
-        "error_max_s": Double = error_max,
+        "receiver": Int64 = receiver,
+        "age_of_synchronisation_s": Double = age,
+        "age_of_synchronisation_max_s": Double = age_max,
+        "out_of_sync": Double = out_of_sync,
+        "version_age": Double = versions,
+        "age_of_information_s": OptionalDouble = information,
+        "error_s": OptionalDouble = error,
+        "bias_s": OptionalDouble = bias,
+        "error_max_s": OptionalDouble = error_max,
         "in_flight": Int64 = in_flight,
     }
 
@@ -155,8 +158,6 @@ struct Int64;
 struct Double;
 /// Seconds that are null in the file if they are NaN.
 struct OptionalDouble;
-/// A label of the experiment.
-struct Label;
 /// One of a fixed set of words.
 struct Words;
 
@@ -205,24 +206,20 @@ trait Word: Copy + 'static {
     fn word(self) -> &'static str;
 }
 
+/// The class of a job.
+impl Word for u8 {
+    const ALL: &'static [Self] = &[0, 1];
+
+    fn word(self) -> &'static str {
+        if self == 0 { "short" } else { "long" }
+    }
+}
+
 impl Word for CopyEnd {
     const ALL: &'static [Self] = &[Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost];
 
     fn word(self) -> &'static str {
         end_name(self)
-    }
-}
-
-impl ColumnKind<Arc<str>> for Label {
-    type Stored = ByteArrayType;
-    const SCHEMA: (&'static str, &'static str) = ("required binary", " (UTF8)");
-
-    fn stored(value: Arc<str>) -> Option<ByteArray> {
-        Some(ByteArray::from(&*value))
-    }
-
-    fn loaded(field: &Field) -> Option<Arc<str>> {
-        if let Field::Str(text) = field { Some(text.as_str().into()) } else { None }
     }
 }
 
@@ -411,7 +408,7 @@ mod tests {
         let all = rows(&merged);
         assert_eq!(all.len(), 100);
         assert_eq!(all[..40], rows(&paths[0]), "a merged part is the part");
-        let (row, job) = (&all[41], &parts[2].1.jobs[1]);
+        let (row, job) = (&all[41], parts[2].1.jobs[1]);
         assert_eq!(*field(row, "policy"), Field::Str("b".into()));
         assert_eq!(*field(row, "cell"), Field::Str("cell2".into()));
         assert_eq!(*field(row, "seed"), Field::Str("2".into()));

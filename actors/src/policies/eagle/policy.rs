@@ -77,7 +77,12 @@ impl Policy for Eagle {
             ..ProbeOptions::default()
         };
         let big = partition(self.big_partition, context.layout);
-        Box::new(Hybrid::new(probes, big, Some(StateSharing::new(self.retry_rounds, big)), context))
+        Box::new(Hybrid::new(
+            probes,
+            big,
+            Some(StateSharing::new(self.retry_rounds, big, context.watched)),
+            context,
+        ))
     }
 
     fn node(&self, context: BuildContext<'_>) -> Box<dyn Machine> {

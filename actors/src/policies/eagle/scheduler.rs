@@ -2,8 +2,7 @@
 //! the node with the least wait within the big partition.
 
 use crate::base::{ActorId, JobId, Span, TaskId, Time};
-use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Share};
 use crate::policies::policy::BuildContext;
 use crate::roles::backlog::Backlogs;
@@ -17,17 +16,22 @@ pub(in crate::policies) struct LeastWait {
     backlogs: Backlogs,
     /// The bitmap of nodes with long work, if it is shared.
     bits: Option<NodeBitmap>,
+    observed: bool,
 }
 
 impl LeastWait {
     /// Among the first `big` nodes; `shares` the bitmap with them.
-    pub(in crate::policies) fn new(layout: &Layout, big: u32, shares: bool) -> Self {
-        Self { backlogs: Backlogs::new(layout, big), bits: shares.then(NodeBitmap::default) }
+    pub(in crate::policies) fn new(context: BuildContext<'_>, big: u32, shares: bool) -> Self {
+        let bits = shares.then(NodeBitmap::default);
+        Self { backlogs: Backlogs::new(context.layout, big), bits, observed: context.observed }
     }
 
-    fn mark(&mut self, node: u32, layout: &Layout) {
-        if let Some(bits) = &mut self.bits {
-            bits.set(node, !self.backlogs.is_idle(node), layout.nodes());
+    fn mark(&mut self, node: u32, fx: &mut Effects<'_>) {
+        if let Some(bits) = &mut self.bits
+            && bits.set(node, !self.backlogs.is_idle(node), fx.layout().nodes())
+            && self.observed
+        {
+            fx.note(Note::Changed);
         }
     }
 }
@@ -40,7 +44,7 @@ impl PlacementRule for LeastWait {
             return members.pick(fx.rng());
         };
         self.backlogs.add(node, task, fx.catalog().job_estimate(task.job), now);
-        self.mark(node, fx.layout());
+        self.mark(node, fx);
         Some(fx.layout().node(node))
     }
 
@@ -58,14 +62,14 @@ impl PlacementRule for LeastWait {
     fn left(&mut self, task: TaskId, node: ActorId, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
         self.backlogs.remove(number, task, fx.now());
-        self.mark(number, fx.layout());
+        self.mark(number, fx);
     }
 
     fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {
         let number = fx.layout().node_number(node);
         self.backlogs.clear(number);
         self.backlogs.reach(number, back);
-        self.mark(number, fx.layout());
+        self.mark(number, fx);
     }
 
     fn reach(&mut self, node: ActorId, can: bool, fx: &mut Effects<'_>) -> bool {
@@ -88,7 +92,7 @@ impl Hybrid {
         sharing: Option<StateSharing>,
         context: BuildContext<'_>,
     ) -> Self {
-        let central = LeastWait::new(context.layout, big, sharing.is_some());
+        let central = LeastWait::new(context, big, sharing.is_some());
         Self {
             short: LateBinding::new(options, sharing, context.layout, context.lossy),
             long: EarlyBinding::new(central, context.layout),

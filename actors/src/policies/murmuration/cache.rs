@@ -89,7 +89,10 @@ impl Cache {
     pub(super) fn withdraw(&mut self, node: u32, job: JobId, at: Time, fx: &mut Effects<'_>) {
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
         let estimate = fx.catalog().job_estimate(job).signed();
-        self.learn(node, -estimate, at, fx);
+        if self.change(node, -estimate, at, fx.layout()) && self.watched {
+            // Nobody else made it: it has no number.
+            fx.note(Note::Learnt { node, change: -estimate, origin: self.me, number: 0, datagram: false });
+        }
     }
 
     /// Whether a decision at `at` is still valid: the node has not crashed since.
@@ -126,13 +129,13 @@ impl Cache {
     /// Applies an update without looking at its number.
     #[inline]
     fn apply(&mut self, update: Gossip, fx: &mut Effects<'_>) {
-        changes(&update, fx, |node, change, at, fx| self.learn(node, change, at, fx));
-    }
-
-    fn learn(&mut self, node: u32, change: i64, at: Time, fx: &mut Effects<'_>) {
-        if self.change(node, change, at, fx.layout()) && self.watched {
-            fx.note(Note::Learnt { node, change });
-        }
+        let (origin, number) = update.origin(fx.layout()).unwrap_or((self.me, 0));
+        let datagram = update.is_rumour();
+        changes(&update, fx, |node, change, at, fx| {
+            if self.change(node, change, at, fx.layout()) && self.watched {
+                fx.note(Note::Learnt { node, change, origin, number, datagram });
+            }
+        });
     }
 
     /// Changes the work expected at a node; `false` if the change was decided before the node's last crash or restart.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::config::{Copying, Murmuration, MurmurationSpread};
 use crate::base::{ActorId, Span};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Timer};
-use crate::message::Gossip;
+use crate::machine::{Effects, Note, Timer};
+use crate::message::{EndUpdate, Gossip, PlacementForm};
 use crate::policies::policy::BuildContext;
 
 /// Updates kept for schedulers that are down. The oldest are dropped first: a scheduler that answers for a cache has
@@ -21,6 +21,7 @@ pub(super) struct Disseminator {
     pub(super) spread: MurmurationSpread,
     fan_out: u32,
     delay: Span,
+    observed: bool,
     /// Number of the next update; the upper byte is the epoch of this actor.
     pub(super) number: u32,
     /// Updates already sent; kept only where a receiver may have missed some and ignores duplicates.
@@ -41,6 +42,7 @@ impl Disseminator {
             spread: config.spread,
             fan_out: config.fan_out,
             delay: config.update_delay,
+            observed: context.observed,
             number: 0,
             recent: repeats.then(VecDeque::new),
             delayed: VecDeque::new(),
@@ -67,6 +69,9 @@ impl Disseminator {
 
     /// Sends an update of this actor, at once or after the artificial delay.
     pub(super) fn announce(&mut self, update: Gossip, repair: bool, fx: &mut Effects<'_>) {
+        if self.observed {
+            note_numbers(&update, fx);
+        }
         if let Some(recent) = &mut self.recent {
             if recent.len() == KEPT {
                 recent.pop_front();
@@ -158,6 +163,24 @@ impl Disseminator {
     /// Whether a scheduler is believed alive.
     pub(super) fn is_up(&self, scheduler: ActorId) -> bool {
         self.down.iter().all(|&(who, _)| who != scheduler)
+    }
+}
+
+/// Notes the number of an update for each node that it is about.
+fn note_numbers(update: &Gossip, fx: &mut Effects<'_>) {
+    let datagram = update.is_rumour();
+    match *update {
+        Gossip::Placed(update) if update.form != PlacementForm::Withdrawn => {
+            update.nodes().for_each(|node| {
+                fx.note(Note::Numbered { node, number: update.number, datagram });
+            });
+        }
+        Gossip::Ended(EndUpdate { node, number, .. })
+        | Gossip::EndedRumour(EndUpdate { node, number, .. }) => {
+            fx.note(Note::Numbered { node, number, datagram });
+        }
+        // Withdrawals are measured by their effect, the rest is no update.
+        _ => {}
     }
 }
 

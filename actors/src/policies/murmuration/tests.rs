@@ -47,7 +47,7 @@ fn placements(effects: &[Effect]) -> Vec<(u32, i64)> {
 /// What a watched scheduler learnt: node and change, s.
 fn learnt(effects: &[Effect]) -> Vec<(u32, i64)> {
     let learnt = |effect: &Effect| match *effect {
-        Effect::Note(Note::Learnt { node, change }) => Some((node, change / 1_000_000_000)),
+        Effect::Note(Note::Learnt { node, change, .. }) => Some((node, change / 1_000_000_000)),
         _ => None,
     };
     effects.iter().filter_map(learnt).collect()

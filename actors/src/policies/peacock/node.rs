@@ -6,7 +6,7 @@ use super::config::{Peacock, PeacockForm, PeacockWait};
 use super::queue::{ElasticQueue, WaitingProbe};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
 use crate::policies::policy::BuildContext;
 
@@ -53,6 +53,7 @@ pub(super) struct PeacockNode {
     granted: VecDeque<(ActorId, CopyId)>,
     /// Schedulers that are down: probes of theirs that are still on the ring are void.
     down: Vec<u16>,
+    watched: bool,
 }
 
 impl PeacockNode {
@@ -70,6 +71,7 @@ impl PeacockNode {
             hop: 1,
             granted: VecDeque::new(),
             down: Vec::new(),
+            watched: context.watched,
         }
     }
 
@@ -84,7 +86,7 @@ impl PeacockNode {
         if self.form == PeacockForm::Threshold {
             self.queue.push_shortest_first(new);
         } else {
-            self.learn(probe.limit, probe.max_wait, entered);
+            self.learn(probe.limit, probe.max_wait, entered, fx);
             if let Some(rotated) = self.queue.place(new, ahead(&self.slots, Span::MAX, fx.now()), fx.now()) {
                 self.rotating.push(rotated);
             }
@@ -99,9 +101,12 @@ impl PeacockNode {
         self.rotating.iter().any(is) || self.queue.iter().any(is)
     }
 
-    fn learn(&mut self, limit: u8, load: Span, at: Time) {
+    fn learn(&mut self, limit: u8, load: Span, at: Time, fx: &mut Effects<'_>) {
         if at > self.global.at || self.global.at == Time::ZERO {
             self.global = Global { limit, load, at, sent: self.global.sent };
+            if self.watched {
+                fx.note(Note::Refreshed { at });
+            }
         }
     }
 
@@ -305,7 +310,7 @@ impl Machine for PeacockNode {
                     self.visit(probe, fx);
                 }
                 Message::Ring(Ring::State { limit, load, at }) => {
-                    self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at);
+                    self.learn(limit.min(u32::from(u8::MAX)) as u8, load, at, fx);
                     self.settle(fx);
                 }
                 Message::Probe(probe) => self.probe(from, probe, fx),

@@ -3,7 +3,7 @@
 use super::config::{Peacock, PeacockForm};
 use crate::base::{ActorId, CopyId, JobId, Span, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Timer};
+use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Job, Launch, Message, Probe, Ring, RingProbe, Row};
 use crate::policies::policy::BuildContext;
 use crate::roles::job_table::{Completion, JobTable, OpenJob};
@@ -53,6 +53,7 @@ pub(super) struct PeacockScheduler {
     sample: Vec<ActorId>,
     /// Whether unclaimed probes are about to be sent again.
     resending: bool,
+    observed: bool,
 }
 
 /// Time from the crash of a node until unclaimed probes are sent again: crashes within it cost one repetition together.
@@ -70,6 +71,7 @@ impl PeacockScheduler {
             total: Load::default(),
             sample: Vec::new(),
             resending: false,
+            observed: context.observed,
         }
     }
 
@@ -100,6 +102,9 @@ impl PeacockScheduler {
         self.account(self.index, own);
         if self.form == PeacockForm::Threshold {
             return;
+        }
+        if self.observed {
+            fx.note(Note::Changed);
         }
         let (active, work) = (own.active as u32, Span(u64::try_from(own.work).unwrap_or(u64::MAX)));
         for i in (0..fx.layout().schedulers()).filter(|&i| i != self.index) {
@@ -272,7 +277,8 @@ mod tests {
     fn reports_do_not_run_out() {
         let layout = Layout::new(1, 0, [1]);
         let me = layout.scheduler(0);
-        let context = BuildContext { index: 0, layout: &layout, lossy: false, watched: false };
+        let context =
+            BuildContext { index: 0, layout: &layout, lossy: false, observed: false, watched: false };
         let mut scheduler = PeacockScheduler::new(&Peacock::default(), context);
         scheduler.loads[0].report = (1 << 26) - 1;
         let mut bench = Harness::new(layout.clone(), me, 1, Box::new(scheduler));

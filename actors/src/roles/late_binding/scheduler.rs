@@ -327,7 +327,7 @@ impl Machine for LateBinding {
                 }
                 Message::Share(Share::Bits(blocks)) => {
                     if let Some(sharing) = &mut self.sharing {
-                        sharing.bits.learn(blocks, fx.layout().nodes());
+                        sharing.learn(blocks, fx);
                     }
                 }
                 // Sent only because the bitmap travels with it.

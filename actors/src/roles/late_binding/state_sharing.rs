@@ -2,7 +2,8 @@
 
 use crate::base::ActorId;
 use crate::layout::Layout;
-use crate::machine::Effects;
+use crate::machine::{Effects, Note};
+use crate::message::Blocks;
 use crate::roles::membership::Membership;
 use crate::roles::node_bitmap::NodeBitmap;
 
@@ -17,12 +18,23 @@ pub struct StateSharing {
     short: u32,
     /// The newest bitmap received.
     pub(super) bits: NodeBitmap,
+    watched: bool,
 }
 
 impl StateSharing {
-    /// Begins with an empty bitmap. `short` is the first node that long tasks never go to.
-    pub fn new(rounds: u16, short: u32) -> Self {
-        Self { rounds, short, bits: NodeBitmap::default() }
+    /// Begins with an empty bitmap. `short` is the first node that long tasks never go to; `watched` says whether the
+    /// age of the bitmap is recorded.
+    pub fn new(rounds: u16, short: u32, watched: bool) -> Self {
+        Self { rounds, short, bits: NodeBitmap::default(), watched }
+    }
+
+    /// Applies a part of a bitmap.
+    pub(super) fn learn(&mut self, blocks: Blocks, fx: &mut Effects<'_>) {
+        let before = self.bits.newest();
+        self.bits.learn(blocks, fx.layout().nodes());
+        if self.watched && self.bits.newest() > before {
+            fx.note(Note::Refreshed { at: self.bits.newest() });
+        }
     }
 
     /// A node for a place that was rejected `round` times, and whether it must accept.

@@ -27,6 +27,11 @@ impl Gauge {
         self.max = self.max.max(value);
     }
 
+    /// Sum of the weights.
+    pub(super) const fn weight(&self) -> f64 {
+        self.weight
+    }
+
     pub(super) fn mean(&self) -> f64 {
         self.sum / self.weight
     }

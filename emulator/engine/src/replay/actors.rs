@@ -18,9 +18,9 @@ pub(super) struct ReplayedActors<'a> {
 }
 
 impl<'a> ReplayedActors<'a> {
-    pub(super) fn new(world: &'a World) -> Result<Self, EngineError> {
+    pub(super) fn new(world: &'a World, observed: bool) -> Result<Self, EngineError> {
         let actors = (0..world.layout().actors()).map(|_| None).collect();
-        let parts = world.parts(Placement::ALONE)?;
+        let parts = Parts { observed, ..world.parts(Placement::ALONE)? };
         let oracle = parts.oracle();
         Ok(Self { parts, actors, effects: Vec::new(), oracle, steps: 0 })
     }

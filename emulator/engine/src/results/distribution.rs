@@ -8,11 +8,6 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
-/// What a file says that was written before a number existed.
-pub(super) const fn unmeasured() -> f64 {
-    f64::NAN
-}
-
 /// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
 /// all response times.
 macro_rules! numbers {
@@ -22,7 +17,7 @@ macro_rules! numbers {
         pub struct $name {
             $(
                 $(#[$about])*
-                #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+                #[serde(deserialize_with = "nan_if_null")]
                 #[schemars(with = "Option<f64>")]
                 pub $field: f64,
             )*
@@ -56,14 +51,12 @@ numbers! {
         max,
     }
 
-    /// Mean and three percentiles.
+    /// Mean and two percentiles.
     Brief {
         /// Mean.
         mean,
         /// Median.
         p50,
-        /// 90th percentile.
-        p90,
         /// 99th percentile.
         p99,
     }
@@ -86,7 +79,8 @@ numbers! {
 impl Distribution {
     /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let sorted = ascending(values);
+        let mut sorted: Vec<f64> = values.into_iter().collect();
+        sorted.sort_unstable_by(f64::total_cmp);
         let Some(&max) = sorted.last() else { return Self::UNMEASURED };
         let n = sorted.len() as f64;
         let mean = sorted.iter().sum::<f64>() / n;
@@ -94,30 +88,6 @@ impl Distribution {
         let at = |q| percentile(&sorted, q);
         Self { mean, std, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max }
     }
-}
-
-impl Brief {
-    /// What a file says that was written before these numbers existed.
-    pub(super) const fn unmeasured() -> Self {
-        Self::UNMEASURED
-    }
-
-    /// Of any numbers, in any order, with exact percentiles; [`UNMEASURED`](Self::UNMEASURED) if there are none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let sorted = ascending(values);
-        if sorted.is_empty() {
-            return Self::UNMEASURED;
-        }
-        let at = |q| percentile(&sorted, q);
-        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
-        Self { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99) }
-    }
-}
-
-fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
-    let mut sorted: Vec<f64> = values.into_iter().collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    sorted
 }
 
 /// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there

@@ -48,31 +48,76 @@ pub struct Stage {
     pub deviation: Spread,
 }
 
-/// Staleness of caches. A cache holds the work expected at every node; the truth is the work of the tasks placed there
-/// that have not ended, by the same estimates.
+/// Staleness of what receivers know of sources: schedulers of nodes, or, where a policy shares one state, schedulers or
+/// nodes of that. A cache holds the work expected at every node; the truth is the work of the tasks placed there that
+/// have not ended, by the same estimates. Decisions and errors of snapshots and shared states are not measured.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Staleness {
-    /// Age of the oldest update about a node that a scheduler has not received, 0 if there is none: over time,
-    /// schedulers and nodes.
-    pub age_s: Spread,
+    /// Age of synchronisation: time since a scheduler last had all updates about a node, which is the age of the
+    /// oldest that it lacks; 0 in sync. Over time, schedulers and nodes (Zhong, Yates and Soljanin 2018). A lost update
+    /// counts until a later one of its origin arrives.
+    pub age_of_synchronisation_s: Spread,
+    /// Share of time that a scheduler lacks an update about a node.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub out_of_sync: f64,
+    /// Age of synchronisation of what is out of sync.
+    pub age_out_of_sync_s: Spread,
+    /// Version age: number of updates about a node that a scheduler lacks. Over time, schedulers and nodes (Yates 2021).
+    pub version_age: Spread,
+    /// Age of information: time since the newest snapshot that a receiver has of a source was made, once it has one.
+    /// Over time, receivers and sources (Kaul, Yates and Gruteser 2012). Not measured where no snapshots are sent.
+    pub age_of_information_s: Spread,
+    /// Age of information just before a snapshot replaces another.
+    pub peak_age_of_information_s: Spread,
     /// Absolute difference between the cached and the true load of a node: over time, schedulers and nodes.
     pub error_s: Spread,
     /// Mean signed error (cached minus true).
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub bias_s: f64,
-    /// Number of updates that a scheduler has not received: over time and schedulers.
+    /// Number of updates that a scheduler lacks, about all nodes: over time and schedulers.
     pub in_flight: Spread,
+    /// Share of decisions whose scheduler lacked an update about the node that it chose.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub decisions_out_of_sync: f64,
+    /// Share of decisions for a node to which another scheduler had sent a task that the scheduler did not know of.
+    #[serde(deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub conflicts: f64,
     /// Absolute difference between the cached and the true load of the chosen node: over decisions.
     pub decision_error_s: Spread,
     /// True wait at the chosen node minus that at the best node: over decisions.
     pub regret_s: Spread,
     /// Time between two observations.
     pub every_s: f64,
-    /// Number of schedulers observed.
-    pub schedulers: u32,
-    /// Number of nodes observed.
-    pub nodes: u32,
+    /// Number of receivers observed: schedulers, or nodes where these keep copies.
+    pub receivers: u32,
+    /// Number of sources observed: nodes, or 1 where all receivers keep copies of one state.
+    pub sources: u32,
+}
+
+impl Staleness {
+    /// Nothing was measured.
+    pub const UNMEASURED: Self = Self {
+        age_of_synchronisation_s: Spread::UNMEASURED,
+        out_of_sync: f64::NAN,
+        age_out_of_sync_s: Spread::UNMEASURED,
+        version_age: Spread::UNMEASURED,
+        age_of_information_s: Spread::UNMEASURED,
+        peak_age_of_information_s: Spread::UNMEASURED,
+        error_s: Spread::UNMEASURED,
+        bias_s: f64::NAN,
+        in_flight: Spread::UNMEASURED,
+        decisions_out_of_sync: f64::NAN,
+        conflicts: f64::NAN,
+        decision_error_s: Spread::UNMEASURED,
+        regret_s: Spread::UNMEASURED,
+        every_s: f64::NAN,
+        receivers: 0,
+        sources: 0,
+    };
 }
 
 /// An observation of a scheduler's cache, a row of `staleness.parquet`: over the observed nodes.
@@ -80,18 +125,24 @@ pub struct Staleness {
 pub struct StalenessRow {
     /// Time of the observation, s.
     pub time: f64,
-    /// Number of the scheduler.
-    pub scheduler: u32,
-    /// Mean age of the oldest update that it has not received, s.
+    /// Number of the scheduler, or of the node where these keep copies.
+    pub receiver: u32,
+    /// Mean age of synchronisation, s.
     pub age: f64,
     /// Maximum of these ages, s.
     pub age_max: f64,
+    /// Share of nodes about which it lacks updates.
+    pub out_of_sync: f64,
+    /// Mean version age.
+    pub versions: f64,
+    /// Mean age of information, s; NaN without snapshots.
+    pub information: f64,
     /// Mean absolute error, s.
     pub error: f64,
     /// Mean signed error, s.
     pub bias: f64,
     /// Maximum absolute error, s.
     pub error_max: f64,
-    /// Updates that it has not received, about all nodes.
+    /// Updates that it lacks, about all nodes.
     pub in_flight: u64,
 }

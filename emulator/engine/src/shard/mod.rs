@@ -28,4 +28,4 @@ pub use event_loop::Shard;
 pub use executor::CoreExecutor;
 pub use observer::{Due, Observer};
 pub use outbox::{Outbox, Traffic};
-pub use parts::{Parts, Placement, is_watched};
+pub use parts::{Parts, Placement};

@@ -2,7 +2,7 @@
 
 use volary_actors::base::{ActorId, Span};
 use volary_actors::catalog::Catalog as _;
-use volary_actors::layout::{Layout, Role};
+use volary_actors::layout::Layout;
 use volary_actors::machine::{Machine, Oracle};
 use volary_actors::policies::PolicySpec;
 use volary_netem::Fabric;
@@ -30,6 +30,8 @@ pub struct Parts<'a> {
     pub pauses: bool,
     /// Time from a crash until the failure detector reports it, unless the restart comes first.
     pub peer_timeout: Span,
+    /// Whether the staleness of caches is recorded.
+    pub observed: bool,
     /// Whether a broadcast that reaches all schedulers at the same time is handled as one event.
     pub shared: bool,
     /// Which actors the shard owns.
@@ -39,24 +41,13 @@ pub struct Parts<'a> {
 impl Parts<'_> {
     /// Builds a machine for an actor, at its start and at each restart.
     pub fn machine(&self, actor: ActorId) -> Box<dyn Machine> {
-        let Parts { layout, policy, lossy, .. } = *self;
-        let watched = matches!(layout.role(actor), Role::Scheduler(i) if is_watched(layout, i));
-        policy.machine(actor, layout, lossy, watched)
+        self.policy.machine(actor, self.layout, self.lossy, self.observed)
     }
 
     /// The oracle, if the policy asks for it. A shard that owns only some of the actors has none.
     pub fn oracle(&self) -> Option<Oracle> {
         self.policy.oracle().filter(|_| self.placement.shards == 1).map(|_| Oracle::new(self.workload.jobs()))
     }
-}
-
-/// Approximate number of schedulers whose caches are observed.
-const WATCHED: u32 = 16;
-
-/// Whether the cache of a scheduler is observed: a few evenly spread schedulers are, or all if there are few. The
-/// choice depends on the layout alone, so it is the same in every run of a world.
-pub fn is_watched(layout: &Layout, scheduler: u32) -> bool {
-    scheduler.is_multiple_of(layout.schedulers().div_ceil(WATCHED))
 }
 
 /// The partition of endpoints among shards, seen from one of them.

@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, Time};
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::Parcel;
 use volary_engine::results::HostVitals;
-use volary_engine::shard::{Placement, Shard};
+use volary_engine::shard::{Parts, Placement, Shard};
 use volary_engine::world::World;
 
 use super::context::CellContext;
@@ -61,13 +61,14 @@ impl AgentCell<'_> {
     ) -> Result<Box<FinalReport>, String> {
         let (speed, logged) = (experiment.run.speed, experiment.run.record.inputs);
         let real = experiment.run.burning();
+        let observed = experiment.run.recording().observes_caches();
         let world = self.unless_stopped(build(experiment, traces, &task)).await?;
         let mut tasks = TaskGroup::default();
         let (connections, bound) = self.prepare(&mut tasks, &task).await?;
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
         let links = self.link(&mut tasks, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
-        let parts = world.parts(placement).map_err(|error| error.to_string())?;
+        let parts = Parts { observed, ..world.parts(placement).map_err(|error| error.to_string())? };
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let mut shard = Shard::new(parts, LiveObserver { inputs, ..LiveObserver::default() });
         shard.expect_injections();

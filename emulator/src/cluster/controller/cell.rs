@@ -340,7 +340,13 @@ fn is_in_bounds(world: &World, observation: &Observation) -> bool {
             | Note::Suspended { copy: id }
             | Note::Bound { copy: id } => copy(id),
             Note::Placed { copy: id, node, .. } => copy(id) && node < layout.nodes(),
-            Note::Learnt { node, .. } | Note::Believes { node, .. } => node < layout.nodes(),
+            Note::Learnt { node, origin, .. } => {
+                node < layout.nodes() && origin < layout.schedulers() + layout.nodes()
+            }
+            Note::Numbered { node, .. } | Note::Believes { node, .. } | Note::Snapshot { node, .. } => {
+                node < layout.nodes()
+            }
+            Note::Changed | Note::Refreshed { .. } => true,
             Note::Unexpected { kind } => usize::from(kind) < KINDS.len(),
         },
     }

@@ -1,12 +1,12 @@
 //! Claims and their checks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::Origin;
 
 use super::form::{Form, Metric};
-use super::metric::{Names, unknown_key};
+use super::metric::{Axes, unknown_key};
 use super::parse::{self, ParseError};
 
 /// The grammar of checks, with examples.
@@ -42,18 +42,18 @@ impl Check {
         text.to_owned().try_into()
     }
 
-    /// Checks names against those of the experiment.
+    /// Checks names against the policies' labels and the swept keys with their values.
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown.
-    pub fn resolve(&self, names: Names<'_>) -> Result<(), ParseError> {
+    pub fn resolve(&self, labels: &[&str], axes: &Axes) -> Result<(), ParseError> {
         if let Form::Trend { key, .. } = &self.form
-            && !names.axes.contains_key(key)
+            && !axes.contains_key(key)
         {
             let at = self.text.rfind(key.as_str()).unwrap_or(0);
-            return Err(unknown_key(key, at..at + key.len(), names.axes));
+            return Err(unknown_key(key, at..at + key.len(), axes));
         }
-        self.metrics().into_iter().try_for_each(|metric| metric.resolve(names))
+        self.metrics().into_iter().try_for_each(|metric| metric.resolve(labels, axes))
     }
 
     /// The check as written.
@@ -72,12 +72,11 @@ impl Check {
     }
 }
 
-/// Whether checks can compare the number at a path of the results; `class` stands for the label of any class.
-pub fn is_comparable(path: &[&str], class: &str) -> bool {
+/// Whether checks can compare the number at a path of the results.
+pub fn is_comparable(path: &[&str]) -> bool {
     let path = path.iter().map(|part| (*part).to_owned()).collect();
     let metric = Metric { label: String::new(), path, at: Vec::new(), span: 0..0 };
-    let classes = BTreeSet::from([class.to_owned()]);
-    metric.resolve(Names { labels: &[String::new()], classes: &classes, axes: &BTreeMap::new() }).is_ok()
+    metric.resolve(&[""], &BTreeMap::new()).is_ok()
 }
 
 impl From<Check> for String {

@@ -73,13 +73,14 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     if tables.is_empty() {
         return Markup::default();
     }
-    let age = "Age of the oldest news not taken in";
     let charts = [
-        plot(age, "mean age", TickUnit::Seconds, &runs, view, |look| look.age),
+        plot("Age of synchronisation", "mean age", TickUnit::Seconds, &runs, view, |look| look.age),
         plot("Error of the caches", "mean size of the error", TickUnit::Seconds, &runs, view, |look| {
             look.error
         }),
-        plot("News in flight", "news not taken in", TickUnit::Number, &runs, view, |look| look.in_flight),
+        plot("Updates in flight", "updates that a scheduler lacks", TickUnit::Number, &runs, view, |look| {
+            look.in_flight
+        }),
     ];
     html! {
         details.more open {
@@ -87,7 +88,8 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
             div.grid { @for chart in charts { div.card { (chart) } } }
             @for table in tables { (table) }
             p.hint {
-                "A cache keeps the work expected at every node. Its error is what it says less the truth, which is the \
+                "A cache keeps the work expected at every node. Its age of synchronisation is the age of the oldest update \
+                 that it lacks, its version age the number of them. Its error is what it says less the truth, which is the \
                  work of what was placed and has not ended; regret is the true wait at the node that was chosen less \
                  that of the best. Pictures: the first replication, mean over the schedulers and nodes that are looked \
                  at; " code { "staleness.parquet" } " has each scheduler."
@@ -122,11 +124,19 @@ fn staleness_table(run: &CellRecord, staleness: &Staleness) -> Markup {
     let name = format!("{}, seed {}", run.summary.policy, run.summary.seed);
     let row = |what: &str, spread, text: fn(f64) -> String| (what.to_owned(), spread, text);
     let rows = [
-        row("age", &staleness.age_s, number::seconds),
+        row("age of synchronisation", &staleness.age_of_synchronisation_s, number::seconds),
+        row("the same out of sync", &staleness.age_out_of_sync_s, number::seconds),
+        row("version age", &staleness.version_age, number::short),
         row("error", &staleness.error_s, number::seconds),
         row("error at decisions", &staleness.decision_error_s, number::seconds),
         row("regret", &staleness.regret_s, number::seconds),
         row("in flight", &staleness.in_flight, number::short),
     ];
-    spreads(&name, &rows)
+    html! {
+        (spreads(&name, &rows))
+        p {
+            (number::percent(staleness.out_of_sync)) " of the time and " (number::percent(staleness.decisions_out_of_sync))
+            " of decisions out of sync; " (number::percent(staleness.conflicts)) " of decisions in conflict with another."
+        }
+    }
 }

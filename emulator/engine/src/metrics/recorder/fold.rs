@@ -32,8 +32,15 @@ pub struct Recording {
     pub timeline: Span,
     /// Maximum number of executions kept for the timeline.
     pub timeline_copies: u32,
-    /// Interval between observations of caches; zero disables them.
+    /// Interval between observations of caches; zero if their staleness is not measured.
     pub cache_interval: Span,
+}
+
+impl Recording {
+    /// Whether the staleness of caches is measured.
+    pub fn observes_caches(&self) -> bool {
+        self.cache_interval > Span::ZERO
+    }
 }
 
 /// Emulated time without progress after which open jobs count as unfinished: longer than any repair.
@@ -89,8 +96,8 @@ pub struct Recorder<'a> {
     pub(super) busy: u32,
     pub(super) suspended: BTreeMap<CopyId, Suspended>,
     pub(super) busy_s: f64,
-    /// Task waits of each class in microseconds.
-    pub(super) waits: Vec<Histogram<u64>>,
+    /// Task waits in microseconds.
+    pub(super) waits: Histogram<u64>,
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
     pub(super) resubmitted: u64,
@@ -105,14 +112,19 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Creates a recorder without observations.
-    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, recording: Recording) -> Self {
+    pub fn new(
+        layout: &'a Layout,
+        workload: &'a Workload,
+        faults: &'a Faults,
+        recording: Recording,
+        seed: u64,
+    ) -> Self {
         let jobs = workload.jobs();
         let tasks: u64 = (0..jobs).map(|j| u64::from(workload.job(JobId(j)).tasks)).sum();
         // Policies run at most about two copies per task; the sample may be slightly larger than asked.
         let few = (2 * tasks).div_ceil(u64::from(recording.copies.max(1))).max(1) as u32;
         let sampled_one_in = recording.one_in.unwrap_or(few);
         let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
-        let waits = vec![waits; workload.classes().len()];
         Self {
             layout,
             workload,
@@ -133,7 +145,7 @@ impl<'a> Recorder<'a> {
             sampled_one_in,
             sample: Vec::new(),
             timeline: Vec::new(),
-            metrics: policy_metrics(layout, workload, faults, recording.cache_interval),
+            metrics: policy_metrics(layout, workload, faults, recording.cache_interval, seed),
             progress: Time::ZERO,
         }
     }
@@ -159,7 +171,14 @@ impl<'a> Recorder<'a> {
             }
             Note::Preempted { .. } => self.ended(now, self.layout.core_index(who), CopyEnd::Preempted),
             Note::Suspended { .. } => self.suspend(now, self.layout.core_index(who)),
-            Note::Placed { .. } | Note::Bound { .. } | Note::Learnt { .. } | Note::Believes { .. } => {}
+            Note::Placed { .. }
+            | Note::Bound { .. }
+            | Note::Numbered { .. }
+            | Note::Learnt { .. }
+            | Note::Believes { .. }
+            | Note::Snapshot { .. }
+            | Note::Changed
+            | Note::Refreshed { .. } => {}
             Note::Unexpected { kind } => *self.unexpected.entry(KINDS[kind as usize].0).or_default() += 1,
         }
     }
@@ -215,9 +234,9 @@ impl<'a> Recorder<'a> {
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
                 self.metrics.finished(copy, start, now);
-                let JobSpec { arrival, class, .. } = self.workload.job(copy.task.job);
+                let wait = start.since(self.workload.job(copy.task.job).arrival);
                 // The histogram resizes itself; u64 microseconds hold any wait.
-                let _ = self.waits[usize::from(class)].record(start.since(arrival).0 / 1000);
+                let _ = self.waits.record(wait.0 / 1000);
             }
             CopyEnd::Second => self.copies.finished += 1,
             CopyEnd::Preempted => self.copies.preempted += 1,

@@ -3,6 +3,7 @@
 use volary_actors::base::Endpoint;
 use volary_netem::{FaultSpec, Groups};
 
+use super::super::view::Lack;
 use super::*;
 use crate::workload::{NoTraces, Service, Synthetic, WorkloadSpec};
 
@@ -12,27 +13,30 @@ fn one_job() -> Workload {
     Workload::build(&WorkloadSpec::Synthetic(jobs), &service, 1, 1, &NoTraces).unwrap()
 }
 
+/// The state of `nodes` nodes and schedulers that are observed every second.
+fn state(schedulers: u32, nodes: usize) -> TrackerState {
+    let layout = Layout::new(schedulers, 0, vec![1; nodes]);
+    TrackerState::new(&layout, 1, Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1))))
+}
+
 #[test]
 fn long_runs_are_looked_at_less_often() {
-    let layout = Layout::new(20, 0, vec![1; 1000]);
-    let mut books = TrackerState::new(&layout, 1, Time::ZERO);
-    books.made(Time::ZERO, Some(0), 8, 5_000_000_000);
-    books.look(Time(3_000_000_000_000), Span::from_secs(1), |_, _| true);
-    let looks = books.rows.chunk_by(|a, b| a.time == b.time);
-    let times: Vec<u32> = looks.map(|look| look[0].time.round() as u32).collect();
-    assert!((512..=1024).contains(&times.len()), "{}", times.len());
-    assert!(times.windows(2).all(|pair| pair[1] - pair[0] == books.stride));
-    assert_eq!((books.stride, times.last()), (4, Some(&3000)));
-    assert_eq!(books.views.len(), 10);
-    let last = books.rows.last().unwrap();
-    assert_eq!((last.in_flight, last.age_max.round()), (1, 3000.0), "it is never taken in");
+    let mut books = state(20, 1000);
+    books.made(Time::ZERO, 0, 8, 5_000_000_000);
+    books.look(Time(3_000_000_000_000), |_, _| true);
+    let looks = books.looks.rows.chunk_by(|a, b| a.time == b.time);
+    let intervals: Vec<u32> = looks.map(|look| look[0].time as u32 / 4).collect();
+    assert_eq!((books.looks.weight(), books.views.len()), (4, 10));
+    assert!((0..749).all(|interval| intervals.get(interval) == Some(&(interval as u32))), "{intervals:?}");
+    let last = books.looks.rows.last().unwrap();
+    assert_eq!((last.in_flight, last.age_max.round()), (1, last.time.round()), "it is never taken in");
+    assert_eq!((last.versions, last.out_of_sync), (0.004, 0.004), "one node of 250");
     // Each observation is weighted by the interval it represents, so the mean age of that node is half the time.
-    let mean = books.ages.mean() * 250.0;
+    let mean = books.ages.summary().age_of_synchronisation_s.mean * 250.0;
     assert!((mean / (0.9 * 1500.0) - 1.0).abs() < 0.01, "{mean}");
 }
 
-/// Returns the seconds at which each of two schedulers was observed. The second is down from 10 s to 20 s and has a
-/// cache again at 21.5 s.
+/// Two schedulers are observed. The second is down from 10 s to 20 s and has a cache again at 21.5 s.
 #[test]
 fn whoever_is_down_is_not_looked_at() {
     let layout = Layout::new(2, 0, vec![1]);
@@ -42,15 +46,63 @@ fn whoever_is_down_is_not_looked_at() {
     let crash: Vec<FaultSpec> = serde_json::from_str(crash).unwrap();
     let faults = Faults::resolve(&crash, &groups, layout.endpoints()).unwrap();
     let workload = one_job();
-    let mut tracker = Tracker::new(&layout, &workload, &faults, Span::from_secs(1));
+    let mut tracker = Tracker::new(&layout, &workload, &faults, Span::from_secs(1), 1);
     tracker.placed(Time::ZERO, layout.scheduler(0), JobId(0).task(0).copy(0), 0, 0);
     tracker.believes(Time(21_500_000_000), layout.scheduler(1), 0, 0, Time::ZERO);
     let mut results = PolicyResults::default();
-    tracker.close(Time::ZERO, Time(30_500_000_000), &mut results);
+    tracker.close(Time::ZERO, Time(30_000_000_000), &mut results);
     let rows = results.looks;
-    let looks = |scheduler| -> Vec<u32> {
-        rows.iter().filter(|row| row.scheduler == scheduler).map(|row| row.time.round() as u32).collect()
+    let looks = |scheduler| -> Vec<f64> {
+        rows.iter().filter(|row| row.receiver == scheduler).map(|row| row.time).collect()
     };
-    assert_eq!(looks(0), (0..=30).collect::<Vec<_>>());
-    assert_eq!(looks(1), (0..10).chain(22..=30).collect::<Vec<_>>());
+    let seconds: Vec<u32> = looks(0).into_iter().map(|time| time as u32).collect();
+    assert_eq!(seconds, (0..30).collect::<Vec<_>>());
+    let there: Vec<f64> = looks(0).into_iter().filter(|time| !(10.0..21.5).contains(time)).collect();
+    assert_eq!(looks(1), there);
+}
+
+/// Two updates of equal size about node 0, of which the later one arrives first.
+#[test]
+fn updates_are_matched_by_origin_and_number() {
+    let mut books = state(2, 2);
+    let second = |s: u64| Time(s * 1_000_000_000);
+    for (made, number) in [(1, 7), (3, 8)] {
+        books.made(second(made), 0, 0, 5);
+        books.views.iter_mut().for_each(|view| view.numbered(0, 0, number, false));
+    }
+    let lack = |books: &TrackerState, node| books.views[1].lack(node, second(10));
+    let received = |number| Received { node: 0, change: 5, origin: 0, number, datagram: false };
+    assert_eq!(lack(&books, 0), Lack { age: 9.0, versions: 2, placement: true, information: None });
+    books.views[1].learnt(received(8));
+    assert_eq!(lack(&books, 0), Lack { age: 9.0, versions: 1, placement: true, information: None });
+    books.views[1].learnt(received(7));
+    assert_eq!((lack(&books, 0).versions, books.views[1].in_flight()), (0, 0));
+    assert_eq!(books.views[0].lack(0, second(10)).versions, 0, "it made them");
+}
+
+/// Datagrams about two nodes: the first and the third are lost. Each is pending until a later one of the same scheduler
+/// arrives, whatever node that is about; what others sent is not concerned.
+#[test]
+fn what_is_overtaken_by_a_datagram_is_lost() {
+    let mut books = state(3, 2);
+    let nodes = [0, 1, 0, 1];
+    for (number, node) in (0..).zip(nodes) {
+        for origin in [0, 1] {
+            books.made(Time::ZERO, origin, node, 5);
+            books.views.iter_mut().for_each(|view| view.numbered(origin, node, number, true));
+        }
+    }
+    let view = &mut books.views[2];
+    let received = |number: u32| {
+        let node = nodes[number as usize];
+        Received { node, change: 5, origin: 0, number, datagram: true }
+    };
+    let of_both = |view: &View| [0, 1].map(|node| view.lack(node, Time(1)).versions);
+    assert_eq!(of_both(view), [4, 4]);
+    view.learnt(received(1));
+    assert_eq!(of_both(view), [3, 3], "0 and 1 are gone");
+    view.learnt(received(3));
+    assert_eq!((of_both(view), view.in_flight()), ([2, 2], 4), "the other scheduler's remain");
+    view.learnt(received(2));
+    assert_eq!((of_both(view), view.entry(0)), ([2, 2], (5, 10)), "late, but applied");
 }

@@ -5,55 +5,38 @@
 //! has not yet received: the sum of what ended minus the sum of what was placed. All of it is folded from notes; a
 //! policy without a cache emits none and costs nothing here.
 //!
-//! Every decision of every scheduler is measured. Between decisions a sample of schedulers and nodes is observed at
-//! equal intervals. In a long run every second observation is dropped and the interval doubled.
+//! An entry of a cache is *in sync* if no update about its node is pending. Its *age of synchronisation* is the time
+//! since it was last in sync, which is the age of the oldest pending update (Zhong, Yates and Soljanin 2018); its
+//! *version age* is the number of pending updates (Yates 2021). A lost update is pending until a later one of the same
+//! origin arrives, and from then on counts in the error alone: its age says nothing about the protocol.
+//!
+//! The error of every decision is measured, and whether its entry was in sync if the scheduler is watched. Between
+//! decisions a sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run
+//! the intervals are doubled, and one of every two observations is dropped.
 //!
 //! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
 //! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
 //! withdrawal of a placement does not count as pending; an extra copy of a finished task stays in the truth if its node
 //! crashes. Where clocks are compared (`wait = "clock"`), updates are still summed as work.
 
-use std::collections::VecDeque;
-
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
 use volary_actors::machine::Note;
+use volary_actors::policies::is_watched;
 use volary_actors::roles::min_wait_index::MinWaitIndex;
 use volary_netem::Faults;
 
 use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
-use crate::results::{PolicyResults, Staleness, StalenessRow};
-use crate::shard::is_watched;
+use super::ages::Ages;
+use super::instants::{Instants, Looks};
+use super::view::{Received, View, seconds, step};
+use crate::results::{PolicyResults, Spread, Staleness};
 use crate::workload::Workload;
 
-/// Approximate number of nodes observed.
-const NODES: u32 = 256;
-/// Maximum number of observations kept.
-const LOOKS: usize = 1024;
 /// Marks a task that is not placed.
 const NOWHERE: u32 = u32::MAX;
-
-/// An update that a scheduler has not received.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    made: Time,
-    change: i64,
-}
-
-/// A watched scheduler's cache.
-#[derive(Debug)]
-struct View {
-    scheduler: u32,
-    /// Expected work at every node, ns.
-    work: Vec<i64>,
-    /// Pending updates of each node, oldest first.
-    pending: Vec<VecDeque<Pending>>,
-    in_flight: u64,
-    /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
-    since: Time,
-}
 
 /// State kept once a scheduler places tasks by a cache.
 #[derive(Debug)]
@@ -62,17 +45,24 @@ struct TrackerState {
     /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
-    /// Time of the first observation, time of the next one, and the interval in multiples of the configured one.
-    first: Time,
-    next: Time,
-    stride: u32,
-    rows: Vec<StalenessRow>,
-    ages: Gauge,
+    looks: Looks,
+    ages: Ages,
+    /// Whether entries are snapshots of nodes, which have no error by this measure.
+    snapshots: bool,
     errors: Gauge,
     bias: Gauge,
     in_flight: Gauge,
-    decisions: Gauge,
+    decisions: DecisionCounts,
+    decision_errors: Gauge,
     regrets: Gauge,
+}
+
+/// Decisions of watched schedulers.
+#[derive(Clone, Copy, Default, Debug)]
+struct DecisionCounts {
+    all: u64,
+    out_of_sync: u64,
+    conflicts: u64,
 }
 
 /// Folds notes about caches.
@@ -82,28 +72,31 @@ pub struct Tracker<'a> {
     workload: &'a Workload,
     faults: &'a Faults,
     every: Span,
+    seed: u64,
     /// `None` until the first placement.
     books: Option<Box<TrackerState>>,
 }
 
-fn seconds(ns: i64) -> f64 {
-    ns as f64 * 1e-9
-}
-
 impl<'a> Tracker<'a> {
-    /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero only decisions
-    /// are measured.
-    pub fn new(layout: &'a Layout, workload: &'a Workload, faults: &'a Faults, every: Span) -> Self {
-        Self { layout, workload, faults, every, books: None }
+    /// Creates a tracker that observes caches at an interval once one is used. With an interval of zero it does
+    /// nothing.
+    pub const fn new(
+        layout: &'a Layout,
+        workload: &'a Workload,
+        faults: &'a Faults,
+        every: Span,
+        seed: u64,
+    ) -> Self {
+        Self { layout, workload, faults, every, seed, books: None }
     }
 
     /// Returns the state, brought up to `now`; `None` if no cache is in use.
     #[inline]
     fn at(&mut self, now: Time) -> Option<&mut TrackerState> {
         let books = self.books.as_deref_mut()?;
-        if books.next <= now {
+        if books.looks.due(now).is_some() {
             let (layout, faults) = (self.layout, self.faults);
-            books.look(now, self.every, |view, at| {
+            books.look(now, |view, at| {
                 let scheduler = layout.endpoint(layout.scheduler(view.scheduler));
                 faults.crash_between(scheduler, view.since, at).is_none()
             });
@@ -113,13 +106,8 @@ impl<'a> Tracker<'a> {
 
     fn open(&mut self, now: Time) {
         if self.books.is_none() {
-            let every = self.every;
-            let next = if every == Span::ZERO { Time::MAX } else { now };
-            let mut books = TrackerState::new(self.layout, self.workload.jobs(), next);
-            if every == Span::ZERO {
-                books.views.clear();
-            }
-            self.books = Some(Box::new(books));
+            let looks = Looks::new(Instants::new(self.seed, now, self.every));
+            self.books = Some(Box::new(TrackerState::new(self.layout, self.workload.jobs(), looks)));
         }
     }
 
@@ -130,6 +118,15 @@ impl<'a> Tracker<'a> {
         }
     }
 
+    /// The number of an actor that makes updates: schedulers first, then nodes.
+    fn origin(&self, who: ActorId) -> Option<u32> {
+        match self.layout.role(who) {
+            Role::Scheduler(index) => Some(index),
+            Role::Node(index) => Some(self.layout.schedulers() + index),
+            Role::Client(_) | Role::Extra(_) | Role::Worker { .. } => None,
+        }
+    }
+
     /// A scheduler placed a task.
     fn placed(&mut self, now: Time, who: ActorId, copy: CopyId, node: u32, believed: i64) {
         self.open(now);
@@ -137,14 +134,14 @@ impl<'a> Tracker<'a> {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         if let Some(books) = self.at(now) {
-            books.decided(node, believed);
+            books.decided(now, by, node, believed);
             let place = books.place(job, index, tasks);
             let before = std::mem::replace(place, node);
             if before != NOWHERE {
                 books.truth.add(before, -estimate);
             }
             books.truth.add(node, estimate);
-            books.made(now, Some(by), node, estimate);
+            books.made(now, by, node, estimate);
         }
     }
 
@@ -157,27 +154,31 @@ impl<'a> Tracker<'a> {
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
         let node = self.layout.node_of_core(core);
+        let origin = self.layout.schedulers() + node;
         if let Some(books) = self.at(now) {
             let place = books.place(job, index, tasks);
             if *place == node {
                 *place = NOWHERE;
                 books.truth.add(node, -estimate);
                 // The end of a copy that was abandoned and placed again is not counted.
-                books.made(now, None, node, -estimate);
+                books.made(now, origin, node, -estimate);
             }
         }
     }
 
+    /// An actor numbered an update.
+    fn numbered(&mut self, now: Time, who: ActorId, node: u32, number: u32, datagram: bool) {
+        let Some(origin) = self.origin(who) else { return };
+        if let Some(books) = self.at(now) {
+            books.views.iter_mut().for_each(|view| view.numbered(origin, node, number, datagram));
+        }
+    }
+
     /// A scheduler received an update.
-    fn learnt(&mut self, now: Time, who: ActorId, node: u32, change: i64) {
+    fn learnt(&mut self, now: Time, who: ActorId, update: Received) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
-            view.work[node as usize] = view.work[node as usize].saturating_add(change);
-            let pending = &mut view.pending[node as usize];
-            if let Some(at) = pending.iter().position(|news| news.change == change) {
-                pending.remove(at);
-                view.in_flight -= 1;
-            }
+            view.learnt(update);
         }
     }
 
@@ -185,12 +186,15 @@ impl<'a> Tracker<'a> {
     fn believes(&mut self, now: Time, who: ActorId, node: u32, work: i64, made: Time) {
         let by = self.scheduler(who);
         if let Some(view) = self.at(now).and_then(|books| books.view(by)) {
-            view.work[node as usize] = work;
-            view.since = now;
-            let pending = &mut view.pending[node as usize];
-            let before = pending.len();
-            pending.retain(|news| news.made > made);
-            view.in_flight -= (before - pending.len()) as u64;
+            view.believes(now, node, work, made);
+        }
+    }
+
+    /// A scheduler received a snapshot of a node.
+    fn snapshot(&mut self, now: Time, who: ActorId, node: u32, made: Time) {
+        let by = self.scheduler(who);
+        if let Some(books) = self.at(now) {
+            books.snapshot(now, by, node, made);
         }
     }
 
@@ -199,8 +203,8 @@ impl<'a> Tracker<'a> {
         let Some(books) = &self.books else { return Vec::new() };
         let nodes = 0..self.layout.nodes();
         let pair = |view: &View, node: u32| {
-            let pending = view.pending[node as usize].iter().map(|news| news.change).sum();
-            (view.work[node as usize], books.truth.work(node), pending)
+            let (work, pending) = view.entry(node);
+            (work, books.truth.work(node), pending)
         };
         books.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
     }
@@ -209,11 +213,18 @@ impl<'a> Tracker<'a> {
 impl PolicyMetric for Tracker<'_> {
     #[inline]
     fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        if self.every == Span::ZERO {
+            return;
+        }
         match note {
             Note::Completed { copy } => self.ended(now, self.layout.core_index(who), copy),
             Note::Placed { copy, node, believed } => self.placed(now, who, copy, node, believed),
-            Note::Learnt { node, change } => self.learnt(now, who, node, change),
+            Note::Numbered { node, number, datagram } => self.numbered(now, who, node, number, datagram),
+            Note::Learnt { node, change, origin, number, datagram } => {
+                self.learnt(now, who, Received { node, change, origin, number, datagram });
+            }
             Note::Believes { node, work, at } => self.believes(now, who, node, work, at),
+            Note::Snapshot { node, at } => self.snapshot(now, who, node, at),
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
@@ -221,6 +232,8 @@ impl PolicyMetric for Tracker<'_> {
             | Note::Preempted { .. }
             | Note::Suspended { .. }
             | Note::Bound { .. }
+            | Note::Changed
+            | Note::Refreshed { .. }
             | Note::Unexpected { .. } => {}
         }
     }
@@ -234,58 +247,50 @@ impl PolicyMetric for Tracker<'_> {
     }
 
     fn watches(&self, scheduler: u32) -> bool {
-        self.every.0 > 0 && is_watched(self.layout, scheduler)
+        self.every > Span::ZERO && is_watched(scheduler, self.layout.schedulers())
     }
 
     fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
         self.at(end);
-        let every = self.every.as_secs_f64();
+        let nodes = self.layout.nodes();
         let Some(books) = self.books else { return };
+        let share = |part: u64| part as f64 / books.decisions.all as f64;
+        let error = |gauge: &Gauge| if books.snapshots { Spread::UNMEASURED } else { gauge.spread() };
         results.staleness = Some(Staleness {
-            age_s: books.ages.spread(),
-            error_s: books.errors.spread(),
-            bias_s: books.bias.mean(),
+            error_s: error(&books.errors),
+            bias_s: if books.snapshots { f64::NAN } else { books.bias.mean() },
             in_flight: books.in_flight.spread(),
-            decision_error_s: books.decisions.spread(),
+            decisions_out_of_sync: share(books.decisions.out_of_sync),
+            conflicts: share(books.decisions.conflicts),
+            decision_error_s: error(&books.decision_errors),
             regret_s: books.regrets.spread(),
-            every_s: every * f64::from(books.stride),
-            schedulers: books.views.len() as u32,
-            nodes: (0..self.layout.nodes()).step_by(step(self.layout)).len() as u32,
+            every_s: books.looks.every_s(),
+            receivers: books.views.len() as u32,
+            sources: (0..nodes).step_by(step(nodes)).len() as u32,
+            ..books.ages.summary()
         });
-        results.looks = books.rows;
+        results.looks = books.looks.rows;
     }
 }
 
-/// One node in this many is observed.
-const fn step(layout: &Layout) -> usize {
-    layout.nodes().div_ceil(NODES) as usize
-}
-
 impl TrackerState {
-    fn new(layout: &Layout, jobs: u32, next: Time) -> Self {
-        let nodes = layout.nodes();
+    fn new(layout: &Layout, jobs: u32, looks: Looks) -> Self {
+        let (schedulers, nodes) = (layout.schedulers(), layout.nodes());
         let cores: Vec<u32> = (0..nodes).map(|node| layout.cores(node)).collect();
         let alike = cores.iter().all(|&cores| cores == 1);
-        let view = |scheduler| View {
-            scheduler,
-            work: vec![0; nodes as usize],
-            pending: vec![VecDeque::new(); nodes as usize],
-            in_flight: 0,
-            since: Time::ZERO,
-        };
+        let watched = (0..schedulers).filter(|&scheduler| is_watched(scheduler, schedulers));
         Self {
             truth: MinWaitIndex::new(nodes, if alike { Vec::new() } else { cores }),
             places: vec![Vec::new(); jobs as usize],
-            views: (0..layout.schedulers()).filter(|&i| is_watched(layout, i)).map(view).collect(),
-            first: next,
-            next,
-            stride: 1,
-            rows: Vec::new(),
-            ages: Gauge::new(),
+            views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes)).collect(),
+            looks,
+            ages: Ages::new(),
+            snapshots: false,
             errors: Gauge::new(),
             bias: Gauge::new(),
             in_flight: Gauge::new(),
-            decisions: Gauge::new(),
+            decisions: DecisionCounts::default(),
+            decision_errors: Gauge::new(),
             regrets: Gauge::new(),
         }
     }
@@ -298,6 +303,13 @@ impl TrackerState {
         &mut places[index]
     }
 
+    fn snapshot(&mut self, now: Time, scheduler: Option<u32>, node: u32, made: Time) {
+        self.snapshots = true;
+        if let Some(peak) = self.view(scheduler).and_then(|view| view.snapshot(now, node, made)) {
+            self.ages.peak(peak);
+        }
+    }
+
     fn view(&mut self, scheduler: Option<u32>) -> Option<&mut View> {
         let scheduler = scheduler?;
         let at = self.views.binary_search_by_key(&scheduler, |view| view.scheduler).ok()?;
@@ -305,86 +317,50 @@ impl TrackerState {
     }
 
     /// Measures a decision before it takes effect.
-    fn decided(&mut self, node: u32, believed: i64) {
+    fn decided(&mut self, now: Time, by: u32, node: u32, believed: i64) {
         if !self.truth.reaches(node) {
             self.truth.reach(node, true);
         }
         let wait = self.truth.wait(node);
         let least = self.truth.least().unwrap_or(wait);
         self.regrets.add(seconds(wait - least), 1);
-        self.decisions.add(seconds(believed - self.truth.work(node)).abs(), 1);
+        self.decision_errors.add(seconds(believed - self.truth.work(node)).abs(), 1);
+        if let Some(lack) = self.view(Some(by)).map(|view| view.lack(node, now)) {
+            self.decisions.all += 1;
+            self.decisions.out_of_sync += u64::from(lack.versions > 0);
+            self.decisions.conflicts += u64::from(lack.placement);
+        }
     }
 
-    /// Adds an update to the pending ones of all schedulers except its author, whose cache already contains it.
-    fn made(&mut self, now: Time, by: Option<u32>, node: u32, change: i64) {
-        for view in &mut self.views {
-            if Some(view.scheduler) == by {
-                view.work[node as usize] += change;
-            } else {
-                view.pending[node as usize].push_back(Pending { made: now, change });
-                view.in_flight += 1;
-            }
-        }
+    /// Adds an update to the pending ones of all schedulers except its author.
+    fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
+        self.views.iter_mut().for_each(|view| view.made(now, origin, node, change));
     }
 
     /// Observes the caches that are `there`, as often as is due before `now`.
-    fn look(&mut self, now: Time, every: Span, there: impl Fn(&View, Time) -> bool) {
-        while self.next <= now {
-            let at = self.next;
+    fn look(&mut self, now: Time, there: impl Fn(&View, Time) -> bool) {
+        while let Some(at) = self.looks.due(now) {
+            let weight = self.looks.weight();
             for view in self.views.iter().filter(|view| there(view, at)) {
-                let row = view.row(at, &self.truth, |age, error| {
-                    self.ages.add(age, self.stride);
-                    self.errors.add(error.abs(), self.stride);
-                    self.bias.add(error, self.stride);
+                let mut row = view.row(at, &self.truth, |lack, error| {
+                    self.ages.add(lack, weight);
+                    self.errors.add(error.abs(), weight);
+                    self.bias.add(error, weight);
                 });
-                self.in_flight.add(view.in_flight as f64, self.stride);
-                self.rows.push(row);
+                if self.snapshots {
+                    (row.error, row.bias, row.error_max) = (f64::NAN, f64::NAN, f64::NAN);
+                }
+                self.in_flight.add(view.in_flight() as f64, weight);
+                self.looks.rows.push(row);
             }
-            if self.rows.len() >= LOOKS * self.views.len() {
-                self.thin(every);
-            }
-            let apart = every.0.saturating_mul(u64::from(self.stride)).max(1);
-            let looks = at.since(self.first).0 / apart + 1;
-            self.next = self.first + Span(looks.saturating_mul(apart));
+            self.looks.advance(self.views.len());
         }
-    }
-
-    /// Drops every second observation and doubles the interval.
-    fn thin(&mut self, every: Span) {
-        let (first, apart) = (self.first.as_secs_f64(), every.as_secs_f64() * f64::from(self.stride));
-        self.rows.retain(|row| ((row.time - first) / apart).round() % 2.0 == 0.0);
-        self.stride = self.stride.saturating_mul(2);
     }
 }
 
-impl View {
-    /// Observes this cache; `each` is called with every age and error, s.
-    fn row(&self, at: Time, truth: &MinWaitIndex, mut each: impl FnMut(f64, f64)) -> StalenessRow {
-        let nodes = self.work.len();
-        let mut row = StalenessRow {
-            time: at.as_secs_f64(),
-            scheduler: self.scheduler,
-            in_flight: self.in_flight,
-            ..StalenessRow::default()
-        };
-        let mut count = 0.0;
-        for node in (0..nodes).step_by(nodes.div_ceil(NODES as usize)) {
-            let age = self.pending[node].front().map_or(0.0, |news| at.since(news.made).as_secs_f64());
-            let error = seconds(self.work[node].saturating_sub(truth.work(node as u32)));
-            each(age, error);
-            count += 1.0;
-            row.age += age;
-            row.error += error.abs();
-            row.bias += error;
-            row.age_max = row.age_max.max(age);
-            row.error_max = row.error_max.max(error.abs());
-        }
-        for mean in [&mut row.age, &mut row.error, &mut row.bias] {
-            *mean /= count;
-        }
-        row
-    }
-}
+#[cfg(test)]
+#[path = "closed_forms.rs"]
+mod closed_forms;
 
 #[cfg(test)]
 #[path = "tests.rs"]

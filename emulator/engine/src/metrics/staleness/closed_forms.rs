@@ -1,0 +1,194 @@
+//! Ages against the closed forms of the literature, within 1 %.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use volary_actors::base::{Address, Purpose};
+
+use super::*;
+
+/// A rising sequence of events: time (s), and what happens.
+type Agenda = BinaryHeap<Reverse<(u64, Event)>>;
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Event {
+    /// The source makes an update, and sends it as a snapshot.
+    Made { source: u32 },
+    /// A snapshot made at a time arrives at a receiver.
+    Arrives { source: u32, receiver: u32, made: u64 },
+}
+
+fn nanos(seconds: f64) -> u64 {
+    (seconds * 1e9) as u64
+}
+
+/// Exponential random numbers.
+struct Exponential(Address, u64);
+
+impl Exponential {
+    fn new() -> Self {
+        Self(Address::new(1, Purpose::Tool), 0)
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.1 += 1;
+        self.0.at(self.1).unit()
+    }
+
+    fn mean(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.unit()).ln()
+    }
+}
+
+/// The ages of receivers that are observed every `every` seconds. `react` is given the time (ns) of each event, and adds
+/// those that it causes. A receiver ignores snapshots older than what it has.
+fn simulate(
+    receivers: u32,
+    sources: u32,
+    every: f64,
+    until: f64,
+    mut react: impl FnMut(u64, Event, &mut Agenda),
+) -> Staleness {
+    let layout = Layout::new(receivers, 0, vec![1; sources as usize]);
+    let looks = Looks::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
+    let mut books = TrackerState::new(&layout, 1, looks);
+    let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, Event::Made { source }))).collect();
+    let mut newest = vec![0; (receivers * sources) as usize];
+    while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {
+        books.look(Time(at), |_, _| true);
+        match event {
+            Event::Made { source } => books.made(Time(at), receivers + source, source, 0),
+            Event::Arrives { source, receiver, made } => {
+                let newest = &mut newest[(receiver * sources + source) as usize];
+                if std::mem::replace(newest, made.max(*newest)) < made {
+                    books.snapshot(Time(at), Some(receiver), source, Time(made));
+                }
+            }
+        }
+        react(at, event, &mut agenda);
+    }
+    books.ages.summary()
+}
+
+fn close(what: &str, found: f64, expected: f64) {
+    assert!((found / expected - 1.0).abs() < 0.01, "{what}: {found}, not {expected}");
+}
+
+/// An update every second over a delay of 0.3 s. The observations are as far apart as the updates, and see every phase
+/// all the same.
+#[test]
+fn periodic_updates_over_a_constant_delay() {
+    const DELAY: f64 = 0.3;
+    let mut phases = Exponential::new();
+    let found = simulate(1, 200, 1.0, 3000.0, |now, event, agenda| {
+        if let Event::Made { source } = event {
+            let next = now + nanos(if now == 1 { phases.unit() } else { 1.0 });
+            agenda.push(Reverse((next, Event::Made { source })));
+            let arrives = Event::Arrives { source, receiver: 0, made: now };
+            agenda.push(Reverse((now + nanos(DELAY), arrives)));
+        }
+    });
+    close("mean age of information", found.age_of_information_s.mean, DELAY + 0.5);
+    close("peak age of information", found.peak_age_of_information_s.mean, DELAY + 1.0);
+    close("age of synchronisation", found.age_of_synchronisation_s.mean, DELAY * DELAY / 2.0);
+    close("out of sync", found.out_of_sync, DELAY);
+    close("version age", found.version_age.mean, DELAY);
+}
+
+/// Poisson updates through a first-come-first-served queue with exponential service, M/M/1 (Kaul, Yates and Gruteser
+/// 2012; peak age: Costa, Codreanu and Ephremides 2014).
+#[test]
+fn poisson_updates_through_a_queue() {
+    let (arrival, service) = (0.5, 1.0);
+    let (mut draws, mut free) = (Exponential::new(), vec![0; 200]);
+    let found = simulate(1, 200, 5.0, 20_000.0, |now, event, agenda| {
+        if let Event::Made { source } = event {
+            let at = &mut free[source as usize];
+            *at = now.max(*at) + nanos(draws.mean(1.0 / service));
+            agenda.push(Reverse((*at, Event::Arrives { source, receiver: 0, made: now })));
+            agenda.push(Reverse((now + nanos(draws.mean(1.0 / arrival)), Event::Made { source })));
+        }
+    });
+    let load: f64 = arrival / service;
+    let mean = (1.0 + 1.0 / load + load * load / (1.0 - load)) / service;
+    close("mean age of information", found.age_of_information_s.mean, mean);
+    close("peak age", found.peak_age_of_information_s.mean, 1.0 / arrival + 1.0 / (service - arrival));
+    // Little: an update is missing as long as it is in the system.
+    close("version age", found.version_age.mean, load / (1.0 - load));
+    close("out of sync", found.out_of_sync, load);
+}
+
+/// Poisson updates over independent exponential delays: one that is overtaken changes nothing. An age above x means that
+/// no update of the last x seconds has arrived, which is a thinned Poisson process.
+#[test]
+fn poisson_updates_over_exponential_delays() {
+    let (rate, delay) = (2.0, 1.0);
+    let mut draws = Exponential::new();
+    let found = simulate(1, 200, 1.0, 4000.0, |now, event, agenda| {
+        if let Event::Made { source } = event {
+            agenda.push(Reverse((now + nanos(draws.mean(1.0 / rate)), Event::Made { source })));
+            let arrives = Event::Arrives { source, receiver: 0, made: now };
+            agenda.push(Reverse((now + nanos(draws.mean(delay)), arrives)));
+        }
+    });
+    let above = |x: f64| (-rate * (x - delay * (1.0 - (-x / delay).exp()))).exp();
+    let (step, mut mean, mut peaks, mut informative) = (1e-4, 0.0, 0.0, 0.0);
+    // The age at an arrival after a delay of u, where it is above u: E[age; age > u] = u P(u) + the integral of P above.
+    let mut tail = vec![0.0; 200_001];
+    for i in (0..200_000).rev() {
+        tail[i] = tail[i + 1] + step * above((i as f64 + 0.5) * step);
+    }
+    for (i, after) in tail.iter().enumerate().take(200_000) {
+        let u = (i as f64 + 0.5) * step;
+        let density = (-u / delay).exp() / delay * step;
+        mean += step * above(u);
+        informative += density * above(u);
+        peaks += density * (u * above(u) + after);
+    }
+    close("mean age of information", found.age_of_information_s.mean, mean);
+    close("peak age of information", found.peak_age_of_information_s.mean, peaks / informative);
+}
+
+/// Gossip among n nodes that all know each other (Yates, "The age of gossip in networks", 2021): the source updates at
+/// rate e and tells each node at rate l / n, and each node tells each other at rate l / (n - 1). A set of j nodes that
+/// together know the newest that any of them knows is v(j) versions behind.
+#[test]
+fn epidemic_version_age() {
+    const NODES: u32 = 8;
+    let (updates, rate, n) = (1.0, 1.0, f64::from(NODES));
+    let mut draws = Exponential::new();
+    let mut known = vec![[0u64; NODES as usize + 1]; 100];
+    let found = simulate(NODES, 100, 2.0, 3000.0, |now, event, agenda| {
+        // Every source is a gossip network of its own: its next event is drawn when one is over.
+        let (Event::Made { source } | Event::Arrives { source, .. }) = event;
+        let known = &mut known[source as usize];
+        match event {
+            Event::Made { .. } => known[NODES as usize] = now,
+            Event::Arrives { receiver, made, .. } => known[receiver as usize] = made,
+        }
+        let (mut at, all) = (now, updates + rate + n * rate);
+        loop {
+            at += nanos(draws.mean(1.0 / all));
+            let which = draws.unit() * all;
+            if which < updates {
+                return agenda.push(Reverse((at, Event::Made { source })));
+            }
+            let (from, receiver) = if which < updates + rate {
+                (NODES, (draws.unit() * n) as u32)
+            } else {
+                let from = (draws.unit() * n) as u32;
+                (from, (from + 1 + (draws.unit() * (n - 1.0)) as u32) % NODES)
+            };
+            let made = known[from as usize];
+            if made > known[receiver as usize] {
+                return agenda.push(Reverse((at, Event::Arrives { source, receiver, made })));
+            }
+        }
+    });
+    let mut version_age = updates / rate;
+    for j in (1..NODES).rev().map(f64::from) {
+        let (source, others) = (j * rate / n, j * (n - j) * rate / (n - 1.0));
+        version_age = (updates + others * version_age) / (source + others);
+    }
+    close("version age", found.version_age.mean, version_age);
+}

@@ -1,0 +1,134 @@
+//! The tracker of copies of one shared state: Eagle's bitmap of long work, Peacock's load of the cluster.
+//!
+//! The state belongs to no node: some actors change it, and snapshots of it reach others, by whatever way. A copy is in
+//! sync if the state has not changed since the snapshot was made. Actors that have received none are not observed.
+
+use std::collections::BTreeMap;
+
+use volary_actors::base::{ActorId, Span, Time};
+use volary_actors::layout::{Layout, Role};
+use volary_actors::machine::Note;
+use volary_netem::Faults;
+
+use super::super::PolicyMetric;
+use super::ages::Ages;
+use super::instants::{Instants, Looks};
+use super::view::Lack;
+use crate::results::{PolicyResults, Staleness, StalenessRow};
+
+/// Folds notes about copies of a shared state.
+#[derive(Debug)]
+pub struct CopyTracker<'a> {
+    layout: &'a Layout,
+    faults: &'a Faults,
+    every: Span,
+    seed: u64,
+    /// `None` until the state changes.
+    books: Option<Box<SharedState>>,
+}
+
+#[derive(Debug)]
+struct SharedState {
+    /// When the state changed.
+    changes: Vec<Time>,
+    /// Copies of watched actors: when each was made, and when it was received.
+    copies: BTreeMap<ActorId, (Time, Time)>,
+    looks: Looks,
+    ages: Ages,
+}
+
+impl<'a> CopyTracker<'a> {
+    /// Creates a tracker that observes copies at an interval once there are some. With an interval of zero it does
+    /// nothing.
+    pub const fn new(layout: &'a Layout, faults: &'a Faults, every: Span, seed: u64) -> Self {
+        Self { layout, faults, every, seed, books: None }
+    }
+
+    /// Observes the copies, as often as is due before `now`.
+    fn look(&mut self, now: Time) {
+        let Some(books) = self.books.as_deref_mut() else { return };
+        while let Some(at) = books.looks.due(now) {
+            for (&who, &(made, received)) in &books.copies {
+                if self.faults.crash_between(self.layout.endpoint(who), received, at).is_none() {
+                    let lack = lack(&books.changes, made, at);
+                    books.ages.add(lack, books.looks.weight());
+                    books.looks.rows.push(row(self.layout, who, lack, at));
+                }
+            }
+            books.looks.advance(books.copies.len());
+        }
+    }
+
+    fn changed(&mut self, now: Time) {
+        self.look(now);
+        let (seed, every) = (self.seed, self.every);
+        let fresh = || {
+            let looks = Looks::new(Instants::new(seed, now, every));
+            Box::new(SharedState { changes: Vec::new(), copies: BTreeMap::new(), looks, ages: Ages::new() })
+        };
+        self.books.get_or_insert_with(fresh).changes.push(now);
+    }
+
+    fn refreshed(&mut self, now: Time, who: ActorId, made: Time) {
+        self.look(now);
+        if let Some(books) = &mut self.books
+            && let Some((before, _)) = books.copies.insert(who, (made, now))
+        {
+            books.ages.peak(now.since(before).as_secs_f64());
+        }
+    }
+}
+
+/// What a copy made at a time lacks.
+fn lack(changes: &[Time], made: Time, at: Time) -> Lack {
+    let missed = &changes[changes.partition_point(|change| *change <= made)..];
+    Lack {
+        age: missed.first().map_or(0.0, |oldest| at.since(*oldest).as_secs_f64()),
+        versions: missed.len() as u64,
+        placement: false,
+        information: Some(at.since(made).as_secs_f64()),
+    }
+}
+
+fn row(layout: &Layout, who: ActorId, lack: Lack, at: Time) -> StalenessRow {
+    let receiver = match layout.role(who) {
+        Role::Client(index) | Role::Scheduler(index) | Role::Node(index) | Role::Extra(index) => index,
+        Role::Worker { node, .. } => node,
+    };
+    StalenessRow {
+        time: at.as_secs_f64(),
+        receiver,
+        age: lack.age,
+        age_max: lack.age,
+        out_of_sync: f64::from(u8::from(lack.versions > 0)),
+        versions: lack.versions as f64,
+        information: lack.information.unwrap_or(f64::NAN),
+        error: f64::NAN,
+        bias: f64::NAN,
+        error_max: f64::NAN,
+        in_flight: lack.versions,
+    }
+}
+
+impl PolicyMetric for CopyTracker<'_> {
+    #[inline]
+    fn note(&mut self, now: Time, who: ActorId, note: Note) {
+        if self.every > Span::ZERO && note == Note::Changed {
+            self.changed(now);
+        } else if let Note::Refreshed { at } = note {
+            self.refreshed(now, who, at);
+        }
+    }
+
+    fn close(mut self, _: Time, end: Time, results: &mut PolicyResults) {
+        self.look(end);
+        let Some(books) = self.books else { return };
+        results.staleness = Some(Staleness {
+            every_s: books.looks.every_s(),
+            receivers: books.copies.len() as u32,
+            sources: 1,
+            ..books.ages.summary()
+        });
+        results.looks = books.looks.rows;
+    }
+}

@@ -1,0 +1,151 @@
+//! Instants of observation: one in each of equal intervals, uniform within it.
+//!
+//! Observations at equal distances can fall in step with periodic arrivals; these see every phase equally often.
+
+use volary_actors::base::{Address, Purpose, Span, Time};
+
+use crate::results::StalenessRow;
+
+/// Maximum number of observations of a receiver that are kept.
+const LOOKS: usize = 1024;
+
+/// The instants at which caches are observed. In a long run the intervals are doubled again and again.
+#[derive(Debug)]
+pub(super) struct Instants {
+    address: Address,
+    first: Time,
+    every: Span,
+    /// Length of an interval, in multiples of `every`.
+    stride: u32,
+    /// Number of the current interval.
+    interval: u64,
+    next: Time,
+}
+
+impl Instants {
+    /// The instants of a run with this seed, in intervals of length `every` from `first` on.
+    pub(super) fn new(seed: u64, first: Time, every: Span) -> Self {
+        let address = Address::new(seed, Purpose::Sample);
+        let mut instants = Self { address, first, every, stride: 1, interval: 0, next: first };
+        instants.draw();
+        instants
+    }
+
+    /// Goes on to the next interval.
+    pub(super) fn advance(&mut self) {
+        self.interval += 1;
+        self.draw();
+    }
+
+    /// Whether the current interval is the second of a pair, so that intervals can be doubled after it.
+    pub(super) const fn completes_pair(&self) -> bool {
+        self.interval % 2 == 1
+    }
+
+    /// Joins the intervals in pairs, and returns which of the instants so far stays: a random one of each pair.
+    pub(super) fn double(&mut self) -> impl Fn(Time) -> bool {
+        let (first, before, address) = (self.first, self.apart(), self.address);
+        self.stride = self.stride.saturating_mul(2);
+        self.interval /= 2;
+        let stride = u64::from(self.stride);
+        move |at| {
+            let interval = at.since(first).0 / before;
+            let second = address.at(stride).at(interval / 2).at(1).unit() < 0.5;
+            (interval % 2 == 1) == second
+        }
+    }
+
+    /// Length of an interval, ns.
+    fn apart(&self) -> u64 {
+        self.every.0.saturating_mul(u64::from(self.stride)).max(1)
+    }
+
+    fn draw(&mut self) {
+        let apart = self.apart();
+        let unit = self.address.at(u64::from(self.stride)).at(self.interval).unit();
+        let start = self.first + Span(self.interval.saturating_mul(apart));
+        self.next = start + Span(apart).scale(unit);
+    }
+}
+
+/// The observations of a run, and when the next one is due.
+#[derive(Debug)]
+pub(super) struct Looks {
+    instants: Instants,
+    pub(super) rows: Vec<StalenessRow>,
+}
+
+impl Looks {
+    /// Looks at intervals of `every` from `first` on.
+    pub(super) const fn new(instants: Instants) -> Self {
+        Self { instants, rows: Vec::new() }
+    }
+
+    /// The time of the next look, if it is due at `now`.
+    #[inline]
+    pub(super) fn due(&self, now: Time) -> Option<Time> {
+        (self.instants.next <= now).then_some(self.instants.next)
+    }
+
+    /// The weight of a look: the length of its interval, in multiples of the configured one.
+    pub(super) const fn weight(&self) -> u32 {
+        self.instants.stride
+    }
+
+    /// Length of an interval, s.
+    pub(super) fn every_s(&self) -> f64 {
+        self.instants.apart() as f64 * 1e-9
+    }
+
+    /// Goes on to the next interval; thins out the looks if there are too many of so many receivers.
+    pub(super) fn advance(&mut self, receivers: usize) {
+        if self.instants.completes_pair() && self.rows.len() >= LOOKS * receivers.max(1) {
+            let stays = self.instants.double();
+            self.rows.retain(|row| stays(Time::ZERO + Span::from_secs_f64(row.time)));
+        }
+        self.instants.advance();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Intervals of 1 s and a period of 250 ms: all phases are met equally often, with intervals of any length.
+    #[test]
+    fn every_phase_is_met_equally_often() {
+        let mut instants = Instants::new(7, Time(3_000_000_000), Span::from_secs(1));
+        for stride in [1u32, 2, 4] {
+            let mut phases = [0u32; 10];
+            for _ in 0..20_000 {
+                let phase = instants.next.0 % 250_000_000;
+                phases[(phase / 25_000_000) as usize] += 1;
+                instants.advance();
+            }
+            assert_eq!(instants.stride, stride);
+            assert!(phases.iter().all(|&n| n.abs_diff(2000) < 200), "{phases:?}");
+            if !instants.completes_pair() {
+                instants.advance();
+            }
+            let _ = instants.double();
+            instants.advance();
+        }
+    }
+
+    /// Of the two instants of a pair one stays, each as often as the other.
+    #[test]
+    fn one_of_two_stays() {
+        let mut instants = Instants::new(1, Time::ZERO, Span::from_secs(1));
+        let mut seen = Vec::new();
+        for _ in 0..2000 {
+            seen.push(instants.next);
+            instants.advance();
+        }
+        instants.advance();
+        let stays = instants.double();
+        let stays: Vec<[bool; 2]> = seen.chunks(2).map(|pair| [stays(pair[0]), stays(pair[1])]).collect();
+        assert!(stays.iter().all(|pair| pair[0] != pair[1]));
+        let firsts = stays.iter().filter(|pair| pair[0]).count();
+        assert!(firsts.abs_diff(500) < 60, "{firsts}");
+    }
+}

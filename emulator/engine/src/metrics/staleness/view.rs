@@ -1,0 +1,226 @@
+//! The cache of an observed scheduler, and the updates that it lacks.
+
+use std::collections::VecDeque;
+
+use volary_actors::base::Time;
+use volary_actors::roles::min_wait_index::MinWaitIndex;
+
+use crate::results::StalenessRow;
+
+/// A span in seconds, from ns.
+pub(super) fn seconds(ns: i64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+/// Approximate number of nodes observed.
+const NODES: u32 = 256;
+
+/// Marks an update that its origin has not numbered yet.
+const UNNUMBERED: u32 = u32::MAX;
+
+/// One node in this many is observed.
+pub(super) const fn step(nodes: u32) -> usize {
+    nodes.div_ceil(NODES) as usize
+}
+
+/// An update that a scheduler has not received.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    made: Time,
+    change: i64,
+    /// The actor that made it, schedulers first, then nodes, and the number it gave it.
+    origin: u32,
+    number: u32,
+}
+
+/// An update as its receiver sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Received {
+    pub(super) node: u32,
+    pub(super) change: i64,
+    pub(super) origin: u32,
+    pub(super) number: u32,
+    /// Whether earlier updates of its origin that have not arrived count as lost.
+    pub(super) datagram: bool,
+}
+
+/// A watched scheduler's cache.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) scheduler: u32,
+    /// Expected work at every node, ns.
+    work: Vec<i64>,
+    /// Pending updates of each node, oldest first.
+    pending: Vec<VecDeque<Pending>>,
+    /// Number and node of the updates of each scheduler that travel in datagrams and have not been overtaken.
+    datagrams: Vec<VecDeque<(u32, u32)>>,
+    /// Number of pending updates.
+    in_flight: u64,
+    /// When the last snapshot of each node was made; zero before the first.
+    informed: Vec<Time>,
+    /// Time from which the cache is valid. A crash of the scheduler after that time invalidates it.
+    pub(super) since: Time,
+}
+
+/// What an entry of a cache lacks.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Lack {
+    /// Age of the oldest pending update, s; zero if there is none.
+    pub(super) age: f64,
+    /// Number of pending updates.
+    pub(super) versions: u64,
+    /// Whether one of them is a task that another scheduler placed.
+    pub(super) placement: bool,
+    /// Age of information: of the snapshot that it is, s; `None` if it is none.
+    pub(super) information: Option<f64>,
+}
+
+impl View {
+    pub(super) fn new(scheduler: u32, schedulers: u32, nodes: u32) -> Self {
+        Self {
+            scheduler,
+            work: vec![0; nodes as usize],
+            pending: vec![VecDeque::new(); nodes as usize],
+            datagrams: vec![VecDeque::new(); schedulers as usize],
+            in_flight: 0,
+            informed: vec![Time::ZERO; nodes as usize],
+            since: Time::ZERO,
+        }
+    }
+
+    /// An update is made. Its author's cache already contains it.
+    pub(super) fn made(&mut self, now: Time, origin: u32, node: u32, change: i64) {
+        if origin == self.scheduler {
+            self.work[node as usize] += change;
+        } else {
+            let update = Pending { made: now, change, origin, number: UNNUMBERED };
+            self.pending[node as usize].push_back(update);
+            self.in_flight += 1;
+        }
+    }
+
+    /// The oldest update of an origin about a node that has no number yet gets one.
+    pub(super) fn numbered(&mut self, origin: u32, node: u32, number: u32, datagram: bool) {
+        let new = |update: &&mut Pending| update.origin == origin && update.number == UNNUMBERED;
+        if let Some(update) = self.pending[node as usize].iter_mut().find(new) {
+            update.number = number;
+            if datagram && let Some(sent) = self.datagrams.get_mut(origin as usize) {
+                sent.push_back((number, node));
+            }
+        }
+    }
+
+    /// The scheduler applies an update. A datagram overtakes: what its origin sent before and has not arrived counts
+    /// as lost, and is not pending any more, whatever node it is about. So does an update of an earlier epoch of the
+    /// origin about the same node, because an origin that crashes may not have sent it.
+    pub(super) fn learnt(&mut self, update: Received) {
+        let Received { node, change, origin, number, datagram } = update;
+        let work = &mut self.work[node as usize];
+        *work = work.saturating_add(change);
+        while datagram
+            && let Some(sent) = self.datagrams.get_mut(origin as usize)
+            && let Some(&(lost, at)) = sent.front().filter(|(sent, _)| *sent <= number)
+        {
+            sent.pop_front();
+            self.drop(at, |pending| pending.origin == origin && pending.number == lost);
+        }
+        // An update of two tasks on one node is noted twice.
+        let pending = &mut self.pending[node as usize];
+        if let Some(at) = pending.iter().position(|update| (update.origin, update.number) == (origin, number))
+        {
+            pending.remove(at);
+            self.in_flight -= 1;
+        }
+        self.drop(node, |pending| {
+            let earlier = pending.number < number && (datagram || pending.number >> 24 < number >> 24);
+            pending.origin == origin && earlier
+        });
+    }
+
+    /// The scheduler replaces an entry by one that contains all updates made up to `made`.
+    pub(super) fn believes(&mut self, now: Time, node: u32, work: i64, made: Time) {
+        self.work[node as usize] = work;
+        self.since = now;
+        self.drop(node, |pending| pending.made <= made);
+    }
+
+    /// The scheduler replaces an entry by a snapshot of its node. Returns the age of the snapshot before, s.
+    pub(super) fn snapshot(&mut self, now: Time, node: u32, made: Time) -> Option<f64> {
+        let before = self.informed_at(node);
+        self.informed[node as usize] = made;
+        self.since = now;
+        self.drop(node, |pending| pending.made <= made);
+        before.map(|before| now.since(before).as_secs_f64())
+    }
+
+    fn informed_at(&self, node: u32) -> Option<Time> {
+        Some(self.informed[node as usize]).filter(|made| *made > Time::ZERO)
+    }
+
+    fn drop(&mut self, node: u32, gone: impl Fn(&Pending) -> bool) {
+        let pending = &mut self.pending[node as usize];
+        let before = pending.len();
+        pending.retain(|update| !gone(update));
+        self.in_flight -= (before - pending.len()) as u64;
+    }
+
+    /// What the entry of a node lacks.
+    pub(super) fn lack(&self, node: u32, at: Time) -> Lack {
+        let pending = &self.pending[node as usize];
+        let schedulers = self.datagrams.len() as u32;
+        Lack {
+            age: pending.front().map_or(0.0, |oldest| at.since(oldest.made).as_secs_f64()),
+            versions: pending.len() as u64,
+            placement: pending.iter().any(|update| update.origin < schedulers),
+            information: self.informed_at(node).map(|made| at.since(made).as_secs_f64()),
+        }
+    }
+
+    /// Number of pending updates about all nodes.
+    pub(super) const fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    /// Cached work at a node, and the sum of the pending updates about it, ns.
+    pub(super) fn entry(&self, node: u32) -> (i64, i64) {
+        let pending = self.pending[node as usize].iter().map(|update| update.change).sum();
+        (self.work[node as usize], pending)
+    }
+
+    /// Observes this cache; `each` is called with every lack and error (s).
+    pub(super) fn row(
+        &self,
+        at: Time,
+        truth: &MinWaitIndex,
+        mut each: impl FnMut(Lack, f64),
+    ) -> StalenessRow {
+        let mut row = StalenessRow {
+            time: at.as_secs_f64(),
+            receiver: self.scheduler,
+            in_flight: self.in_flight,
+            ..StalenessRow::default()
+        };
+        let nodes = self.work.len() as u32;
+        let observed = (0..nodes).step_by(step(nodes));
+        let count = observed.len() as f64;
+        let (mut information, mut informed) = (0.0, 0.0);
+        for node in observed {
+            let lack = self.lack(node, at);
+            let error = seconds(self.work[node as usize].saturating_sub(truth.work(node)));
+            each(lack, error);
+            row.age += lack.age / count;
+            row.versions += lack.versions as f64 / count;
+            row.out_of_sync += f64::from(u8::from(lack.versions > 0)) / count;
+            row.error += error.abs() / count;
+            row.bias += error / count;
+            row.age_max = row.age_max.max(lack.age);
+            row.error_max = row.error_max.max(error.abs());
+            if let Some(age) = lack.information {
+                information += age;
+                informed += 1.0;
+            }
+        }
+        row.information = information / informed;
+        row
+    }
+}
