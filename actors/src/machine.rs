@@ -135,6 +135,19 @@ pub enum Effect {
     Note(Note),
 }
 
+/// The order in which a node serves the tasks that wait there. Estimates are those of the jobs' tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ServiceOrder {
+    /// As they came.
+    Arrival,
+    /// Oldest job first.
+    OldestJob,
+    /// Least estimate of the task first, then oldest job.
+    LeastTask,
+    /// Least estimate of all tasks of the job first.
+    LeastJob,
+}
+
 /// An observation. Results are folded from these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Note {
@@ -183,6 +196,8 @@ pub enum Note {
         node: u32,
         /// The work the scheduler expected ahead of it there, ns.
         believed: i64,
+        /// The order in which the node serves what waits there.
+        order: ServiceOrder,
     },
     /// A scheduler without such a cache bound a task to a node, for the first time or again.
     Bound {

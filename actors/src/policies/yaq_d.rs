@@ -4,7 +4,7 @@ use super::policy::{BuildContext, Policy};
 use super::shared::{check_bypass, check_period, partition, plain};
 use crate::base::{ActorId, JobId, Span, TaskId, Time, parameters};
 use crate::layout::Layout;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Heartbeat, Message};
 use crate::roles::NodeManager;
 use crate::roles::early_binding::{EarlyBinding, PlacementRule};
@@ -186,6 +186,7 @@ struct Snapshot {
     placed: Vec<u32>,
     /// The work expected ahead of the task that was placed last, ns; `None` if it went to any node that is up.
     expected: Option<i64>,
+    order: ServiceOrder,
     watched: bool,
 }
 
@@ -206,6 +207,7 @@ impl Snapshot {
             job: None,
             placed: Vec::new(),
             expected: None,
+            order: if config.srpt { ServiceOrder::LeastJob } else { ServiceOrder::Arrival },
             watched: context.watched,
         };
         (0..nodes).for_each(|node| snapshot.rank(node, Time::ZERO));
@@ -259,8 +261,8 @@ impl PlacementRule for Snapshot {
         Some(fx.layout().node(node))
     }
 
-    fn expected(&self) -> Option<i64> {
-        self.expected
+    fn expected(&self) -> Option<(i64, ServiceOrder)> {
+        self.expected.map(|work| (work, self.order))
     }
 
     fn crashed(&mut self, node: ActorId, back: bool, fx: &mut Effects<'_>) {

@@ -5,7 +5,7 @@ use super::membership::Membership;
 use super::{RETRY_AFTER, resend};
 use crate::base::{ActorId, CopyId, JobId, TaskId};
 use crate::layout::{Layout, Role};
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Job, Launch, Message, Row};
 
 /// A policy's choice of nodes. A policy without knowledge of nodes implements `place` only.
@@ -13,8 +13,9 @@ pub trait PlacementRule: Send {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
 
-    /// The work expected ahead of the task that was placed last, ns; `None` if the rule keeps no cache of waits.
-    fn expected(&self) -> Option<i64> {
+    /// The work expected ahead of the task that was placed last, ns, and the order in which nodes serve; `None` if it was
+    /// not placed by a cache of waits.
+    fn expected(&self) -> Option<(i64, ServiceOrder)> {
         None
     }
 
@@ -132,8 +133,8 @@ impl<P: PlacementRule> EarlyBinding<P> {
 
 /// Notes a decision by a cache.
 fn note_placement(rule: &impl PlacementRule, copy: CopyId, node: ActorId, fx: &mut Effects<'_>) {
-    if let Some(believed) = rule.expected() {
-        fx.note(Note::Placed { copy, node: fx.layout().node_number(node), believed });
+    if let Some((believed, order)) = rule.expected() {
+        fx.note(Note::Placed { copy, node: fx.layout().node_number(node), believed, order });
     }
 }
 

@@ -175,6 +175,7 @@ impl FinishedRun<'_> {
             timeline: books.timeline,
             bursts,
             staleness: books.policy.looks,
+            decisions: books.policy.decisions,
             cores,
             notes,
         }

@@ -21,20 +21,27 @@ pub struct ComparedSection {
 pub const SECTIONS: [ComparedSection; 1] = [ComparedSection {
     key: "staleness",
     metrics: &STALENESS,
-    // Age and error depend only on delays, independent of the node that a task went to. The others depend on all
+    // Ages and errors depend only on delays, independent of the node that a task went to. The others depend on all
     // previous choices.
-    judged: 2,
+    judged: 3,
     tolerance,
 }];
 
 /// The metrics of policies whose schedulers keep caches.
-const STALENESS: [ComparedMetric; 4] = [
+const STALENESS: [ComparedMetric; 7] = [
     metric(
         "staleness.age_of_synchronisation_s.mean",
         |s| staleness(s, |s| s.age_of_synchronisation_s.mean),
         number::seconds,
     ),
+    metric("staleness.version_age.mean", |s| staleness(s, |s| s.version_age.mean), number::short),
     metric("staleness.error_s.mean", |s| staleness(s, |s| s.error_s.mean), number::seconds),
+    metric("staleness.out_of_sync", |s| staleness(s, |s| s.out_of_sync), number::percent),
+    metric(
+        "staleness.age_of_information_s.mean",
+        |s| staleness(s, |s| s.age_of_information_s.mean),
+        number::seconds,
+    ),
     metric("staleness.decision_error_s.mean", |s| staleness(s, |s| s.decision_error_s.mean), number::seconds),
     metric("staleness.regret_s.mean", |s| staleness(s, |s| s.regret_s.mean), number::seconds),
 ];
@@ -59,9 +66,11 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
     // The updates about one job are correlated: they are sent and arrive together, at all schedulers.
     let tasks = reference.tasks.submitted as f64 / reference.jobs.submitted as f64;
     let samples = reference.makespan_s / stale.every_s;
+    // Copies of one state are few, and in sync when nothing happens.
+    let in_flight = Some(stale.in_flight.mean).filter(|mean| mean.is_finite()).unwrap_or_default();
     // A lost update is in every later sample, so the number of losses bounds the independent samples.
     let lost = if reference.messages.dropped > 0 { reference.messages.dropped as f64 } else { f64::INFINITY };
-    let chance = CHANCE / (samples * stale.in_flight.mean / tasks).min(lost).sqrt();
+    let chance = CHANCE / (samples * in_flight / tasks).min(lost).sqrt();
     // Updates that take longer are older, and more of them are in flight.
     let allowed = BAR + (1.0 + late).powi(2) - 1.0 + chance;
     Some((allowed < 1.0).then_some(allowed))
@@ -92,6 +101,7 @@ mod tests {
         run.tasks.submitted = 10 * run.jobs.submitted;
         run.staleness = Some(Staleness {
             age_of_synchronisation_s: spread(age),
+            version_age: spread(1.0),
             error_s: spread(1.0),
             in_flight: spread(10.0),
             every_s: 1.0,
@@ -114,14 +124,14 @@ mod tests {
         let allowed = tolerance(&reference, &[&real(0.01)]).unwrap().unwrap();
         assert!((BAR..0.5).contains(&allowed), "{allowed}");
         let off = |share: f64| judged(&reference, &real(0.01 * (1.0 + share)));
-        assert_eq!(off(0.99 * allowed), [Some(true), Some(true), None, None]);
+        assert_eq!(off(0.99 * allowed), [Some(true), Some(true), Some(true), None, None, None, None]);
         assert_eq!(off(1.01 * allowed)[..2], [Some(false), Some(true)]);
         assert_eq!(off(-1.01 * allowed)[..2], [Some(false), Some(true)]);
         let short = Summary { makespan_s: 10.0, ..run(0.01) };
-        assert_eq!(judged(&short, &real(0.02)), [None; 4], "ten samples say nothing");
+        assert_eq!(judged(&short, &real(0.02)), [None; 7], "ten samples say nothing");
         let mut lossy = run(0.01);
         lossy.messages.dropped = 20;
-        assert_eq!(judged(&lossy, &real(0.02)), [None; 4], "nor do twenty that were lost");
+        assert_eq!(judged(&lossy, &real(0.02)), [None; 7], "nor do twenty that were lost");
         assert!(of_policy(&measured("a", &[], 1, 1.0, 400).summary, &[])["staleness"].is_empty());
     }
 }

@@ -70,6 +70,7 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
         timeline,
         bursts,
         staleness: looks(seed),
+        decisions: Vec::new(),
         cores: stretches(),
         notes,
     }

@@ -20,7 +20,9 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::record::{Field, Row};
 use ::parquet::schema::parser::parse_message_type;
 use ::parquet::schema::types::TypePtr;
-use volary_engine::results::{CopyEnd, CopyRow, CoreRow, JobRow, Measured, StalenessRow, Summary};
+use volary_engine::results::{
+    CopyEnd, CopyRow, CoreRow, DecisionRow, JobRow, Measured, StalenessRow, Summary,
+};
 
 /// A row of a table.
 pub trait TableRow: Sized {
@@ -127,6 +129,23 @@ tables! {
         "bias_s": OptionalDouble = bias,
         "error_max_s": OptionalDouble = error_max,
         "in_flight": Int64 = in_flight,
+    }
+
+    /// Sampled decisions by caches.
+    Decisions "decisions", decisions: DecisionRow {
+        "time_s": Double = time,
+        "scheduler": Int64 = scheduler,
+        "node": Int64 = node,
+        "best_node": Int64 = best,
+        "age_of_synchronisation_s": Double = age,
+        "best_age_of_synchronisation_s": Double = age_best,
+        "age_of_information_s": OptionalDouble = information,
+        "best_age_of_information_s": OptionalDouble = information_best,
+        "version_age": Int64 = versions,
+        "best_version_age": Int64 = versions_best,
+        "believed_wait_s": Double = believed,
+        "true_wait_s": Double = wait,
+        "regret_s": Double = regret,
     }
 
     /// Stretches of real cores, if copies burned some.

@@ -54,8 +54,8 @@ fn a_finished_run_has_every_file() {
         ClaimResult { says: "s".into(), origin: Origin::Ours, verdict: Verdict::Holds, measured: [].into() };
     let study = run.finish(RunState::Finished, std::slice::from_ref(&claim), html).unwrap();
     assert_eq!(study.policies(), ["second", "first"], "in the order of the plan");
-    let expected = ".lock cells jobs.parquet manifest.json report.html staleness.parquet summary.jsonl tasks.parquet \
-                    timeline.perfetto-trace";
+    let expected = ".lock cells decisions.parquet jobs.parquet manifest.json report.html staleness.parquet \
+                    summary.jsonl tasks.parquet timeline.perfetto-trace";
     assert_eq!(names(&root).join(" "), expected);
     assert_eq!(jobs(&root), 100);
     assert_eq!(load_claims(&root).unwrap(), [claim]);

@@ -5,11 +5,11 @@ use std::collections::BinaryHeap;
 
 use super::boot::{self, ANSWER, ASK, Answers, Boot};
 use super::cache::Cache;
-use super::config::{Murmuration, MurmurationNews, MurmurationOrder, MurmurationSpread};
+use super::config::{Murmuration, MurmurationNews, MurmurationOrder, MurmurationRank, MurmurationSpread};
 use super::disseminator::{Disseminator, SPREAD, others};
 use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
-use crate::machine::{Effects, Input, Machine, Note, Timer};
+use crate::machine::{Effects, Input, Machine, Note, ServiceOrder, Timer};
 use crate::message::{Gossip, Job, Launch, Message, PlacementForm, PlacementUpdate};
 use crate::policies::policy::BuildContext;
 use crate::roles::job_table::{JobTable, OpenJob};
@@ -39,6 +39,7 @@ type Queued = Reverse<(u64, Time, JobId)>;
 /// The state for placements, apart from the jobs.
 struct Placer {
     index: u32,
+    service: ServiceOrder,
     batch: bool,
     cache: Cache,
     disseminator: Disseminator,
@@ -68,8 +69,17 @@ pub(super) struct MurmurationScheduler {
 
 impl MurmurationScheduler {
     pub(super) fn new(config: &Murmuration, context: BuildContext<'_>) -> Self {
+        let service = match (config.order, config.rank) {
+            (MurmurationOrder::Fcfs, _) => ServiceOrder::OldestJob,
+            (MurmurationOrder::Srjf, MurmurationRank::Task) => ServiceOrder::LeastTask,
+            // What is left of a job when its task comes to be served is not known yet.
+            (MurmurationOrder::Srjf, MurmurationRank::Job | MurmurationRank::JobLeftOracle) => {
+                ServiceOrder::LeastJob
+            }
+        };
         let placer = Placer {
             index: context.index,
+            service,
             batch: config.batch,
             cache: Cache::new(config, context),
             disseminator: Disseminator::new(config, context),
@@ -315,7 +325,7 @@ impl Placer {
     /// Sends a copy to the node with the least expected work and returns its number; [`NOWHERE`] if none is alive.
     fn bind(&mut self, copy: CopyId, repair: bool, fx: &mut Effects<'_>) -> u32 {
         let Some((node, believed)) = self.cache.choose(fx) else { return NOWHERE };
-        fx.note(Note::Placed { copy, node, believed });
+        fx.note(Note::Placed { copy, node, believed, order: self.service });
         self.cache.place(node, copy.task.job, fx);
         let at = fx.now();
         fx.send_as(repair, fx.layout().node(node), Launch::Task { copy, at });

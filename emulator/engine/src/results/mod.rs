@@ -20,7 +20,7 @@ pub use cores::CoreRow;
 pub use distribution::{Brief, Distribution, Spread, percentile};
 pub use findings::Findings;
 pub use injections::{Applied, Injected};
-pub use policy::{Placements, PolicyResults, Stage, Staleness, StalenessRow};
+pub use policy::{DecisionRow, Placements, PolicyResults, Stage, Staleness, StalenessRow};
 pub use schema::{
     Cell, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured, Messages,
     SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,

@@ -15,6 +15,9 @@ pub struct PolicyResults {
     /// Observations of caches.
     #[serde(skip)]
     pub looks: Vec<StalenessRow>,
+    /// Sampled decisions by caches.
+    #[serde(skip)]
+    pub decisions: Vec<DecisionRow>,
 }
 
 /// Placement times, for policies whose schedulers bind each task to a node directly (Murmuration paper, section 2.1). A
@@ -88,7 +91,8 @@ pub struct Staleness {
     pub conflicts: f64,
     /// Absolute difference between the cached and the true load of the chosen node: over decisions.
     pub decision_error_s: Spread,
-    /// True wait at the chosen node minus that at the best node: over decisions.
+    /// What a task will wait at the node that was chosen minus the least that it could have waited: over a sample of
+    /// decisions. Waits are what remains, on healthy cores, of the tasks that the node serves before it.
     pub regret_s: Spread,
     /// Time between two observations.
     pub every_s: f64,
@@ -145,4 +149,36 @@ pub struct StalenessRow {
     pub error_max: f64,
     /// Updates that it lacks, about all nodes.
     pub in_flight: u64,
+}
+
+/// A sampled decision, a row of `decisions.parquet`. Ages and versions are those of what the scheduler knew of the node
+/// that it chose, and of the one where the task would have waited least.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct DecisionRow {
+    /// Time of the decision, s.
+    pub time: f64,
+    /// Number of the scheduler.
+    pub scheduler: u32,
+    /// The node that it chose.
+    pub node: u32,
+    /// The node where the task would have waited least; the chosen one if none is better.
+    pub best: u32,
+    /// Age of synchronisation, s.
+    pub age: f64,
+    /// The same of the best node, s.
+    pub age_best: f64,
+    /// Age of information, s; NaN without snapshots.
+    pub information: f64,
+    /// The same of the best node, s.
+    pub information_best: f64,
+    /// Version age.
+    pub versions: u64,
+    /// The same of the best node.
+    pub versions_best: u64,
+    /// The wait that the scheduler expected at the node, s.
+    pub believed: f64,
+    /// The wait there, s.
+    pub wait: f64,
+    /// That minus the wait at the best node, s.
+    pub regret: f64,
 }

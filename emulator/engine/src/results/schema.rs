@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::fingerprint;
 
 use super::distribution::{Brief, Distribution, nan_if_null};
-use super::{Certificate, ClaimsLine, CoreRow, Injected, Placements, Staleness, StalenessRow};
+use super::{Certificate, ClaimsLine, CoreRow, DecisionRow, Injected, Placements, Staleness, StalenessRow};
 
 /// Version of this schema; raised whenever a key changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -252,6 +252,8 @@ pub struct Measured {
     pub bursts: Vec<(u32, f64, f64, f64)>,
     /// Observations of the caches of schedulers, by time and then by scheduler.
     pub staleness: Vec<StalenessRow>,
+    /// Sampled decisions by caches.
+    pub decisions: Vec<DecisionRow>,
     /// Work of real cores, by core and time; empty if copies burnt none.
     pub cores: Vec<CoreRow>,
     /// Messages by (from role, to role) or other free notes a report may show.

@@ -87,7 +87,8 @@ fn updates_in_flight_obey_little() {
     // Without `update_delay` no cache is wrong for longer than the network delay.
     let fresh = run(&loaded("", &load(2, 40, 2_000, 2, "100ms"))).summary.staleness.unwrap();
     assert!(fresh.age_of_synchronisation_s.max <= 0.000_501, "{fresh:?}");
-    assert!(fresh.regret_s.mean < 0.01 * staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
+    assert!(fresh.regret_s.mean < staleness.regret_s.mean, "{fresh:?}, {staleness:?}");
+    assert!(fresh.conflicts < 0.1 * staleness.conflicts, "{fresh:?}, {staleness:?}");
 }
 
 /// Records the run and checks after every note that updates in flight explain every error of a cache.
@@ -153,14 +154,23 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
     }
 }
 
-/// A single scheduler knows all placements at once: it has no regret, and lacks only ends of tasks.
+/// A single scheduler knows all placements at once, and lacks only ends of tasks. By the number of tasks of 1 s it cannot
+/// tell how much of the running ones is left, so its regret is below one task.
 #[test]
 fn a_scheduler_alone_is_never_wrong_for_long() {
-    let alone = run(&with(&loaded("", &load(1, 20, 2_000, 2, "150ms")), &["network.one_way=0s"]))
-        .summary
-        .staleness
-        .unwrap();
-    assert_eq!((alone.regret_s.max, alone.decision_error_s.max), (0.0, 0.0), "{alone:?}");
+    let text = with(
+        &loaded("", &load(1, 20, 2_000, 2, "110ms")),
+        &["network.one_way=0s", "service={demand=\"1s\"}"],
+    );
+    let measured = run(&text);
+    let alone = measured.summary.staleness.unwrap();
+    assert_eq!((alone.conflicts, alone.decision_error_s.max), (0.0, 0.0), "{alone:?}");
+    assert!(alone.regret_s.max > 0.1 && alone.regret_s.max < 1.0, "{alone:?}");
+    assert!((2048..=4000).contains(&measured.decisions.len()), "{}", measured.decisions.len());
+    for row in &measured.decisions {
+        assert!(row.regret >= 0.0 && row.regret <= row.wait && row.wait <= row.believed + 1e-9, "{row:?}");
+        assert_eq!(row.best == row.node, row.regret == 0.0, "{row:?}");
+    }
     assert_eq!(alone.receivers, 1);
 }
 

@@ -90,9 +90,10 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
             p.hint {
                 "A cache keeps the work expected at every node. Its age of synchronisation is the age of the oldest update \
                  that it lacks, its version age the number of them. Its error is what it says less the truth, which is the \
-                 work of what was placed and has not ended; regret is the true wait at the node that was chosen less \
-                 that of the best. Pictures: the first replication, mean over the schedulers and nodes that are looked \
-                 at; " code { "staleness.parquet" } " has each scheduler."
+                 work of what was placed and has not ended; regret is what a task will wait at the node that was \
+                 chosen less the least it could have waited. Pictures: the first replication, mean over the schedulers and nodes that are looked \
+                 at; " code { "staleness.parquet" } " has each scheduler, " code { "decisions.parquet" } " a sample of \
+                 decisions."
             }
         }
     }

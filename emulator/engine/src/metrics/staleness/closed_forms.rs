@@ -8,10 +8,10 @@ use volary_actors::base::{Address, Purpose};
 use super::*;
 
 /// A rising sequence of events: time (s), and what happens.
-type Agenda = BinaryHeap<Reverse<(u64, Event)>>;
+type Agenda = BinaryHeap<Reverse<(u64, AgeEvent)>>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Event {
+enum AgeEvent {
     /// The source makes an update, and sends it as a snapshot.
     Made { source: u32 },
     /// A snapshot made at a time arrives at a receiver.
@@ -47,18 +47,18 @@ fn simulate(
     sources: u32,
     every: f64,
     until: f64,
-    mut react: impl FnMut(u64, Event, &mut Agenda),
+    mut react: impl FnMut(u64, AgeEvent, &mut Agenda),
 ) -> Staleness {
     let layout = Layout::new(receivers, 0, vec![1; sources as usize]);
     let looks = Looks::new(Instants::new(3, Time(nanos(20.0)), Span::from_secs_f64(every)));
-    let mut books = TrackerState::new(&layout, 1, looks);
-    let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, Event::Made { source }))).collect();
+    let mut books = TrackerState::new(&layout, 1, looks, 1);
+    let mut agenda: Agenda = (0..sources).map(|source| Reverse((1, AgeEvent::Made { source }))).collect();
     let mut newest = vec![0; (receivers * sources) as usize];
     while let Some(Reverse((at, event))) = agenda.pop().filter(|Reverse((at, _))| *at < nanos(until)) {
         books.look(Time(at), |_, _| true);
         match event {
-            Event::Made { source } => books.made(Time(at), receivers + source, source, 0),
-            Event::Arrives { source, receiver, made } => {
+            AgeEvent::Made { source } => books.made(Time(at), receivers + source, source, 0),
+            AgeEvent::Arrives { source, receiver, made } => {
                 let newest = &mut newest[(receiver * sources + source) as usize];
                 if std::mem::replace(newest, made.max(*newest)) < made {
                     books.snapshot(Time(at), Some(receiver), source, Time(made));
@@ -81,10 +81,10 @@ fn periodic_updates_over_a_constant_delay() {
     const DELAY: f64 = 0.3;
     let mut phases = Exponential::new();
     let found = simulate(1, 200, 1.0, 3000.0, |now, event, agenda| {
-        if let Event::Made { source } = event {
+        if let AgeEvent::Made { source } = event {
             let next = now + nanos(if now == 1 { phases.unit() } else { 1.0 });
-            agenda.push(Reverse((next, Event::Made { source })));
-            let arrives = Event::Arrives { source, receiver: 0, made: now };
+            agenda.push(Reverse((next, AgeEvent::Made { source })));
+            let arrives = AgeEvent::Arrives { source, receiver: 0, made: now };
             agenda.push(Reverse((now + nanos(DELAY), arrives)));
         }
     });
@@ -102,11 +102,11 @@ fn poisson_updates_through_a_queue() {
     let (arrival, service) = (0.5, 1.0);
     let (mut draws, mut free) = (Exponential::new(), vec![0; 200]);
     let found = simulate(1, 200, 5.0, 20_000.0, |now, event, agenda| {
-        if let Event::Made { source } = event {
+        if let AgeEvent::Made { source } = event {
             let at = &mut free[source as usize];
             *at = now.max(*at) + nanos(draws.mean(1.0 / service));
-            agenda.push(Reverse((*at, Event::Arrives { source, receiver: 0, made: now })));
-            agenda.push(Reverse((now + nanos(draws.mean(1.0 / arrival)), Event::Made { source })));
+            agenda.push(Reverse((*at, AgeEvent::Arrives { source, receiver: 0, made: now })));
+            agenda.push(Reverse((now + nanos(draws.mean(1.0 / arrival)), AgeEvent::Made { source })));
         }
     });
     let load: f64 = arrival / service;
@@ -125,9 +125,9 @@ fn poisson_updates_over_exponential_delays() {
     let (rate, delay) = (2.0, 1.0);
     let mut draws = Exponential::new();
     let found = simulate(1, 200, 1.0, 4000.0, |now, event, agenda| {
-        if let Event::Made { source } = event {
-            agenda.push(Reverse((now + nanos(draws.mean(1.0 / rate)), Event::Made { source })));
-            let arrives = Event::Arrives { source, receiver: 0, made: now };
+        if let AgeEvent::Made { source } = event {
+            agenda.push(Reverse((now + nanos(draws.mean(1.0 / rate)), AgeEvent::Made { source })));
+            let arrives = AgeEvent::Arrives { source, receiver: 0, made: now };
             agenda.push(Reverse((now + nanos(draws.mean(delay)), arrives)));
         }
     });
@@ -160,18 +160,18 @@ fn epidemic_version_age() {
     let mut known = vec![[0u64; NODES as usize + 1]; 100];
     let found = simulate(NODES, 100, 2.0, 3000.0, |now, event, agenda| {
         // Every source is a gossip network of its own: its next event is drawn when one is over.
-        let (Event::Made { source } | Event::Arrives { source, .. }) = event;
+        let (AgeEvent::Made { source } | AgeEvent::Arrives { source, .. }) = event;
         let known = &mut known[source as usize];
         match event {
-            Event::Made { .. } => known[NODES as usize] = now,
-            Event::Arrives { receiver, made, .. } => known[receiver as usize] = made,
+            AgeEvent::Made { .. } => known[NODES as usize] = now,
+            AgeEvent::Arrives { receiver, made, .. } => known[receiver as usize] = made,
         }
         let (mut at, all) = (now, updates + rate + n * rate);
         loop {
             at += nanos(draws.mean(1.0 / all));
             let which = draws.unit() * all;
             if which < updates {
-                return agenda.push(Reverse((at, Event::Made { source })));
+                return agenda.push(Reverse((at, AgeEvent::Made { source })));
             }
             let (from, receiver) = if which < updates + rate {
                 (NODES, (draws.unit() * n) as u32)
@@ -181,7 +181,7 @@ fn epidemic_version_age() {
             };
             let made = known[from as usize];
             if made > known[receiver as usize] {
-                return agenda.push(Reverse((at, Event::Arrives { source, receiver, made })));
+                return agenda.push(Reverse((at, AgeEvent::Arrives { source, receiver, made })));
             }
         }
     });

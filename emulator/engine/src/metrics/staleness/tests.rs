@@ -16,7 +16,7 @@ fn one_job() -> Workload {
 /// The state of `nodes` nodes and schedulers that are observed every second.
 fn state(schedulers: u32, nodes: usize) -> TrackerState {
     let layout = Layout::new(schedulers, 0, vec![1; nodes]);
-    TrackerState::new(&layout, 1, Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1))))
+    TrackerState::new(&layout, 1, Looks::new(Instants::new(1, Time::ZERO, Span::from_secs(1))), 1)
 }
 
 #[test]
@@ -47,7 +47,9 @@ fn whoever_is_down_is_not_looked_at() {
     let faults = Faults::resolve(&crash, &groups, layout.endpoints()).unwrap();
     let workload = one_job();
     let mut tracker = Tracker::new(&layout, &workload, &faults, Span::from_secs(1), 1);
-    tracker.placed(Time::ZERO, layout.scheduler(0), JobId(0).task(0).copy(0), 0, 0);
+    let copy = JobId(0).task(0).copy(0);
+    let placed = Note::Placed { copy, node: 0, believed: 0, order: ServiceOrder::Arrival };
+    tracker.note(Time::ZERO, layout.scheduler(0), placed);
     tracker.believes(Time(21_500_000_000), layout.scheduler(1), 0, 0, Time::ZERO);
     let mut results = PolicyResults::default();
     tracker.close(Time::ZERO, Time(30_000_000_000), &mut results);

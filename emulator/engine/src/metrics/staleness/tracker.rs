@@ -10,8 +10,8 @@
 //! *version age* is the number of pending updates (Yates 2021). A lost update is pending until a later one of the same
 //! origin arrives, and from then on counts in the error alone: its age says nothing about the protocol.
 //!
-//! The error of every decision is measured, and whether its entry was in sync if the scheduler is watched. Between
-//! decisions a sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run
+//! The error of every decision is measured, and what it lacked and cost if the scheduler is watched. Between decisions a
+//! sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run
 //! the intervals are doubled, and one of every two observations is dropped.
 //!
 //! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
@@ -22,14 +22,14 @@
 use volary_actors::base::{ActorId, CopyId, JobId, Span, Time};
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::{Layout, Role};
-use volary_actors::machine::Note;
+use volary_actors::machine::{Note, ServiceOrder};
 use volary_actors::policies::is_watched;
-use volary_actors::roles::min_wait_index::MinWaitIndex;
 use volary_netem::Faults;
 
 use super::super::PolicyMetric;
 use super::super::gauge::Gauge;
 use super::ages::Ages;
+use super::decisions::{Decision, Decisions};
 use super::instants::{Instants, Looks};
 use super::view::{Received, View, seconds, step};
 use crate::results::{PolicyResults, Spread, Staleness};
@@ -41,7 +41,8 @@ const NOWHERE: u32 = u32::MAX;
 /// State kept once a scheduler places tasks by a cache.
 #[derive(Debug)]
 struct TrackerState {
-    truth: MinWaitIndex,
+    /// Estimated work of the tasks placed on each node that have not ended, ns.
+    truth: Vec<i64>,
     /// Node of each task of a job while it is placed.
     places: Vec<Vec<u32>>,
     views: Vec<View>,
@@ -52,17 +53,8 @@ struct TrackerState {
     errors: Gauge,
     bias: Gauge,
     in_flight: Gauge,
-    decisions: DecisionCounts,
+    decisions: Decisions,
     decision_errors: Gauge,
-    regrets: Gauge,
-}
-
-/// Decisions of watched schedulers.
-#[derive(Clone, Copy, Default, Debug)]
-struct DecisionCounts {
-    all: u64,
-    out_of_sync: u64,
-    conflicts: u64,
 }
 
 /// Folds notes about caches.
@@ -107,7 +99,8 @@ impl<'a> Tracker<'a> {
     fn open(&mut self, now: Time) {
         if self.books.is_none() {
             let looks = Looks::new(Instants::new(self.seed, now, self.every));
-            self.books = Some(Box::new(TrackerState::new(self.layout, self.workload.jobs(), looks)));
+            self.books =
+                Some(Box::new(TrackerState::new(self.layout, self.workload.jobs(), looks, self.seed)));
         }
     }
 
@@ -128,19 +121,23 @@ impl<'a> Tracker<'a> {
     }
 
     /// A scheduler placed a task.
-    fn placed(&mut self, now: Time, who: ActorId, copy: CopyId, node: u32, believed: i64) {
+    fn placed(&mut self, who: ActorId, copy: CopyId, decision: Decision, believed: i64) {
+        let Decision { now, node, rank, .. } = decision;
         self.open(now);
         let Some(by) = self.scheduler(who) else { return };
         let (job, index) = (copy.task.job, copy.task.index as usize);
         let (tasks, estimate) = (self.workload.tasks(job), self.workload.job_estimate(job).signed());
+        let work = self.workload.work(copy);
         if let Some(books) = self.at(now) {
-            books.decided(now, by, node, believed);
+            books.decided(by, decision, believed);
             let place = books.place(job, index, tasks);
             let before = std::mem::replace(place, node);
             if before != NOWHERE {
-                books.truth.add(before, -estimate);
+                books.truth[before as usize] -= estimate;
+                books.decisions.waits.left(before, copy.task);
             }
-            books.truth.add(node, estimate);
+            books.truth[node as usize] += estimate;
+            books.decisions.waits.placed(node, copy.task, rank, work);
             books.made(now, by, node, estimate);
         }
     }
@@ -156,14 +153,41 @@ impl<'a> Tracker<'a> {
         let node = self.layout.node_of_core(core);
         let origin = self.layout.schedulers() + node;
         if let Some(books) = self.at(now) {
+            books.decisions.waits.left(node, copy.task);
             let place = books.place(job, index, tasks);
             if *place == node {
                 *place = NOWHERE;
-                books.truth.add(node, -estimate);
+                books.truth[node as usize] -= estimate;
                 // The end of a copy that was abandoned and placed again is not counted.
                 books.made(now, origin, node, -estimate);
             }
         }
+    }
+
+    /// A copy started on a core.
+    fn started(&mut self, now: Time, core: u32, copy: CopyId) {
+        if self.books.is_some() {
+            let (node, work) = (self.layout.node_of_core(core), self.workload.work(copy));
+            if let Some(books) = self.at(now) {
+                books.decisions.waits.started(now, node, copy.task, work);
+            }
+        }
+    }
+
+    /// A decision for a node, by the order in which that serves.
+    fn decision(&self, now: Time, copy: CopyId, node: u32, believed: i64, order: ServiceOrder) -> Decision {
+        let job = copy.task.job;
+        let (estimate, arrival) = (self.workload.job_estimate(job), self.workload.job(job).arrival);
+        let rank = match order {
+            ServiceOrder::Arrival => (0, Time::ZERO),
+            ServiceOrder::OldestJob => (0, arrival),
+            ServiceOrder::LeastTask => (estimate.0, arrival),
+            ServiceOrder::LeastJob => {
+                (estimate.0.saturating_mul(u64::from(self.workload.tasks(job))), Time::ZERO)
+            }
+        };
+        let believed = seconds(believed) / f64::from(self.layout.cores(node));
+        Decision { now, node, rank, believed }
     }
 
     /// An actor numbered an update.
@@ -204,7 +228,7 @@ impl<'a> Tracker<'a> {
         let nodes = 0..self.layout.nodes();
         let pair = |view: &View, node: u32| {
             let (work, pending) = view.entry(node);
-            (work, books.truth.work(node), pending)
+            (work, books.truth[node as usize], pending)
         };
         books.views.iter().flat_map(|view| nodes.clone().map(move |node| pair(view, node))).collect()
     }
@@ -218,7 +242,16 @@ impl PolicyMetric for Tracker<'_> {
         }
         match note {
             Note::Completed { copy } => self.ended(now, self.layout.core_index(who), copy),
-            Note::Placed { copy, node, believed } => self.placed(now, who, copy, node, believed),
+            Note::Placed { copy, node, believed, order } => {
+                self.placed(who, copy, self.decision(now, copy, node, believed, order), believed);
+            }
+            Note::Started { copy, .. } => self.started(now, self.layout.core_index(who), copy),
+            Note::Preempted { copy } => {
+                let node = self.layout.node_of_core(self.layout.core_index(who));
+                if let Some(books) = self.at(now) {
+                    books.decisions.waits.left(node, copy.task);
+                }
+            }
             Note::Numbered { node, number, datagram } => self.numbered(now, who, node, number, datagram),
             Note::Learnt { node, change, origin, number, datagram } => {
                 self.learnt(now, who, Received { node, change, origin, number, datagram });
@@ -228,8 +261,6 @@ impl PolicyMetric for Tracker<'_> {
             Note::Arrived { .. }
             | Note::Resubmitted { .. }
             | Note::Finished { .. }
-            | Note::Started { .. }
-            | Note::Preempted { .. }
             | Note::Suspended { .. }
             | Note::Bound { .. }
             | Note::Changed
@@ -238,11 +269,10 @@ impl PolicyMetric for Tracker<'_> {
         }
     }
 
-    /// The node does not count as a choice until a task is placed there again.
     fn crashed(&mut self, now: Time, core: u32) {
         let node = self.layout.node_of_core(core);
         if let Some(books) = self.at(now) {
-            books.truth.reach(node, false);
+            books.decisions.waits.crashed(node);
         }
     }
 
@@ -254,33 +284,32 @@ impl PolicyMetric for Tracker<'_> {
         self.at(end);
         let nodes = self.layout.nodes();
         let Some(books) = self.books else { return };
-        let share = |part: u64| part as f64 / books.decisions.all as f64;
+        let (decisions_out_of_sync, conflicts, regret_s) = books.decisions.summary();
         let error = |gauge: &Gauge| if books.snapshots { Spread::UNMEASURED } else { gauge.spread() };
         results.staleness = Some(Staleness {
             error_s: error(&books.errors),
             bias_s: if books.snapshots { f64::NAN } else { books.bias.mean() },
             in_flight: books.in_flight.spread(),
-            decisions_out_of_sync: share(books.decisions.out_of_sync),
-            conflicts: share(books.decisions.conflicts),
+            decisions_out_of_sync,
+            conflicts,
             decision_error_s: error(&books.decision_errors),
-            regret_s: books.regrets.spread(),
+            regret_s,
             every_s: books.looks.every_s(),
             receivers: books.views.len() as u32,
             sources: (0..nodes).step_by(step(nodes)).len() as u32,
             ..books.ages.summary()
         });
         results.looks = books.looks.rows;
+        results.decisions = books.decisions.rows;
     }
 }
 
 impl TrackerState {
-    fn new(layout: &Layout, jobs: u32, looks: Looks) -> Self {
+    fn new(layout: &Layout, jobs: u32, looks: Looks, seed: u64) -> Self {
         let (schedulers, nodes) = (layout.schedulers(), layout.nodes());
-        let cores: Vec<u32> = (0..nodes).map(|node| layout.cores(node)).collect();
-        let alike = cores.iter().all(|&cores| cores == 1);
         let watched = (0..schedulers).filter(|&scheduler| is_watched(scheduler, schedulers));
         Self {
-            truth: MinWaitIndex::new(nodes, if alike { Vec::new() } else { cores }),
+            truth: vec![0; nodes as usize],
             places: vec![Vec::new(); jobs as usize],
             views: watched.map(|scheduler| View::new(scheduler, schedulers, nodes)).collect(),
             looks,
@@ -289,9 +318,8 @@ impl TrackerState {
             errors: Gauge::new(),
             bias: Gauge::new(),
             in_flight: Gauge::new(),
-            decisions: DecisionCounts::default(),
+            decisions: Decisions::new(layout, seed),
             decision_errors: Gauge::new(),
-            regrets: Gauge::new(),
         }
     }
 
@@ -317,18 +345,10 @@ impl TrackerState {
     }
 
     /// Measures a decision before it takes effect.
-    fn decided(&mut self, now: Time, by: u32, node: u32, believed: i64) {
-        if !self.truth.reaches(node) {
-            self.truth.reach(node, true);
-        }
-        let wait = self.truth.wait(node);
-        let least = self.truth.least().unwrap_or(wait);
-        self.regrets.add(seconds(wait - least), 1);
-        self.decision_errors.add(seconds(believed - self.truth.work(node)).abs(), 1);
-        if let Some(lack) = self.view(Some(by)).map(|view| view.lack(node, now)) {
-            self.decisions.all += 1;
-            self.decisions.out_of_sync += u64::from(lack.versions > 0);
-            self.decisions.conflicts += u64::from(lack.placement);
+    fn decided(&mut self, by: u32, decision: Decision, believed: i64) {
+        self.decision_errors.add(seconds(believed - self.truth[decision.node as usize]).abs(), 1);
+        if let Ok(at) = self.views.binary_search_by_key(&by, |view| view.scheduler) {
+            self.decisions.decided(decision, &self.views[at]);
         }
     }
 

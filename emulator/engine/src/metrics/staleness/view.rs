@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use volary_actors::base::Time;
-use volary_actors::roles::min_wait_index::MinWaitIndex;
 
 use crate::results::StalenessRow;
 
@@ -188,12 +187,7 @@ impl View {
     }
 
     /// Observes this cache; `each` is called with every lack and error (s).
-    pub(super) fn row(
-        &self,
-        at: Time,
-        truth: &MinWaitIndex,
-        mut each: impl FnMut(Lack, f64),
-    ) -> StalenessRow {
+    pub(super) fn row(&self, at: Time, truth: &[i64], mut each: impl FnMut(Lack, f64)) -> StalenessRow {
         let mut row = StalenessRow {
             time: at.as_secs_f64(),
             receiver: self.scheduler,
@@ -206,7 +200,7 @@ impl View {
         let (mut information, mut informed) = (0.0, 0.0);
         for node in observed {
             let lack = self.lack(node, at);
-            let error = seconds(self.work[node as usize].saturating_sub(truth.work(node)));
+            let error = seconds(self.work[node as usize].saturating_sub(truth[node as usize]));
             each(lack, error);
             row.age += lack.age / count;
             row.versions += lack.versions as f64 / count;
