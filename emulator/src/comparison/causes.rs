@@ -3,7 +3,7 @@
 use volary_engine::results::{Certificate, Summary};
 
 use super::divergence::MetricDivergence;
-use super::metrics::ENOUGH;
+use super::metrics::{ENOUGH, split_class};
 use super::validation::JobPlacement;
 use crate::number;
 use crate::report::columns::messages_per_task;
@@ -124,12 +124,14 @@ fn other_servers(
 
 /// A far quantile is determined by few jobs.
 fn few_jobs(metric: &str, reference: &Summary) -> Option<String> {
+    let (class, metric) = split_class(metric);
     let beyond = match metric {
         "response_s.p99" => 0.01,
         "response_s.p90" => 0.1,
         _ => return None,
     };
-    let jobs = reference.jobs.finished as f64 * beyond;
+    let class = class.and_then(|label| reference.classes.get(label));
+    let jobs = class.map_or(reference.jobs.finished, |class| class.jobs) as f64 * beyond;
     (jobs < 30.0).then(|| format!("chance: only {} jobs are beyond this quantile", jobs.ceil()))
 }
 

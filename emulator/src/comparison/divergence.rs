@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use volary_engine::results::Summary;
 
-use super::metrics::{BAR, ComparedMetric, METRICS, mean, relative, spread};
+use super::metrics::{BAR, ComparedMetric, class_metric, mean, relative, spread};
 use super::policy::{ComparedSection, SECTIONS};
 
 /// The compared metrics, and whether they must stay within the bar.
@@ -19,6 +19,9 @@ const SHOWN: [(&str, bool); 8] = [
     ("utilization", false),
     ("messages.total / tasks", false),
 ];
+/// Number of these, the first ones, that are compared for each class of jobs.
+const OF_CLASSES: usize = 3;
+
 /// A metric in a runtime and in the reference.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct MetricDivergence {
@@ -79,11 +82,27 @@ impl MetricDivergence {
     }
 }
 
-/// The metrics of every policy.
-pub(super) fn all(reference: (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
-    let shown = SHOWN
-        .iter()
-        .filter_map(|(name, judged)| Some((METRICS.iter().find(|metric| metric.name == *name)?, *judged)));
+/// The metrics of every policy, of all jobs and of each class.
+pub(super) fn all((reference, again): (&Summary, &[Summary]), runs: &[&Summary]) -> Vec<MetricDivergence> {
+    let mut rows = shown(&SHOWN, (reference, again), runs);
+    for label in reference.classes.keys() {
+        let Some(reference) = reference.of_class(label) else { continue };
+        let again: Vec<_> = again.iter().filter_map(|run| run.of_class(label)).collect();
+        let runs: Vec<_> = runs.iter().filter_map(|run| run.of_class(label)).collect();
+        let of_class = shown(&SHOWN[..OF_CLASSES], (&reference, &again), &runs.iter().collect::<Vec<_>>());
+        let named =
+            |row: MetricDivergence| MetricDivergence { metric: class_metric(label, &row.metric), ..row };
+        rows.extend(of_class.into_iter().map(named));
+    }
+    rows
+}
+
+fn shown(
+    names: &[(&str, bool)],
+    reference: (&Summary, &[Summary]),
+    runs: &[&Summary],
+) -> Vec<MetricDivergence> {
+    let shown = names.iter().filter_map(|(name, judged)| Some((ComparedMetric::named(name)?, *judged)));
     shown.map(|(metric, judged)| MetricDivergence::new(metric, judged, reference, runs)).collect()
 }
 

@@ -30,8 +30,11 @@ pub(super) const fn metric(
     ComparedMetric { name, value, text }
 }
 
+/// Number of metrics, the first ones, that each class of jobs has as well.
+pub(super) const OF_CLASSES: usize = 10;
+
 /// The metrics of every policy.
-pub const METRICS: [ComparedMetric; 13] = [
+pub const METRICS: [ComparedMetric; 14] = [
     metric("response_s.mean", |s| s.response_s.mean, number::seconds),
     metric("response_s.p50", |s| s.response_s.p50, number::seconds),
     metric("response_s.p90", |s| s.response_s.p90, number::seconds),
@@ -43,9 +46,23 @@ pub const METRICS: [ComparedMetric; 13] = [
     metric("slowdown.mean", |s| s.slowdown.mean, number::short),
     metric("slowdown.p99", |s| s.slowdown.p99, number::short),
     metric("utilization", |s| s.utilization, number::percent),
+    metric("goodput", |s| s.goodput, number::percent),
     metric("copies.wasted_work_s", |s| s.copies.wasted_work_s, number::seconds),
     metric("messages.total / tasks", messages_per_task, number::short),
 ];
+
+/// The name of a metric of a class of jobs.
+pub(super) fn class_metric(class: &str, name: &str) -> String {
+    format!("{CLASSES}{class}.{name}")
+}
+
+/// The class of jobs, if it is of one, and the name of the metric.
+pub(super) fn split_class(name: &str) -> (Option<&str>, &str) {
+    let parts = name.strip_prefix(CLASSES).and_then(|rest| rest.split_once('.'));
+    parts.map_or((None, name), |(class, metric)| (Some(class), metric))
+}
+
+const CLASSES: &str = "classes.";
 
 impl ComparedMetric {
     /// The value in each summary.

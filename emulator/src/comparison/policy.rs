@@ -2,7 +2,7 @@
 
 use volary_engine::results::{Staleness, Summary};
 
-use super::metrics::{BAR, ComparedMetric, METRICS, metric};
+use super::metrics::{BAR, ComparedMetric, METRICS, metric, split_class};
 use crate::number;
 
 /// The compared metrics of a section of the summary.
@@ -77,8 +77,9 @@ fn tolerance(reference: &Summary, runs: &[&Summary]) -> Option<Option<f64>> {
 }
 
 impl ComparedMetric {
-    /// The metric of this name.
+    /// The metric of this name, of all jobs or of a class.
     pub fn named(name: &str) -> Option<&'static Self> {
+        let (_, name) = split_class(name);
         let of_policies = SECTIONS.iter().flat_map(|section| section.metrics);
         METRICS.iter().chain(of_policies).find(|metric| metric.name == name)
     }

@@ -9,7 +9,9 @@ use comfy_table::Table;
 use serde::{Deserialize, Serialize};
 use volary_engine::results::{Cell, Summary};
 
-use super::metrics::{ComparedMetric, METRICS, mean, missing, point_name, relative, text_table};
+use super::metrics::{
+    ComparedMetric, METRICS, OF_CLASSES, class_metric, mean, missing, point_name, relative, text_table,
+};
 use crate::number;
 use crate::stats::Interval;
 use crate::storage::Study;
@@ -132,20 +134,43 @@ fn point(policy: &str, a: &[CellRecord], b: &[CellRecord]) -> ComparedPoint {
         b_degraded: degraded(b),
         a_injected: injected(a),
         b_injected: injected(b),
-        metrics: METRICS.iter().map(|metric| difference(metric, &pairs, a, b)).collect(),
+        metrics: differences(&pairs, a, b),
     }
+}
+
+/// The differences of all jobs, then those of each class that both have.
+fn differences(pairs: &[(&Summary, &Summary)], a: &[CellRecord], b: &[CellRecord]) -> Vec<MetricDifference> {
+    let summaries = |runs: &[CellRecord]| runs.iter().map(|run| run.summary.clone()).collect::<Vec<_>>();
+    let (a, b) = (summaries(a), summaries(b));
+    let mut all: Vec<_> = METRICS.iter().map(|metric| difference(metric, pairs, &a, &b)).collect();
+    let labels = b.first().map_or_else(Vec::new, |run| run.classes.keys().collect());
+    for label in labels {
+        let of = |run: &Summary| run.of_class(label);
+        let of_class = |runs: &[Summary]| runs.iter().filter_map(of).collect::<Vec<_>>();
+        let (a, b) = (of_class(&a), of_class(&b));
+        if a.is_empty() {
+            continue;
+        }
+        let pairs: Vec<_> = pairs.iter().filter_map(|(a, b)| of(a).zip(of(b))).collect();
+        let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a, b)).collect();
+        all.extend(METRICS[..OF_CLASSES].iter().map(|metric| MetricDifference {
+            metric: class_metric(label, metric.name),
+            ..difference(metric, &pairs, &a, &b)
+        }));
+    }
+    all
 }
 
 /// Compares pairs if seeds are shared, otherwise the means.
 fn difference(
     metric: &ComparedMetric,
     pairs: &[(&Summary, &Summary)],
-    a: &[CellRecord],
-    b: &[CellRecord],
+    a: &[Summary],
+    b: &[Summary],
 ) -> MetricDifference {
     let pairs = pairs.iter().map(|(a, b)| ((metric.value)(a), (metric.value)(b)));
     let pairs: Vec<(f64, f64)> = pairs.filter(|(a, b)| a.is_finite() && b.is_finite()).collect();
-    let all = |runs: &[CellRecord]| mean(&metric.values(runs.iter().map(|run| &run.summary)));
+    let all = |runs: &[Summary]| mean(&metric.values(runs));
     let (left, right): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let (left, right) = match (mean(&left), mean(&right)) {
         (Some(left), Some(right)) => (Some(left), Some(right)),
@@ -206,19 +231,20 @@ fn seeds(point: &ComparedPoint) -> String {
 }
 
 fn point_table(point: &ComparedPoint) -> Table {
-    let row = |(difference, metric): (&MetricDifference, &ComparedMetric)| {
+    let row = |difference: &MetricDifference| {
+        let metric = ComparedMetric::named(&difference.metric)?;
         let half = difference.half_width.map(|half| format!(" ± {}", (metric.text)(half)));
-        vec![
+        Some(vec![
             difference.metric.clone(),
             metric.entry(difference.a),
             metric.entry(difference.b),
             metric.entry(difference.difference) + &half.unwrap_or_default(),
             difference.relative.map_or_else(missing, number::change),
             if difference.differs == Some(true) { "*" } else { "" }.to_owned(),
-        ]
+        ])
     };
     let header = ["metric", "first", "second", "difference", "change", ""];
-    text_table(header, point.metrics.iter().zip(&METRICS).map(row))
+    text_table(header, point.metrics.iter().filter_map(row))
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn text(what: What) -> String {
     if what == What::Experiment {
         let results = self::schema(What::Results).to_value();
         out.push_str("\nNumbers that claims can compare, each after the label of a policy and a dot\n\n");
-        list(&mut out, "  ", &numbers(&results, claims::is_comparable, false));
+        list(&mut out, "  ", &numbers(&results, |path| claims::is_comparable(path, NAME), false));
         let _ = writeln!(out, "\n  KIND is one of {}.", KINDS.map(|(kind, _)| kind).join(", "));
         out.push_str("\nThe grammar of claims\n\n");
         indented(&mut out, "  ", claims::GRAMMAR);
@@ -136,6 +136,8 @@ fn laws(out: &mut String, schema: &Value) {
 const LAW: &str = "Law of ";
 const DURATION: &str = "Duration";
 const TABLE: &str = "table";
+/// Stands for any key of a table of tables.
+const NAME: &str = "NAME";
 const OPEN: &str = "table of names";
 
 /// Gives the keys of the table at a key, in the order of declaration.
@@ -174,6 +176,9 @@ impl<'a> Walk<'a> {
         }
         if schema["items"].is_object() {
             self.below(&format!("{key}[]"), &schema["items"]);
+        }
+        if schema["additionalProperties"].is_object() {
+            self.below(&format!("{key}.{NAME}"), &schema["additionalProperties"]);
         }
         self.properties(key, schema, None);
         self.alternatives(key, schema);

@@ -1,5 +1,6 @@
 //! Resolution of a document to an [`Experiment`]: every cell is read into types, resolved and checked.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use volary_engine::scenario::{Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
-use super::claims::{Axes, Check, Claim};
+use super::claims::{Axes, Check, Claim, Names};
 use super::document::{Document, Texts};
 use super::error::{ConfigError, did_you_mean, listed};
 use super::experiment::{Experiment, Overrides};
@@ -66,6 +67,7 @@ impl Experiment {
             checked: None,
             points: Vec::new(),
             labels: Vec::new(),
+            classes: BTreeSet::new(),
             warnings: Vec::new(),
         };
         let mut first = None;
@@ -107,6 +109,8 @@ struct Planner<'a> {
     points: Vec<Point>,
     /// Labels of all policies, run or not.
     labels: Vec<String>,
+    /// Labels of the classes of jobs, where there are several.
+    classes: BTreeSet<String>,
     warnings: Vec<String>,
 }
 
@@ -216,6 +220,8 @@ impl Planner<'_> {
             let built = Workload::build(&world.workload, &world.service, file.seed, schedulers, &self.traces)
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.jobs(), file.seed)?;
+            let classes = built.classes();
+            self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
         }
         self.warn(warnings::of_world(world));
@@ -249,7 +255,8 @@ impl Planner<'_> {
             });
         }
         checks::runs(document, self.points.len(), file.repeat)?;
-        let claims = claims(document, &file, &self.labels, known)?;
+        let names = Names { labels: &self.labels, classes: &self.classes, axes: known };
+        let claims = claims(document, &file, names)?;
         Ok(Experiment {
             name: name(path),
             file: path.to_owned(),
@@ -328,13 +335,8 @@ fn check_policy(
 }
 
 /// Parses the claims and checks every name in them.
-fn claims(
-    document: &Document<'_>,
-    file: &File,
-    labels: &[String],
-    axes: &Axes,
-) -> Result<Vec<Claim>, ConfigError> {
-    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+fn claims(document: &Document<'_>, file: &File, names: Names<'_>) -> Result<Vec<Claim>, ConfigError> {
+    let axes = names.axes;
     let mut claims = Vec::new();
     for (i, section) in file.claim.iter().enumerate() {
         let index = i.to_string();
@@ -361,7 +363,7 @@ fn claims(
                 .help("write for example check = [\"a.response_s.p50 < b.response_s.p50\"]"));
         }
         let checks = section.check.iter().enumerate().map(|(j, text)| {
-            let parsed = Check::parse(text).and_then(|check| check.resolve(&labels, axes).map(|()| check));
+            let parsed = Check::parse(text).and_then(|check| check.resolve(names).map(|()| check));
             parsed.map_err(|error| {
                 let path = ["claim", &index, "check", &j.to_string()];
                 // An opening quote precedes the text; positions shift where the string has escapes.

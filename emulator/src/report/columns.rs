@@ -15,6 +15,8 @@ pub(super) struct SummaryColumn {
     pub(super) text: fn(f64) -> String,
     /// Whether the smallest is marked as the best.
     pub(super) marked: bool,
+    /// Whether each class of jobs has the number as well.
+    pub(super) by_class: bool,
 }
 
 impl SummaryColumn {
@@ -25,21 +27,40 @@ impl SummaryColumn {
         value: Metric,
         text: fn(f64) -> String,
     ) -> Self {
-        Self { heading, meaning, value, text, marked: false }
+        Self { heading, meaning, value, text, marked: false, by_class: false }
     }
 
     const fn marked(self) -> Self {
         Self { marked: true, ..self }
     }
 
-    /// A column of times, with a mark.
+    /// A column of times or slowdowns of jobs, with a mark.
+    const fn of_jobs(
+        heading: &'static str,
+        meaning: &'static str,
+        value: Metric,
+        text: fn(f64) -> String,
+    ) -> Self {
+        Self { by_class: true, ..Self::new(heading, meaning, value, text).marked() }
+    }
+
     const fn times(heading: &'static str, meaning: &'static str, value: Metric) -> Self {
-        Self::new(heading, meaning, value, number::seconds).marked()
+        Self::of_jobs(heading, meaning, value, number::seconds)
+    }
+
+    /// The number in a summary, of one class of jobs or of all; NaN if classes do not have it.
+    pub(super) fn of(&self, class: Option<&str>) -> impl Fn(&Summary) -> f64 {
+        let Self { value, by_class, .. } = *self;
+        move |summary| match class {
+            None => value(summary),
+            Some(label) if by_class => summary.of_class(label).map_or(f64::NAN, |of_class| value(&of_class)),
+            Some(_) => f64::NAN,
+        }
     }
 
     /// The smallest mean of a marked column, if there are several to compare.
-    pub(super) fn best(&self, group: &CellGroup) -> Option<f64> {
-        let means = group.policies.iter().filter_map(|runs| Some(runs.interval(self.value)?.mean));
+    pub(super) fn best(&self, group: &CellGroup, class: Option<&str>) -> Option<f64> {
+        let means = group.policies.iter().filter_map(|runs| Some(runs.interval(self.of(class))?.mean));
         let (least, most) = means.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
         (self.marked && least < most).then_some(least)
     }
@@ -49,15 +70,16 @@ const MEAN: SummaryColumn = SummaryColumn::times("mean", "mean response time", |
 const P50: SummaryColumn = SummaryColumn::times("p50", "median response time", |s| s.response_s.p50);
 const P99: SummaryColumn =
     SummaryColumn::times("p99", "99th percentile of response time", |s| s.response_s.p99);
-const SLOWDOWN: SummaryColumn = SummaryColumn::new(
+const SLOWDOWN: SummaryColumn = SummaryColumn::of_jobs(
     "slowdown",
     "median of response time over the work of the longest task",
     |s| s.slowdown.p50,
     number::short,
-)
-.marked();
+);
 const UTILIZATION: SummaryColumn =
     SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, number::percent);
+const GOODPUT: SummaryColumn =
+    SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, number::percent);
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
     "share of busy core time spent on copies that nobody needed",
@@ -80,12 +102,13 @@ const REPAIRS: SummaryColumn = SummaryColumn::new(
 );
 
 /// The columns on the terminal.
-pub(super) const TERMINAL: [SummaryColumn; 9] = [
+pub(super) const TERMINAL: [SummaryColumn; 10] = [
     P50,
     P99,
     MEAN,
-    SummaryColumn { heading: "slowdown p50", ..SLOWDOWN },
+    SLOWDOWN,
     UTILIZATION,
+    GOODPUT,
     WASTED,
     MESSAGES,
     REPAIRS,
@@ -93,7 +116,7 @@ pub(super) const TERMINAL: [SummaryColumn; 9] = [
 ];
 
 /// The columns on the page.
-pub(super) const PAGE: [SummaryColumn; 15] = [
+pub(super) const PAGE: [SummaryColumn; 16] = [
     MEAN,
     P50,
     SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
@@ -102,11 +125,11 @@ pub(super) const PAGE: [SummaryColumn; 15] = [
     SummaryColumn::times("p99.9", "99.9th percentile of response time", |s| s.response_s.p999),
     SummaryColumn::times("max", "longest response time", |s| s.response_s.max),
     SLOWDOWN,
-    SummaryColumn::new("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short)
-        .marked(),
+    SummaryColumn::of_jobs("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short),
     SummaryColumn::times("wait p50", "median wait of tasks", |s| s.wait_s.p50),
     SummaryColumn::times("wait p99", "99th percentile of the wait of tasks", |s| s.wait_s.p99),
     UTILIZATION,
+    GOODPUT,
     WASTED,
     MESSAGES,
     REPAIRS,

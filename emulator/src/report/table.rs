@@ -57,24 +57,33 @@ fn cell_table(group: &CellGroup) -> Table {
     table.load_style(presets::UTF8_FULL_CONDENSED);
     table.set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(std::iter::once("policy").chain(shown.iter().map(|column| column.heading)));
+    let classes: Vec<_> = std::iter::once(None).chain(group.classes().into_iter().map(Some)).collect();
     for runs in &group.policies {
-        let entries = shown.iter().map(|column| entry(column, runs, column.best(group)));
-        table.add_row(std::iter::once(Cell::new(&runs.policy)).chain(entries));
+        for &class in &classes {
+            let name = class.map_or_else(|| runs.policy.clone(), |label| format!("  {label}"));
+            let entries = shown.iter().map(|column| entry(column, runs, class, column.best(group, class)));
+            table.add_row(std::iter::once(Cell::new(name)).chain(entries));
+        }
     }
     table
 }
 
-/// Whether a column is informative: columns without any open jobs or repairs are left out.
+/// Whether a column is informative: columns without any open jobs, repairs or waste are left out.
 fn is_worth(column: &SummaryColumn, group: &CellGroup) -> bool {
-    let runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    let mut runs = group.policies.iter().flat_map(|runs| &runs.runs);
+    if column.heading == "goodput" {
+        return runs.any(|run| run.summary.copies.wasted_work_s > 0.0);
+    }
     let mut values = runs.map(|run| (column.value)(&run.summary));
     let telling = ["unfinished", "repairs/task"].contains(&column.heading);
     if telling { values.any(|value| value > 0.0) } else { values.any(f64::is_finite) }
 }
 
-fn entry(column: &SummaryColumn, runs: &PolicyRuns, best: Option<f64>) -> Cell {
-    let text = runs.interval(column.value).map_or_else(
-        || "–".to_owned(),
+/// The entry of a policy in a column, of one class of jobs or of all; empty if classes do not have the number.
+fn entry(column: &SummaryColumn, runs: &PolicyRuns, class: Option<&str>, best: Option<f64>) -> Cell {
+    let missing = if class.is_some() && !column.by_class { "" } else { "–" };
+    let text = runs.interval(column.of(class)).map_or_else(
+        || missing.to_owned(),
         |interval| {
             let half = interval.half_width.map(|half| format!(" ± {}", (column.text)(half)));
             let mark = best.map_or("", |best| if best == interval.mean { " *" } else { "  " });
@@ -93,7 +102,7 @@ mod tests {
     use crate::storage::fixture::manifest;
     use crate::storage::fixture::measured;
     use crate::storage::manifest::Failure;
-    use volary_engine::results::{ClaimResult, Origin, Verdict};
+    use volary_engine::results::{Brief, ClaimResult, ClassResults, Origin, Summary, Verdict};
 
     fn study(seeds: u64) -> Study {
         let cell = [("load", json!(0.8))];
@@ -118,6 +127,33 @@ mod tests {
         assert_eq!(line(&text, "slow").matches('*').count(), 0, "{text}");
         assert!(line(&text, "fast").contains("9.09") && line(&text, "fast").contains("6.40"), "{text}");
         assert!(!text.contains("unfinished") && !text.contains('±'), "{text}");
+    }
+
+    #[test]
+    fn classes_have_rows_of_their_own() {
+        let mut study = study(1);
+        for run in study.cells[0].policies.iter_mut().flat_map(|policy| &mut policy.runs) {
+            let Summary { response_s, wait_s, slowdown, longest_s, .. } = run.summary;
+            let class = |longest| ClassResults {
+                jobs: 50,
+                response_s,
+                wait_s,
+                slowdown,
+                longest_s: Brief { p50: longest, ..longest_s },
+            };
+            run.summary.classes =
+                [("batch".to_owned(), class(9.0)), ("serving".to_owned(), class(0.1))].into();
+        }
+        let text = text(&study, Style::Plain);
+        let rows: Vec<&str> =
+            text.lines().filter_map(|line| line.split(['│', '┆']).nth(1)).map(str::trim).collect();
+        assert_eq!(rows, ["policy", "slow", "serving", "batch", "fast", "serving", "batch"], "{text}");
+        let of_class = text.lines().filter(|line| line.contains("serving")).nth(1).unwrap();
+        assert_eq!(of_class.matches('*').count(), 3, "p50, p99 and mean: {text}");
+        assert!(
+            line(&text, "fast").contains("60.0") && !of_class.contains("60.0"),
+            "goodput is not of a class: {text}"
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The stored form of one cell: its summary, and data for every chart without a rerun.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
-use volary_engine::results::{CopyEnd, CopyRow, MOST_BURSTS, Measured, StalenessRow, Summary};
+use volary_engine::results::{CopyEnd, CopyRow, JobRow, MOST_BURSTS, Measured, StalenessRow, Summary};
 
 /// Limit on the points of a stored distribution.
 pub const SKETCH_POINTS: usize = 2_000;
@@ -19,6 +21,9 @@ pub struct CellRecord {
     pub response: Sketch,
     /// Response time over the work of the job's longest task, of finished jobs.
     pub slowdown: Sketch,
+    /// Response times of finished jobs of each class, by label; empty if there is one class.
+    #[serde(default)]
+    pub classes: BTreeMap<String, Sketch>,
     /// Executions on the first few cores, in order of core and start.
     pub timeline: Vec<Slice>,
     /// Degraded intervals of these cores: (core, start s, end s, slowdown factor).
@@ -37,7 +42,11 @@ impl CellRecord {
     /// Extracts from `measured` what charts need.
     pub fn new(id: &str, measured: &Measured) -> Self {
         let finished = || measured.jobs.iter().filter(|job| job.response.is_finite());
-        let slowdown = finished().filter(|job| job.longest > 0.0).map(|job| job.response / job.longest);
+        let slowdown = measured.jobs.iter().filter_map(JobRow::slowdown);
+        let of_class = |label: &String| {
+            let responses = finished().filter(|job| *job.class == **label).map(|job| job.response);
+            (label.clone(), Sketch::new(responses.collect()))
+        };
         let mut timeline: Vec<Slice> = measured.timeline.iter().copied().map(Slice).collect();
         timeline.sort_by(|a, b| a.0.start.total_cmp(&b.0.start));
         let mut bursts = measured.bursts.clone();
@@ -52,6 +61,7 @@ impl CellRecord {
             summary: measured.summary.clone(),
             response: Sketch::new(finished().map(|job| job.response).collect()),
             slowdown: Sketch::new(slowdown.collect()),
+            classes: measured.summary.classes.keys().map(of_class).collect(),
             timeline,
             bursts,
             cut,

@@ -1,5 +1,7 @@
 //! Synthetic measurements and a manifest for the tests of files, tables and pages.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use volary_engine::results::{
     Applied, Brief, Cell, CopyCounts, CopyEnd, CopyRow, CoreRow, Distribution, Engine, Injected, JobCounts,
@@ -55,7 +57,7 @@ pub(crate) fn measured(policy: &str, cell: &[(&str, Value)], seed: u64, scale: f
                 response,
                 longest,
                 tasks: 10,
-                class: u8::from(job % 10 == 0),
+                class: if job % 10 == 0 { "long" } else { "short" }.into(),
             }
         })
         .collect();
@@ -80,7 +82,6 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
     let responses: Vec<f64> = jobs.iter().map(|job| job.response).filter(|s| s.is_finite()).collect();
     let finished = responses.len() as u64;
     let submitted = jobs.len() as u64;
-    let slowdown = jobs.iter().filter(|j| j.response.is_finite()).map(|job| job.response / job.longest);
     let started = 12 * submitted;
     let by_kind = [("probe", 20), ("launch", 12), ("claim", 20), ("finished", 10), ("cancel", 2)];
     Summary {
@@ -100,10 +101,13 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
             busy_s: 11.0 * submitted as f64,
         },
         response_s: Distribution::of(responses),
-        wait_s: Brief { mean: 0.02, p50: 0.01, p99: 0.2 },
-        slowdown: Brief { mean: Distribution::of(slowdown).mean, p50: 1.2, p99: 9.0 },
+        wait_s: Brief { mean: 0.02, p50: 0.01, p90: 0.1, p99: 0.2 },
+        slowdown: Brief { p50: 1.2, p99: 9.0, ..Brief::of(jobs.iter().filter_map(JobRow::slowdown)) },
+        longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
+        classes: BTreeMap::new(),
         makespan_s: 0.02 * submitted as f64,
         utilization: 0.7,
+        goodput: 0.6,
         messages: Messages {
             total: 64 * submitted,
             dropped: 3,

@@ -115,7 +115,7 @@ pub type Metric = fn(&Summary) -> f64;
 
 impl PolicyRuns {
     /// Mean and interval of a number over the runs; `None` if none has it.
-    pub fn interval(&self, metric: Metric) -> Option<Interval> {
+    pub fn interval(&self, metric: impl Fn(&Summary) -> f64) -> Option<Interval> {
         Interval::new(&self.runs.iter().map(|run| metric(&run.summary)).collect::<Vec<_>>())
     }
 
@@ -132,6 +132,19 @@ impl CellGroup {
     /// The runs of a policy.
     pub fn of(&self, policy: &str) -> Option<&PolicyRuns> {
         self.policies.iter().find(|runs| runs.policy == policy)
+    }
+
+    /// Labels of the classes of jobs; empty if there is one class. Classes of shorter tasks are first.
+    pub fn classes(&self) -> Vec<&str> {
+        let mut classes: BTreeMap<&str, f64> = BTreeMap::new();
+        for run in self.policies.iter().flat_map(|runs| &runs.runs) {
+            for (label, class) in &run.summary.classes {
+                classes.entry(label).or_insert(class.longest_s.p50);
+            }
+        }
+        let mut classes: Vec<_> = classes.into_iter().collect();
+        classes.sort_by(|a, b| a.1.total_cmp(&b.1));
+        classes.into_iter().map(|class| class.0).collect()
     }
 
     fn add(&mut self, record: CellRecord) {

@@ -68,7 +68,7 @@ macro_rules! tables {
             /// The columns after the labels, in the notation of Parquet schemas.
             fn columns(self) -> String {
                 match self {
-                    $(Self::$table => [$(column_schema::<$kind, _, _>($column, |row: &$row| row.$field)),*].concat(),)*
+                    $(Self::$table => [$(column_schema::<$kind, _, _>($column, |row: &$row| Clone::clone(&row.$field))),*].concat(),)*
                 }
             }
 
@@ -83,7 +83,7 @@ macro_rules! tables {
             const KIND: TableKind = TableKind::$table;
 
             fn write<W: Write + Send>(rows: &[Self], group: &mut SerializedRowGroupWriter<'_, W>) -> Result<()> {
-                $(write_column::<$kind, _>(group, rows.iter().map(|row| row.$field))?;)*
+                $(write_column::<$kind, _>(group, rows.iter().map(|row| Clone::clone(&row.$field)))?;)*
                 Ok(())
             }
 
@@ -102,7 +102,7 @@ tables! {
         "response_s": OptionalDouble = response,
         "longest_s": Double = longest,
         "tasks": Int64 = tasks,
-        "class": Words = class,
+        "class": Label = class,
     }
 
     /// Executions of sampled jobs.
@@ -177,6 +177,8 @@ struct Int64;
 struct Double;
 /// Seconds that are null in the file if they are NaN.
 struct OptionalDouble;
+/// A label of the experiment.
+struct Label;
 /// One of a fixed set of words.
 struct Words;
 
@@ -225,20 +227,24 @@ trait Word: Copy + 'static {
     fn word(self) -> &'static str;
 }
 
-/// The class of a job.
-impl Word for u8 {
-    const ALL: &'static [Self] = &[0, 1];
-
-    fn word(self) -> &'static str {
-        if self == 0 { "short" } else { "long" }
-    }
-}
-
 impl Word for CopyEnd {
     const ALL: &'static [Self] = &[Self::First, Self::Second, Self::Preempted, Self::Suspended, Self::Lost];
 
     fn word(self) -> &'static str {
         end_name(self)
+    }
+}
+
+impl ColumnKind<Arc<str>> for Label {
+    type Stored = ByteArrayType;
+    const SCHEMA: (&'static str, &'static str) = ("required binary", " (UTF8)");
+
+    fn stored(value: Arc<str>) -> Option<ByteArray> {
+        Some(ByteArray::from(&*value))
+    }
+
+    fn loaded(field: &Field) -> Option<Arc<str>> {
+        if let Field::Str(text) = field { Some(text.as_str().into()) } else { None }
     }
 }
 
@@ -427,7 +433,7 @@ mod tests {
         let all = rows(&merged);
         assert_eq!(all.len(), 100);
         assert_eq!(all[..40], rows(&paths[0]), "a merged part is the part");
-        let (row, job) = (&all[41], parts[2].1.jobs[1]);
+        let (row, job) = (&all[41], &parts[2].1.jobs[1]);
         assert_eq!(*field(row, "policy"), Field::Str("b".into()));
         assert_eq!(*field(row, "cell"), Field::Str("cell2".into()));
         assert_eq!(*field(row, "seed"), Field::Str("2".into()));

@@ -79,7 +79,10 @@ fn real_time_does_the_same_jobs_as_virtual_time() {
         assert_eq!((a.jobs, a.tasks), (b.jobs, b.tasks), "{}", a.policy);
         assert_eq!(b.jobs.finished, 100);
         let draws = |run: &Measured| -> Vec<_> {
-            run.jobs.iter().map(|job| (job.job, job.arrival, job.longest, job.tasks, job.class)).collect()
+            run.jobs
+                .iter()
+                .map(|job| (job.job, job.arrival, job.longest, job.tasks, job.class.clone()))
+                .collect()
         };
         assert_eq!(draws(virtually), draws(&really), "{}", a.policy);
         assert!(really.jobs.iter().all(|job| job.response > job.longest), "nothing ends before it can");

@@ -7,7 +7,7 @@ use volary_actors::machine::Effect;
 
 use crate::metrics::{Aggregator, Books, Recorder};
 use crate::parcel::{Observation, Seen};
-use crate::results::Summary;
+use crate::results::{ClassResults, Summary};
 use crate::virtual_time::RunConfig;
 use crate::world::World;
 
@@ -94,10 +94,11 @@ impl Difference {
 
 /// Compares every number that the summary takes from the recorder.
 pub(super) fn compare(books: &Books, recorded: &Summary) -> Vec<Difference> {
+    let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s } = books.times;
     let mut replayed = json!({
-        "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": books.response,
-        "wait_s": books.wait, "slowdown": books.slowdown, "makespan_s": books.makespan,
-        "utilization": books.utilization,
+        "jobs": books.jobs, "tasks": books.tasks, "copies": books.copies, "response_s": response_s,
+        "wait_s": wait_s, "slowdown": slowdown, "longest_s": longest_s, "classes": books.classes,
+        "makespan_s": books.makespan, "utilization": books.utilization, "goodput": books.goodput,
     });
     if let (Some(all), Ok(Value::Object(policy))) =
         (replayed.as_object_mut(), serde_json::to_value(&books.policy))

@@ -8,6 +8,11 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
+/// What a file says that was written before a number existed.
+pub(super) const fn unmeasured() -> f64 {
+    f64::NAN
+}
+
 /// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
 /// all response times.
 macro_rules! numbers {
@@ -17,7 +22,7 @@ macro_rules! numbers {
         pub struct $name {
             $(
                 $(#[$about])*
-                #[serde(deserialize_with = "nan_if_null")]
+                #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
                 #[schemars(with = "Option<f64>")]
                 pub $field: f64,
             )*
@@ -37,6 +42,12 @@ numbers! {
         mean,
         /// Standard deviation of the population.
         std,
+        /// 1st percentile.
+        p1,
+        /// 10th percentile.
+        p10,
+        /// 25th percentile.
+        p25,
         /// Median.
         p50,
         /// 90th percentile.
@@ -51,12 +62,14 @@ numbers! {
         max,
     }
 
-    /// Mean and two percentiles.
+    /// Mean and three percentiles.
     Brief {
         /// Mean.
         mean,
         /// Median.
         p50,
+        /// 90th percentile.
+        p90,
         /// 99th percentile.
         p99,
     }
@@ -79,15 +92,50 @@ numbers! {
 impl Distribution {
     /// Of any numbers, in any order; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
-        let mut sorted: Vec<f64> = values.into_iter().collect();
-        sorted.sort_unstable_by(f64::total_cmp);
+        let sorted = ascending(values);
         let Some(&max) = sorted.last() else { return Self::UNMEASURED };
         let n = sorted.len() as f64;
         let mean = sorted.iter().sum::<f64>() / n;
         let std = (sorted.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
         let at = |q| percentile(&sorted, q);
-        Self { mean, std, p50: at(0.5), p90: at(0.9), p95: at(0.95), p99: at(0.99), p999: at(0.999), max }
+        Self {
+            mean,
+            std,
+            p1: at(0.01),
+            p10: at(0.1),
+            p25: at(0.25),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max,
+        }
     }
+}
+
+impl Brief {
+    /// What a file says that was written before these numbers existed.
+    pub(super) const fn unmeasured() -> Self {
+        Self::UNMEASURED
+    }
+
+    /// Of any numbers, in any order, with exact percentiles; [`UNMEASURED`](Self::UNMEASURED) if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let sorted = ascending(values);
+        if sorted.is_empty() {
+            return Self::UNMEASURED;
+        }
+        let at = |q| percentile(&sorted, q);
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        Self { mean, p50: at(0.5), p90: at(0.9), p99: at(0.99) }
+    }
+}
+
+fn ascending(values: impl IntoIterator<Item = f64>) -> Vec<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    sorted
 }
 
 /// The `q`-quantile (0 to 1) of ascending numbers: linear interpolation between order statistics, 0 if there

@@ -22,8 +22,8 @@ pub use findings::Findings;
 pub use injections::{Applied, Injected};
 pub use policy::{DecisionRow, Placements, PolicyResults, Stage, Staleness, StalenessRow};
 pub use schema::{
-    Cell, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured, Messages,
-    SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
+    Cell, ClassResults, CopyCounts, CopyEnd, CopyRow, Engine, JobCounts, JobRow, Line, MOST_BURSTS, Measured,
+    Messages, SCHEMA, Summary, TaskCounts, cell_id, cell_name, plain, same,
 };
 pub use vitals::{ClockError, HostVitals, PathLoss, TimerProbe};
 pub use work::{MOST_STRETCHES, RealCore, RealWork, STILL, Samples, Slots, Worked};

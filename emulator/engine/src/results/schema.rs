@@ -5,13 +5,14 @@
 //! statistics; task waits come from a histogram of three significant digits.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint;
 
-use super::distribution::{Brief, Distribution, nan_if_null};
+use super::distribution::{Brief, Distribution, nan_if_null, unmeasured};
 use super::{Certificate, ClaimsLine, CoreRow, DecisionRow, Injected, Placements, Staleness, StalenessRow};
 
 /// Version of this schema; raised whenever a key changes its meaning.
@@ -62,12 +63,21 @@ pub struct Summary {
     pub tasks: TaskCounts,
     /// Counts of copies.
     pub copies: CopyCounts,
-    /// Response times of finished jobs.
+    /// Response times of finished jobs: from the arrival at the client to the client's receipt of the end.
     pub response_s: Distribution,
-    /// Wait of tasks: from the job's arrival to the start of the copy that finished first.
+    /// Wait of tasks: from the job's arrival to the start of the copy that finished first. Under a policy that runs
+    /// several copies of a task it includes the time of slower copies that started earlier.
     pub wait_s: Brief,
-    /// Response time over the work of the job's longest task (attempt 0 on a healthy core).
+    /// Slowdown of finished jobs: the response time of each over the work of its longest task (`longest_s`).
     pub slowdown: Brief,
+    /// Work of the longest task of finished jobs (attempt 0 on a healthy core). `response_s.p99 / longest_s.p99` is the
+    /// slowdown that the Pigeon paper prints, a ratio of percentiles.
+    #[serde(default = "Brief::unmeasured")]
+    pub longest_s: Brief,
+    /// The times of each class of jobs, by its label: `short` and `long` where the workload has a cutoff, otherwise
+    /// empty.
+    #[serde(default)]
+    pub classes: BTreeMap<String, ClassResults>,
     /// Time from the first arrival to the last completion or, in a run that did not finish, to the last event.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
@@ -76,6 +86,10 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,
+    /// Useful share of the cores: busy core-seconds without `copies.wasted_work_s` over cores × makespan.
+    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub goodput: f64,
     /// Messages sent.
     pub messages: Messages,
     /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.
@@ -97,6 +111,27 @@ impl Summary {
     pub fn is_degraded(&self) -> bool {
         self.fidelity.as_ref().is_some_and(Certificate::is_degraded)
     }
+
+    /// The summary with the times of one class in place of those of all jobs; `None` if there is no such class.
+    pub fn of_class(&self, label: &str) -> Option<Self> {
+        let ClassResults { jobs: _, response_s, wait_s, slowdown, longest_s } = *self.classes.get(label)?;
+        Some(Self { response_s, wait_s, slowdown, longest_s, ..self.clone() })
+    }
+}
+
+/// The jobs of one class.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClassResults {
+    /// Jobs that arrived.
+    pub jobs: u64,
+    /// Response times of finished jobs.
+    pub response_s: Distribution,
+    /// Wait of tasks.
+    pub wait_s: Brief,
+    /// Slowdown of finished jobs.
+    pub slowdown: Brief,
+    /// Work of the longest task of finished jobs.
+    pub longest_s: Brief,
 }
 
 /// submitted = finished + failed + unfinished.
@@ -181,7 +216,7 @@ pub enum Line {
 }
 
 /// One finished or unfinished job, a row of `jobs.parquet`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct JobRow {
     /// Its id.
     pub job: u32,
@@ -193,8 +228,15 @@ pub struct JobRow {
     pub longest: f64,
     /// Number of tasks.
     pub tasks: u32,
-    /// Class, 0 short, 1 long.
-    pub class: u8,
+    /// Label of its class.
+    pub class: Arc<str>,
+}
+
+impl JobRow {
+    /// Response time over the work of the longest task; `None` if unfinished, or without work.
+    pub fn slowdown(&self) -> Option<f64> {
+        (self.response.is_finite() && self.longest > 0.0).then(|| self.response / self.longest)
+    }
 }
 
 /// One execution on a core, a row of `tasks.parquet` and a slice of the timeline.

@@ -24,6 +24,7 @@ pub struct Workload {
     pub(super) demand: Option<Demand>,
     pub(super) estimate: Estimate,
     pub(super) cutoff: Option<Span>,
+    pub(super) classes: Vec<Arc<str>>,
     pub(super) schedulers: u32,
     /// Computed on the first query.
     pub(super) homes: OnceLock<Homes>,
@@ -83,6 +84,11 @@ impl Workload {
     /// Warnings for the user: a generator that replaces a missing trace, skipped rows of a trace.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Labels of the classes of jobs, by [`JobSpec::class`]. Without a cutoff all jobs are of the first.
+    pub fn classes(&self) -> &[Arc<str>] {
+        &self.classes
     }
 
     /// Number of tasks of a job.

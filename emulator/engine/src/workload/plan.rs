@@ -58,6 +58,9 @@ const SLACK: u64 = 3;
 /// Maximum number of jobs of a generated workload: each costs memory, and a larger number is a mistake.
 const MOST_JOBS: u32 = 100_000_000;
 
+/// Labels of the classes below and from a cutoff.
+const CLASSES: [&str; 2] = ["short", "long"];
+
 impl Plan {
     /// Checks the sections, fills in defaults and reads the files they name.
     pub(super) fn new(
@@ -254,6 +257,7 @@ impl Plan {
             deadlines: None,
             demand,
             estimate,
+            classes: CLASSES[..1 + usize::from(self.cutoff.is_some())].iter().map(|&c| c.into()).collect(),
             cutoff: self.cutoff,
             schedulers,
             homes: OnceLock::new(),

@@ -1,12 +1,12 @@
 //! Claims and their checks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use volary_engine::results::Origin;
 
 use super::form::{Form, Metric};
-use super::metric::{Axes, unknown_key};
+use super::metric::{Names, unknown_key};
 use super::parse::{self, ParseError};
 
 /// The grammar of checks, with examples.
@@ -42,18 +42,19 @@ impl Check {
         text.to_owned().try_into()
     }
 
-    /// Checks names against the policies' labels and the swept keys with their values.
+    /// Checks names against those of the experiment.
     ///
     /// # Errors
     /// When a label, a metric or a key of a cell is unknown.
-    pub fn resolve(&self, labels: &[&str], axes: &Axes) -> Result<(), ParseError> {
+    pub fn resolve(&self, names: Names<'_>) -> Result<(), ParseError> {
         if let Form::Trend { key, .. } = &self.form
-            && !axes.contains_key(key)
+            && !names.axes.contains_key(key)
         {
             let at = self.text.rfind(key.as_str()).unwrap_or(0);
-            return Err(unknown_key(key, at..at + key.len(), axes));
+            return Err(unknown_key(key, at..at + key.len(), names.axes));
         }
-        self.metrics().into_iter().try_for_each(|metric| metric.resolve(labels, axes))
+        let distributions = matches!(self.form, Form::Below { .. });
+        self.metrics().into_iter().try_for_each(|metric| metric.resolve(names, distributions))
     }
 
     /// The check as written.
@@ -65,6 +66,7 @@ impl Check {
         let sides = match &self.form {
             Form::Compare { left, right, .. } => vec![left, right],
             Form::Trend { side, .. } => vec![side],
+            Form::Below { left, right } => return vec![left, right],
         };
         let mut found = Vec::new();
         sides.into_iter().for_each(|side| side.collect(&mut found));
@@ -72,11 +74,13 @@ impl Check {
     }
 }
 
-/// Whether checks can compare the number at a path of the results.
-pub fn is_comparable(path: &[&str]) -> bool {
+/// Whether checks can compare the number at a path of the results; `class` stands for the label of any class.
+pub fn is_comparable(path: &[&str], class: &str) -> bool {
     let path = path.iter().map(|part| (*part).to_owned()).collect();
     let metric = Metric { label: String::new(), path, at: Vec::new(), span: 0..0 };
-    metric.resolve(&[""], &BTreeMap::new()).is_ok()
+    let classes = BTreeSet::from([class.to_owned()]);
+    let names = Names { labels: &[String::new()], classes: &classes, axes: &BTreeMap::new() };
+    metric.resolve(names, false).is_ok()
 }
 
 impl From<Check> for String {

@@ -4,8 +4,21 @@ use std::ops::Range;
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Form {
-    Compare { left: Side, op: Op, right: Side },
-    Trend { side: Side, rises: bool, key: String },
+    Compare {
+        left: Side,
+        op: Op,
+        right: Side,
+    },
+    Trend {
+        side: Side,
+        rises: bool,
+        key: String,
+    },
+    /// Every percentile of the left distribution is smaller than that of the right one.
+    Below {
+        left: Metric,
+        right: Metric,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]

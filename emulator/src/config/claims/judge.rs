@@ -66,8 +66,10 @@ impl<'a> Table<'a> {
             if summary.jobs.unfinished + summary.jobs.failed > 0 {
                 // Only finished jobs have times. A policy that never finishes its slow jobs must not win because of
                 // that.
-                for censored in ["response_s", "slowdown", "wait_s", "makespan_s"] {
-                    numbers[censored] = Value::Null;
+                let censored = ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s"];
+                censored.iter().for_each(|key| numbers[*key] = Value::Null);
+                for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
+                    censored.iter().for_each(|key| class[*key] = Value::Null);
                 }
             }
             // Results list only the kinds that were sent.
@@ -112,7 +114,35 @@ impl<'a> Table<'a> {
                 cells.into_iter().map(|cell| self.compare(check, cell, left, *op, right)).collect()
             }
             Form::Trend { side, rises, key } => self.trends(check, &cells, side, *rises, key),
+            Form::Below { left, right } => {
+                distinct(&mut cells, &pinned(check));
+                cells.into_iter().map(|cell| self.below(check, cell, left, right)).collect()
+            }
         }
+    }
+
+    /// The comparison at the percentile where the left one is largest relative to the right one.
+    fn below(&self, check: &Check, cell: Cell, left: &Metric, right: &Metric) -> (Cell, Finding) {
+        let whole =
+            self.lines(left, &cell).and_then(|lines| at_path(&lines.values().next()?.numbers, &left.path));
+        let names = whole.and_then(Value::as_object).into_iter().flat_map(|numbers| numbers.keys());
+        let at = |metric: &Metric, name: &String| {
+            let path = metric.path.iter().chain([name]).cloned().collect();
+            Side::Metric(Metric { path, ..metric.clone() })
+        };
+        let findings = names.filter(|name| name.starts_with('p')).map(|name| {
+            let (left, right) = (at(left, name), at(right, name));
+            let (_, mut finding) = self.compare(check, cell.clone(), &left, Op::Sign("<"), &right);
+            finding.numbers["at"] = json!(name);
+            finding
+        });
+        let ratio = |finding: &Finding| {
+            let side = |side| finding.numbers[side].as_f64();
+            side("left").zip(side("right")).map_or(f64::INFINITY, |(left, right)| left / right)
+        };
+        let worst = findings.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        let untested = || Finding { holds: None, numbers: json!({ "holds": null }) };
+        (cell.clone(), worst.unwrap_or_else(untested))
     }
 
     fn compare(&self, check: &Check, cell: Cell, left: &Side, op: Op, right: &Side) -> (Cell, Finding) {
@@ -218,18 +248,18 @@ impl<'a> Table<'a> {
 
     fn mean(&self, metric: &Metric, cell: &Cell, seeds: &BTreeSet<u64>) -> Option<f64> {
         let lines = self.lines(metric, cell)?;
-        let number = |line: &Line| number(&line.numbers, &metric.path);
+        let number = |line: &Line| at_path(&line.numbers, &metric.path)?.as_f64();
         let values: Vec<f64> = seeds.iter().map(|seed| number(lines.get(seed)?)).collect::<Option<_>>()?;
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }
 
-/// The number at a path. Names of message kinds contain dots.
-fn number(value: &Value, path: &[String]) -> Option<f64> {
-    let Some((part, rest)) = path.split_first() else { return value.as_f64() };
+/// The value at a path. Names of message kinds contain dots.
+fn at_path<'a>(value: &'a Value, path: &[String]) -> Option<&'a Value> {
+    let Some((part, rest)) = path.split_first() else { return Some(value) };
     match value.get(part) {
-        Some(below) => number(below, rest),
-        None => value.get(path.join("."))?.as_f64(),
+        Some(below) => at_path(below, rest),
+        None => value.get(path.join(".")),
     }
 }
 
@@ -280,7 +310,7 @@ fn name(check: &Check, cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use volary_engine::results::Origin;
+    use volary_engine::results::{ClassResults, Distribution, Origin};
 
     use super::*;
 
@@ -295,7 +325,7 @@ mod tests {
             "experiment": "e", "policy": policy, "cell": cell, "runtime": "virtual", "seed": seed,
             "jobs": zeros(&["submitted", "finished", "failed", "unfinished"]),
             "tasks": zeros(&["submitted", "finished"]), "copies": copies, "response_s": response,
-            "wait_s": zeros(&["mean", "p50", "p99"]), "slowdown": zeros(&["mean", "p50", "p99"]),
+            "wait_s": zeros(&["mean", "p50", "p90", "p99"]), "slowdown": zeros(&["mean", "p50", "p90", "p99"]),
             "makespan_s": 0.0, "utilization": 0.0,
             "messages": { "total": 0, "dropped": 0, "recovery": 0, "by_kind": { "probe.claim": 7 } },
             "staleness": null, "fidelity": null,
@@ -372,6 +402,41 @@ mod tests {
         // A failure elsewhere is still a failure.
         let claims = [claim(&json!({}), "a.response_s.p50 > b.response_s.p50")];
         assert_eq!(judge(&claims, &cells, &lines)[0].verdict, Verdict::Fails);
+    }
+
+    #[test]
+    fn a_distribution_is_below_another_at_every_percentile() {
+        let (cells, mut lines) = world();
+        let below = |lines: &[Summary]| {
+            let found =
+                judge(&[claim(&json!({}), "a.response_s below b.response_s")], &cells, lines).remove(0);
+            let at = found.measured.values().next().map(|numbers| numbers["at"].clone());
+            (found.verdict, at.unwrap_or_default())
+        };
+        for line in &mut lines {
+            let mean = line.response_s.p50;
+            line.response_s = Distribution::of([0.1, 1.0, 3.0].map(|factor| factor * mean));
+        }
+        assert_eq!(below(&lines).0, Verdict::Holds);
+        for line in lines.iter_mut().filter(|line| line.policy == "a") {
+            line.response_s.p25 = 9.0;
+        }
+        assert_eq!(below(&lines), (Verdict::Fails, json!("p25")));
+        lines[0].jobs.unfinished = 1;
+        assert_eq!(below(&lines[..2]).0, Verdict::NotTested);
+    }
+
+    #[test]
+    fn unfinished_jobs_leave_times_untested() {
+        let (cells, mut lines) = world();
+        let class = ClassResults { jobs: 3, ..ClassResults::default() };
+        lines.iter_mut().for_each(|line| _ = line.classes.insert("short".into(), class));
+        let judged =
+            |lines: &[Summary], check: &str| judge(&[claim(&json!({}), check)], &cells, lines)[0].verdict;
+        let (times, jobs) = ("a.classes.short.response_s.p99 == 0", "a.classes.short.jobs == 3");
+        assert_eq!(judged(&lines, times), Verdict::Holds);
+        lines[0].jobs.unfinished = 1;
+        assert_eq!((judged(&lines, times), judged(&lines, jobs)), (Verdict::NotTested, Verdict::Holds));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Names in checks: policies, numbers of the results, swept keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use serde_json::Value;
 use volary_actors::message::KINDS;
 use volary_engine::results::{
-    Cell, Certificate, Compared, Messages, Placements, RealWork, Staleness, Summary,
+    Cell, Certificate, ClassResults, Compared, Messages, Placements, RealWork, Staleness, Summary,
 };
 
 use super::form::Metric;
@@ -16,17 +16,30 @@ use crate::config::error::{did_you_mean, listed};
 /// The values of every swept key.
 pub type Axes = BTreeMap<String, Vec<Value>>;
 
+/// What checks may name.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// Labels of policies.
+    pub labels: &'a [String],
+    /// Labels of classes of jobs.
+    pub classes: &'a BTreeSet<String>,
+    pub axes: &'a Axes,
+}
+
 /// The path below which messages are counted by kind.
 pub const BY_KIND: [&str; 2] = ["messages", "by_kind"];
+/// The path below which jobs are split by class.
+const BY_CLASS: [&str; 1] = ["classes"];
 
 impl Metric {
-    /// Checks every name.
-    pub(super) fn resolve(&self, labels: &[&str], axes: &Axes) -> Result<(), ParseError> {
+    /// Checks every name; the metric must be a number, or a distribution.
+    pub(super) fn resolve(&self, names: Names<'_>, distribution: bool) -> Result<(), ParseError> {
         let at = |from: usize, len: usize| self.span.start + from..self.span.start + from + len;
-        if !labels.contains(&self.label.as_str()) {
-            return Err(unknown("policy", &self.label, at(0, self.label.len()), labels.iter().copied()));
+        if !names.labels.contains(&self.label) {
+            let known = names.labels.iter().map(String::as_str);
+            return Err(unknown("policy", &self.label, at(0, self.label.len()), known));
         }
-        let (template, mut offset) = (template(), self.label.len() + 1);
+        let (template, mut offset) = (template(names.classes), self.label.len() + 1);
         let (mut value, mut rest) = (&template, &self.path[..]);
         while let Some(part) = rest.first() {
             let Value::Object(map) = value else {
@@ -40,15 +53,23 @@ impl Metric {
                 // Names of message kinds contain dots.
                 (None, Some(kind)) => (kind, &rest[rest.len()..]),
                 (None, None) => {
-                    let kinds = self.path[..self.path.len() - rest.len()] == BY_KIND;
-                    let (what, name) = if kinds { ("message kind", &whole) } else { ("number", part) };
+                    let (what, name) = match &self.path[..self.path.len() - rest.len()] {
+                        kinds if kinds == BY_KIND => ("message kind", &whole),
+                        classes if classes == BY_CLASS => (CLASS, part),
+                        _ => ("number", part),
+                    };
                     let known = map.keys().map(String::as_str);
                     return Err(unknown(what, name, at(offset, name.len()), known));
                 }
             };
             offset += part.len() + 1;
         }
-        if !value.is_number() {
+        if distribution && value.get(MEDIAN).is_none() {
+            let message = format!("`{}` is not a distribution", self.path.join("."));
+            let help = "compare distributions of the results, such as response_s";
+            return Err(ParseError::new(self.span.clone(), message, help));
+        }
+        if !distribution && !value.is_number() {
             let help = value.as_object().map_or_else(
                 || "compare numbers of the results, such as response_s.p50".into(),
                 |map| format!("add one of {}", listed(map.keys().map(String::as_str))),
@@ -56,7 +77,7 @@ impl Metric {
             let message = format!("`{}` is not a number", self.path.join("."));
             return Err(ParseError::new(self.span.clone(), message, help));
         }
-        self.at.iter().try_for_each(|(key, text)| self.check_cell(key, text, axes))
+        self.at.iter().try_for_each(|(key, text)| self.check_cell(key, text, names.axes))
     }
 
     fn check_cell(&self, key: &str, text: &str, axes: &Axes) -> Result<(), ParseError> {
@@ -90,6 +111,11 @@ pub(super) fn unknown_key(key: &str, at: Range<usize>, axes: &Axes) -> ParseErro
     unknown("swept key", key, at, axes.keys().map(String::as_str))
 }
 
+/// The number that every distribution has.
+const MEDIAN: &str = "p50";
+
+const CLASS: &str = "class of jobs";
+
 fn unknown<'a>(
     what: &str,
     name: &str,
@@ -97,14 +123,15 @@ fn unknown<'a>(
     known: impl Iterator<Item = &'a str> + Clone,
 ) -> ParseError {
     let help = did_you_mean(name, known.clone()).unwrap_or_else(|| match known.clone().next() {
+        None if what == CLASS => "the workload has no classes; give it a `cutoff`".to_owned(),
         None => "nothing is swept here".to_owned(),
         Some(_) => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
     });
     ParseError::new(at, format!("unknown {what} `{name}`"), help)
 }
 
-/// A line of results with every possible number.
-fn template() -> Value {
+/// A line of results with every possible number, for these classes of jobs.
+fn template(classes: &BTreeSet<String>) -> Value {
     let mut fidelity = Certificate::default();
     let network = &mut fidelity.network;
     for share in [&mut network.datagram, &mut network.stream]
@@ -121,6 +148,7 @@ fn template() -> Value {
     };
     let summary = Summary {
         messages,
+        classes: classes.iter().map(|label| (label.clone(), ClassResults::default())).collect(),
         placements: Some(Placements::default()),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
@@ -142,14 +170,19 @@ mod tests {
     #[test]
     fn names_are_checked() {
         let axes = BTreeMap::from([("service.correlated".to_owned(), vec![Value::Bool(true)])]);
-        let resolve = |text: &str| Check::parse(text).unwrap().resolve(&["latin-square", "sparrow"], &axes);
+        let labels = ["latin-square".to_owned(), "sparrow".to_owned()];
+        let classes = BTreeSet::from(["short".to_owned(), "long".to_owned()]);
+        let names = Names { labels: &labels, classes: &classes, axes: &axes };
+        let resolve = |text: &str| Check::parse(text).unwrap().resolve(names);
         for text in [
             "sparrow.response_s.p50 < 1",
             "sparrow.messages.by_kind.probe.reserve < 1",
             "sparrow.fidelity.network.link_wait_s.asked < 1",
             "sparrow.staleness.version_age.p50 < 1",
+            "sparrow.classes.short.response_s.p99 < 1",
             "sparrow.makespan_s[service.correlated=true] < 1",
             "sparrow.makespan_s rises with service.correlated",
+            "sparrow.classes.long.wait_s below sparrow.response_s",
         ] {
             assert_eq!(resolve(text), Ok(()), "{text}");
         }
@@ -165,6 +198,9 @@ mod tests {
             ("sparrow.messages.by_kind.zzz < 1", 25..28, "unknown message kind `zzz`; known: "),
             ("sparrow.messages.by_kind.probe < 1", 25..30, "unknown message kind `probe`"),
             ("sparrow.messages.foo < 1", 17..20, "known: by_kind"),
+            ("sparrow.classes.shrt.jobs < 1", 16..20, "did you mean `short`?"),
+            ("sparrow.classes.short < 1", 0..21, "add one of"),
+            ("sparrow.response_s.p50 below sparrow.response_s", 0..22, "is not a distribution"),
             ("sparrow.fidelity.network.delay.kss < 1", 31..34, "did you mean `ks`?"),
             ("sparrow.fidelity.network.link_wait_s < 1", 0..36, "add one of `achieved` or `asked`"),
             ("sparrow.fidelity.hosts < 1", 0..22, "compare numbers"),
@@ -190,6 +226,6 @@ mod tests {
                 Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
             }
         }
-        assert_eq!(open("", &template()), [] as [&str; 0]);
+        assert_eq!(open("", &template(&BTreeSet::from(["short".to_owned()]))), [] as [&str; 0]);
     }
 }

@@ -4,7 +4,8 @@
 //!
 #![doc = concat!("```text\n", include_str!("grammar.txt"), "```")]
 //!
-//! `path` is a number in a line of results, such as `response_s.p50` or `messages.by_kind.probe.reserve`. Labels and
+//! `path` is a number in a line of results, such as `response_s.p50`, `classes.short.slowdown.p99` or
+//! `messages.by_kind.probe.reserve`. Labels and
 //! paths are checked when the experiment is planned. Both sides are taken from the same cell, unless a metric names
 //! the values of other cells in brackets: `a.wait_s.p50[service.correlated=true]`. `when` restricts the cells.
 //! Replications enter as the mean over the seeds under which every metric of the check was measured.
@@ -22,5 +23,5 @@ mod parse;
 
 pub use check::{Check, Claim, GRAMMAR, is_comparable};
 pub use judge::judge;
-pub use metric::{Axes, BY_KIND};
+pub use metric::{Axes, BY_KIND, Names};
 pub use parse::ParseError;

@@ -36,12 +36,23 @@ pub(super) fn check(text: &str) -> Result<Form, ParseError> {
                 .help("write \"a.x within 5% of b.x\""));
         }
         Form::Compare { left, op: Op::Within(percent), right: parser.side()? }
+    } else if parser.word("below") {
+        match (left, parser.side()?) {
+            (Side::Metric(left), Side::Metric(right)) => Form::Below { left, right },
+            _ => {
+                return Err(parser
+                    .error("`below` stands between two distributions")
+                    .help("write \"a.response_s below b.response_s\""));
+            }
+        }
     } else if let Some(rises) =
         [true, false].into_iter().find(|&rises| parser.word(if rises { "rises" } else { "falls" }))
     {
         Form::Trend { side: left, rises, key: parser.swept_key()? }
     } else {
-        return Err(parser.error("a comparison is missing: <, <=, >, >=, ==, `within 5% of`, `rises with`"));
+        return Err(
+            parser.error("a comparison is missing: <, <=, >, >=, ==, `within 5% of`, `below`, `rises with`")
+        );
     };
     parser.skip();
     if parser.at < text.len() {
@@ -302,6 +313,7 @@ mod tests {
             ("a.x[k] < 1", 3, "key=value"),
             ("a.x[k=1 < 1", 3, "closing bracket"),
             ("a.x rises by 2", 10, "`with`"),
+            ("a.x below 2", 11, "two distributions"),
             ("a..x < 1", 2, "name of a number"),
             ("", 0, "a number or the label"),
             ("ä.x < 1", 0, "a number or the label"),

@@ -41,19 +41,42 @@ pub(super) fn section(group: &CellGroup, view: &View<'_>) -> Markup {
     }
 }
 
-/// Distributions of response times, their tails, and distributions of slowdown.
-fn distributions(group: &CellGroup, view: &View<'_>) -> [Markup; 3] {
-    let curves = |sketch: fn(&CellRecord) -> &Sketch| -> Vec<Curve<'_>> {
-        group.policies.iter().map(|runs| curve(runs, view, sketch)).collect()
-    };
-    let response = curves(|record| &record.response);
-    let slowdown = curves(|record| &record.slowdown);
+/// Distributions of response times, of all jobs and of each class, their tails, and distributions of slowdown.
+fn distributions(group: &CellGroup, view: &View<'_>) -> Vec<Markup> {
+    let submitted = |record: &CellRecord| record.summary.jobs.submitted;
+    let response = curves(group, view, |record| Some((&record.response, submitted(record))));
+    let slowdown = curves(group, view, |record| Some((&record.slowdown, submitted(record))));
     let work = "response time over the work of the longest task";
-    [
+    let mut charts = vec![
         distribution("Response time", "response time", TickUnit::Seconds, &response),
         tail("The slowest jobs", "response time", TickUnit::Seconds, &response),
         distribution("Slowdown", work, TickUnit::Number, &slowdown),
-    ]
+    ];
+    charts.extend(group.classes().into_iter().map(|label| {
+        let of_class = |record| class_of(record, label);
+        let title = format!("Response time of class {label}");
+        distribution(&title, "response time", TickUnit::Seconds, &curves(group, view, of_class))
+    }));
+    charts
+}
+
+/// The response times of a class of jobs, and how many arrived.
+fn class_of<'a>(record: &'a CellRecord, label: &str) -> Option<(&'a Sketch, u64)> {
+    Some((record.classes.get(label)?, record.summary.classes.get(label)?.jobs))
+}
+
+/// One curve a policy, of the sketches of its replications.
+fn curves<'a>(
+    group: &'a CellGroup,
+    view: &View<'_>,
+    sketch: impl Fn(&'a CellRecord) -> Option<(&'a Sketch, u64)>,
+) -> Vec<Curve<'a>> {
+    let curve = |runs: &'a PolicyRuns| Curve {
+        label: &runs.policy,
+        colour: view.colour(&runs.policy),
+        runs: runs.runs.iter().filter_map(&sketch).collect(),
+    };
+    group.policies.iter().map(curve).collect()
 }
 
 /// The meaning of the pale bands of the distributions.
@@ -69,11 +92,6 @@ fn bands(group: &CellGroup) -> Markup {
             }
         }
     }
-}
-
-fn curve<'a>(runs: &'a PolicyRuns, view: &View<'_>, sketch: fn(&CellRecord) -> &Sketch) -> Curve<'a> {
-    let sketches = runs.runs.iter().map(|run| (sketch(run), run.summary.jobs.submitted)).collect();
-    Curve { label: &runs.policy, colour: view.colour(&runs.policy), runs: sketches }
 }
 
 /// Mean over the replications of a policy.

@@ -29,23 +29,32 @@ pub(super) fn table(headings: &[&str], explained: &[(&str, &str)], rows: &Markup
 
 /// A row that begins with a policy and its colour.
 pub(super) fn policy_row(policies: &[&str], policy: &str, cells: &Markup) -> Markup {
+    class_row(policies, policy, None, cells)
+}
+
+/// The row of a class of a policy's jobs, below that of all its jobs.
+fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Markup) -> Markup {
     let i = index(policies, policy);
     html! {
         tr class={ "p" (i) } {
-            th scope="row" class=(theme::series(i)) { i.swatch {} " " (policy) }
+            th scope="row" class=(theme::series(i)) {
+                @if let Some(label) = class { small { (policy) ", " (label) } } @else { i.swatch {} " " (policy) }
+            }
             (cells)
         }
     }
 }
 
-/// The summary of a cell: a row per policy, with the best of each column marked.
+/// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
-    let row = |runs: &PolicyRuns| {
-        let entries =
-            PAGE.iter().map(|column| (runs.interval(column.value), column.best(group), column.text));
-        policy_row(
+    let row = |runs: &PolicyRuns, class: Option<&str>| {
+        let entries = PAGE
+            .iter()
+            .map(|column| (runs.interval(column.of(class)), column.best(group, class), column.text));
+        class_row(
             policies,
             &runs.policy,
+            class,
             &html! {
                 @for (interval, best, text) in entries {
                     @if let Some(Interval { mean, half_width, .. }) = interval {
@@ -60,7 +69,14 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
         )
     };
     let explained = PAGE.map(|column| (column.heading, column.meaning));
-    table(&["policy"], &explained, &html! { @for runs in &group.policies { (row(runs)) } })
+    let classes = group.classes();
+    let rows = html! {
+        @for runs in &group.policies {
+            (row(runs, None))
+            @for class in &classes { (row(runs, Some(class))) }
+        }
+    };
+    table(&["policy"], &explained, &rows)
 }
 
 /// Each policy compared with the first: relative change, with a paired 95 % interval if seeds allow; empty for a

@@ -1,5 +1,8 @@
 //! The end of recording: the totals of a run, with every sum checked.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use hdrhistogram::Histogram;
 use volary_actors::base::{JobId, Time};
 use volary_actors::catalog::Catalog;
@@ -8,8 +11,8 @@ use super::super::PolicyMetric;
 use super::Recorder;
 use super::fold::Job;
 use crate::results::{
-    Brief, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, PolicyResults, TaskCounts,
-    percentile,
+    Brief, ClassResults, CopyCounts, CopyEnd, CopyRow, Distribution, JobCounts, JobRow, PolicyResults,
+    TaskCounts, percentile,
 };
 
 /// Totals of a run that has ended.
@@ -21,16 +24,16 @@ pub struct Books {
     pub tasks: TaskCounts,
     /// Copies.
     pub copies: CopyCounts,
-    /// Response times, s.
-    pub response: Distribution,
-    /// Task waits, s.
-    pub wait: Brief,
-    /// Response over longest task.
-    pub slowdown: Brief,
+    /// Times of all jobs.
+    pub times: ClassResults,
+    /// Times of the jobs of each class, by label; empty if there is one class.
+    pub classes: BTreeMap<String, ClassResults>,
     /// First arrival to last completion, s.
     pub makespan: f64,
     /// Busy share of the cores.
     pub utilization: f64,
+    /// Useful share of the cores.
+    pub goodput: f64,
     /// What only some policies note.
     pub policy: PolicyResults,
     /// Remarks for the reader of the results.
@@ -90,18 +93,26 @@ impl Recorder<'_> {
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
-        let (notes, utilization) = (self.notes(), self.utilization(makespan));
+        let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
+        let goodput = self.share((self.busy_s - self.copies.wasted_work_s).max(0.0), makespan);
+        let labels = self.workload.classes();
+        let classes = labels.iter().zip(&self.waits).filter(|_| labels.len() > 1);
+        let classes = classes.map(|(label, waits)| {
+            let rows = rows.iter().filter(|row| row.class == *label);
+            (label.to_string(), times(rows, std::slice::from_ref(waits)))
+        });
+        let classes = classes.collect();
         let mut policy = PolicyResults::default();
         self.metrics.close(self.first_arrival.unwrap_or(Time::ZERO), end, &mut policy);
         Books {
             jobs: self.counts,
             tasks: self.tasks,
             copies: CopyCounts { busy_s: self.busy_s, ..self.copies },
-            response: Distribution::of(rows.iter().filter(|r| !r.response.is_nan()).map(|r| r.response)),
-            wait: brief_of_histogram(&self.waits),
-            slowdown: slowdown(&rows),
+            times: times(rows.iter(), &self.waits),
+            classes,
             makespan,
             utilization,
+            goodput,
             policy,
             notes,
             rows,
@@ -111,8 +122,9 @@ impl Recorder<'_> {
         }
     }
 
-    fn utilization(&self, makespan: f64) -> f64 {
-        if makespan > 0.0 { self.busy_s / (self.running.len() as f64 * makespan) } else { 0.0 }
+    /// Core time as a share of all cores.
+    fn share(&self, core_s: f64, makespan: f64) -> f64 {
+        if makespan > 0.0 { core_s / (self.running.len() as f64 * makespan) } else { 0.0 }
     }
 
     fn job_rows(&self) -> Vec<JobRow> {
@@ -130,7 +142,7 @@ impl Recorder<'_> {
                 response,
                 longest: self.workload.longest(id).as_secs_f64(),
                 tasks: spec.tasks,
-                class: spec.class,
+                class: Arc::clone(&self.workload.classes()[usize::from(spec.class)]),
             })
         };
         self.jobs.iter().enumerate().filter_map(row).collect()
@@ -155,31 +167,27 @@ impl Recorder<'_> {
     }
 }
 
-fn brief_of_histogram(waits: &Histogram<u64>) -> Brief {
-    if waits.is_empty() {
-        return Brief::UNMEASURED;
-    }
-    let seconds = |us: u64| us as f64 * 1e-6;
-    Brief {
-        mean: waits.mean() * 1e-6,
-        p50: seconds(waits.value_at_quantile(0.5)),
-        p99: seconds(waits.value_at_quantile(0.99)),
+/// The times of jobs, and of the waits of their tasks.
+fn times<'a>(rows: impl Iterator<Item = &'a JobRow> + Clone, waits: &[Histogram<u64>]) -> ClassResults {
+    let finished = rows.clone().filter(|row| !row.response.is_nan());
+    ClassResults {
+        jobs: rows.count() as u64,
+        response_s: Distribution::of(finished.clone().map(|row| row.response)),
+        wait_s: brief_of_histograms(waits),
+        slowdown: Brief::of(finished.clone().filter_map(JobRow::slowdown)),
+        longest_s: Brief::of(finished.map(|row| row.longest)),
     }
 }
 
-fn slowdown(rows: &[JobRow]) -> Brief {
-    let mut ratios: Vec<f64> = rows
-        .iter()
-        .filter(|row| !row.response.is_nan() && row.longest > 0.0)
-        .map(|row| row.response / row.longest)
-        .collect();
-    ratios.sort_unstable_by(f64::total_cmp);
-    if ratios.is_empty() {
+fn brief_of_histograms(waits: &[Histogram<u64>]) -> Brief {
+    let mut all = waits[0].clone();
+    for more in &waits[1..] {
+        // The histogram resizes itself.
+        let _ = all.add(more);
+    }
+    if all.is_empty() {
         return Brief::UNMEASURED;
     }
-    Brief {
-        mean: ratios.iter().sum::<f64>() / ratios.len() as f64,
-        p50: percentile(&ratios, 0.5),
-        p99: percentile(&ratios, 0.99),
-    }
+    let at = |q| all.value_at_quantile(q) as f64 * 1e-6;
+    Brief { mean: all.mean() * 1e-6, p50: at(0.5), p90: at(0.9), p99: at(0.99) }
 }

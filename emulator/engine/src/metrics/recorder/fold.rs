@@ -96,8 +96,8 @@ pub struct Recorder<'a> {
     pub(super) busy: u32,
     pub(super) suspended: BTreeMap<CopyId, Suspended>,
     pub(super) busy_s: f64,
-    /// Task waits in microseconds.
-    pub(super) waits: Histogram<u64>,
+    /// Task waits of each class in microseconds.
+    pub(super) waits: Vec<Histogram<u64>>,
     pub(super) first_arrival: Option<Time>,
     pub(super) last_finish: Time,
     pub(super) resubmitted: u64,
@@ -125,6 +125,7 @@ impl<'a> Recorder<'a> {
         let few = (2 * tasks).div_ceil(u64::from(recording.copies.max(1))).max(1) as u32;
         let sampled_one_in = recording.one_in.unwrap_or(few);
         let waits = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are supported"));
+        let waits = vec![waits; workload.classes().len()];
         Self {
             layout,
             workload,
@@ -234,9 +235,9 @@ impl<'a> Recorder<'a> {
                 self.tasks.finished += 1;
                 let start = earlier.map_or(since, |s| s.first);
                 self.metrics.finished(copy, start, now);
-                let wait = start.since(self.workload.job(copy.task.job).arrival);
+                let JobSpec { arrival, class, .. } = self.workload.job(copy.task.job);
                 // The histogram resizes itself; u64 microseconds hold any wait.
-                let _ = self.waits.record(wait.0 / 1000);
+                let _ = self.waits[usize::from(class)].record(start.since(arrival).0 / 1000);
             }
             CopyEnd::Second => self.copies.finished += 1,
             CopyEnd::Preempted => self.copies.preempted += 1,

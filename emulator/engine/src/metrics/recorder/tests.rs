@@ -1,6 +1,7 @@
 //! Tests of recorders that are closed before every job has ended.
 
 use volary_actors::base::{JobId, Span, Time};
+use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
 use volary_actors::machine::Note;
 use volary_netem::Faults;
@@ -50,4 +51,39 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
     }
     // The run was abandoned because nothing more could happen: the idle time at its end does not count.
     assert_eq!(books(true, |recorder| recorder.close(until)).makespan, 2.0);
+}
+
+/// Each job is alone and waits for 2 s: jobs of 1 s are slowed down threefold, those of 100 s by a fiftieth.
+#[test]
+fn each_class_has_its_times() {
+    let jobs: Synthetic =
+        toml::from_str("jobs = 40\ntasks = 1\ninterarrival = \"1000s\"\ncutoff = \"100s\"").unwrap();
+    let service: Service =
+        toml::from_str("demand = { empirical = { values = [\"1s\", \"100s\"] } }").unwrap();
+    let workload = Workload::build(&WorkloadSpec::Synthetic(jobs), &service, 1, 1, &NoTraces).unwrap();
+    let (layout, faults) = (Layout::new(1, 0, [1]), Faults::default());
+    let mut recorder = Recorder::new(&layout, &workload, &faults, LIMITS, 1);
+    let (client, worker) = (layout.client(0), layout.worker(0, 0));
+    for job in (0..workload.jobs()).map(JobId) {
+        let (copy, start) = (job.task(0).copy(0), workload.job(job).arrival + Span::from_secs(2));
+        let end = start + workload.work(copy);
+        recorder.note(workload.job(job).arrival, client, Note::Arrived { job });
+        recorder.note(start, worker, Note::Started { copy, resumed: false });
+        recorder.note(end, worker, Note::Completed { copy });
+        recorder.note(end, client, Note::Finished { job });
+    }
+    let closed = recorder.close(Time::MAX);
+    let classes: Vec<_> = closed.classes.iter().map(|(label, times)| (label.as_str(), times)).collect();
+    let [("long", long), ("short", short)] = classes[..] else { panic!("{classes:?}") };
+    assert_eq!(short.jobs + long.jobs, 40);
+    assert!(short.jobs.min(long.jobs) > 5, "{classes:?}");
+    for (times, work) in [(short, 1.0), (long, 100.0)] {
+        assert_eq!((times.longest_s.mean, times.longest_s.p99), (work, work));
+        assert!((times.response_s.p90 - work - 2.0).abs() < 1e-9, "{times:?}");
+        assert!((times.slowdown.p50 - (work + 2.0) / work).abs() < 1e-9, "{times:?}");
+        assert!((times.wait_s.p90 - 2.0).abs() < 0.002, "{times:?}");
+    }
+    assert_eq!(closed.times.jobs, 40);
+    assert_eq!(closed.times.response_s.max, long.response_s.max);
+    assert_eq!(closed.goodput, closed.utilization, "nothing was wasted");
 }
