@@ -1,4 +1,4 @@
-//! What the tasks at every node still have to run, and so how long another would wait there.
+//! Waits at every node, from what the tasks there still have to run.
 //!
 //! A node serves its tasks in the order that its scheduler states with each decision. Work is that of healthy cores:
 //! interference, limits to how often a task is passed by others, and tasks that are placed later are not counted.
