@@ -72,9 +72,10 @@ impl CellRecord {
     }
 }
 
-/// A sample of schedulers' caches, serialized as a short JSON array in this order.
+/// A sample of what receivers know, serialized as a short JSON array in this order; NaN, which is null there, where a
+/// policy has no such measure.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(from = "[f64; 4]", into = "[f64; 4]")]
+#[serde(from = "[Option<f64>; 4]", into = "[Option<f64>; 4]")]
 pub struct Look {
     /// Time, s.
     pub time: f64,
@@ -86,15 +87,16 @@ pub struct Look {
     pub in_flight: f64,
 }
 
-impl From<[f64; 4]> for Look {
-    fn from([time, age, error, in_flight]: [f64; 4]) -> Self {
+impl From<[Option<f64>; 4]> for Look {
+    fn from(numbers: [Option<f64>; 4]) -> Self {
+        let [time, age, error, in_flight] = numbers.map(|number| number.unwrap_or(f64::NAN));
         Self { time, age, error, in_flight }
     }
 }
 
-impl From<Look> for [f64; 4] {
+impl From<Look> for [Option<f64>; 4] {
     fn from(look: Look) -> Self {
-        [look.time, look.age, look.error, look.in_flight]
+        [look.time, look.age, look.error, look.in_flight].map(|number| Some(number).filter(|n| n.is_finite()))
     }
 }
 
@@ -231,14 +233,16 @@ mod tests {
         let mut cell = measured("a", &[], 3, 1.0, 3_000);
         cell.jobs[5].response = f64::NAN;
         cell.summary.wait_s.p99 = f64::NAN;
-        let record = CellRecord::new("id", &cell);
+        let mut record = CellRecord::new("id", &cell);
+        record.staleness[0].error = f64::NAN;
         assert_eq!(record.response.count, 2_999, "an unfinished job has no response time");
         let json = serde_json::to_string(&record).unwrap();
         let mut back: CellRecord = serde_json::from_str(&json).unwrap();
         assert!(back.summary.wait_s.p99.is_nan(), "what was not measured stays so");
-        back.summary.wait_s.p99 = 0.0;
-        let mut record = record;
-        record.summary.wait_s.p99 = 0.0;
+        assert!(back.staleness[0].error.is_nan(), "so does what a policy has no measure of");
+        for record in [&mut back, &mut record] {
+            (record.summary.wait_s.p99, record.staleness[0].error) = (0.0, 0.0);
+        }
         assert_eq!(back, record);
     }
 

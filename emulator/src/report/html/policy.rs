@@ -85,20 +85,21 @@ fn staleness(group: &CellGroup, view: &View<'_>) -> Markup {
     html! {
         details.more open {
             summary { "Staleness of caches" }
-            div.grid { @for chart in charts { div.card { (chart) } } }
+            div.grid { @for chart in charts.into_iter().flatten() { div.card { (chart) } } }
             @for table in tables { (table) }
             p.hint {
-                "A cache keeps the work expected at every node. Its age of synchronisation is the age of the oldest update \
-                 that it lacks, its version age the number of them. Its error is what it says less the truth, which is the \
-                 work of what was placed and has not ended; regret is what a task will wait at the node that was \
-                 chosen less the least it could have waited. Pictures: the first replication, mean over the schedulers and nodes that are looked \
-                 at; " code { "staleness.parquet" } " has each scheduler, " code { "decisions.parquet" } " a sample of \
-                 decisions."
+                "A cache keeps the work expected at every node. Its age of synchronisation is the age of the oldest \
+                 update that it lacks, its version age the number of them. Its error is what it says less the truth, \
+                 which is the work of what was placed and has not ended; regret is what a task will wait at the node \
+                 that was chosen less the least it could have waited. Pictures: the first replication, mean over the \
+                 receivers and sources that are looked at; " code { "staleness.parquet" } " has each receiver, "
+                code { "decisions.parquet" } " a sample of decisions."
             }
         }
     }
 }
 
+/// A chart over time; `None` if no run has such numbers.
 fn plot(
     title: &str,
     label: &str,
@@ -106,19 +107,24 @@ fn plot(
     runs: &[&CellRecord],
     view: &View<'_>,
     value: fn(&Look) -> f64,
-) -> Markup {
+) -> Option<Markup> {
     let mut series: Vec<Series> = Vec::new();
     for run in runs.iter().filter(|run| !run.staleness.is_empty()) {
         let policy = &run.summary.policy;
         if series.iter().all(|known| known.label != *policy) {
-            let points = run.staleness.iter().map(|look| (look.time, value(look))).collect();
+            let points = run.staleness.iter().map(|look| (look.time, value(look)));
+            let points: Vec<_> = points.filter(|(_, value)| value.is_finite()).collect();
+            if points.is_empty() {
+                continue;
+            }
             let colour = view.colour(policy);
             series.push(Series { label: policy.clone(), colour, points, ..Series::default() });
         }
     }
     let x = PlotAxis::new("time", AxisScale::Linear, TickUnit::Seconds);
     let y = PlotAxis::new(label, AxisScale::Linear, unit);
-    Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0) }.svg()
+    let plot = Plot { title: title.to_owned(), x, y, series, size: (520.0, 250.0) };
+    (!plot.series.is_empty()).then(|| plot.svg())
 }
 
 fn staleness_table(run: &CellRecord, staleness: &Staleness) -> Markup {
@@ -128,11 +134,14 @@ fn staleness_table(run: &CellRecord, staleness: &Staleness) -> Markup {
         row("age of synchronisation", &staleness.age_of_synchronisation_s, number::seconds),
         row("the same out of sync", &staleness.age_out_of_sync_s, number::seconds),
         row("version age", &staleness.version_age, number::short),
+        row("age of information", &staleness.age_of_information_s, number::seconds),
+        row("its peaks", &staleness.peak_age_of_information_s, number::seconds),
         row("error", &staleness.error_s, number::seconds),
         row("error at decisions", &staleness.decision_error_s, number::seconds),
         row("regret", &staleness.regret_s, number::seconds),
         row("in flight", &staleness.in_flight, number::short),
     ];
+    let rows: Vec<_> = rows.into_iter().filter(|(_, spread, _)| spread.mean.is_finite()).collect();
     html! {
         (spreads(&name, &rows))
         p {
