@@ -35,6 +35,10 @@ pub trait Catalog: Send + Sync {
     fn tasks(&self, job: JobId) -> u32 {
         self.job(job).tasks
     }
+    /// The job's class.
+    fn class(&self, job: JobId) -> u8 {
+        self.job(job).class
+    }
     /// The estimate of a task's work for estimate-based policies, in reference-core time.
     fn estimate(&self, task: TaskId) -> Span;
     /// Mean of the estimates of the job's tasks.

@@ -120,7 +120,7 @@ impl StealingNode {
 
     /// Gives away the first contiguous reservations behind a long task.
     fn give(&mut self, to: ActorId, fx: &mut Effects<'_>) {
-        self.manager.take_behind_long(fx, &mut self.loot);
+        self.manager.take_behind_long(&mut self.loot);
         if self.loot.is_empty() {
             return fx.send(to, Steal::Nothing);
         }

@@ -85,7 +85,7 @@ impl Client {
         let usable = |s: ActorId| avoid != Some(s) && !self.down.contains(&s);
         let central = match self.central {
             CentralJobs::None => false,
-            CentralJobs::Long => fx.catalog().job(job).class > 0,
+            CentralJobs::Long => fx.catalog().class(job) > 0,
             CentralJobs::All => true,
         };
         if central {

@@ -37,6 +37,11 @@ impl Membership {
         self.len() == 0
     }
 
+    /// Whether all are alive.
+    pub fn is_full(&self) -> bool {
+        self.down.is_empty()
+    }
+
     /// Whether a node is alive.
     pub fn has(&self, node: ActorId, layout: &Layout) -> bool {
         !self.down.contains(&layout.node_number(node))

@@ -9,6 +9,9 @@ const NODES: u32 = Blocks::NODES;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeBitmap {
     blocks: Vec<[u32; 3]>,
+    /// Number of bits set in each block, and in all.
+    ones: Vec<u32>,
+    all_ones: u32,
     stamps: Vec<Time>,
     newest: Time,
 }
@@ -25,14 +28,49 @@ impl NodeBitmap {
         self.blocks.get(block).map_or(0, |bits| bits[word])
     }
 
+    /// How many of `nodes` nodes have no long work.
+    pub const fn clear(&self, nodes: u32) -> u32 {
+        nodes.saturating_sub(self.all_ones)
+    }
+
+    /// The number of the `nth` node without long work, of at least `nth` + 1.
+    pub fn nth_clear(&self, mut nth: u32) -> u32 {
+        let mut first = 0;
+        for (block, ones) in self.blocks.iter().zip(&self.ones) {
+            if nth >= NODES - ones {
+                nth -= NODES - ones;
+                first += NODES;
+                continue;
+            }
+            for &word in block {
+                if nth < word.count_zeros() {
+                    return first + nth_bit(!word, nth);
+                }
+                nth -= word.count_zeros();
+                first += 32;
+            }
+        }
+        // Nodes beyond the blocks, none of which has arrived.
+        first + nth
+    }
+
+    /// Replaces a block.
+    fn replace(&mut self, block: usize, bits: [u32; 3]) {
+        let ones = bits.iter().map(|word| word.count_ones()).sum();
+        self.all_ones = self.all_ones + ones - self.ones[block];
+        self.ones[block] = ones;
+        self.blocks[block] = bits;
+    }
+
     /// Marks a node, of `nodes` that there are; returns whether that changes the bitmap.
     pub fn set(&mut self, node: u32, long: bool, nodes: u32) -> bool {
         self.make(nodes);
         let (block, word, bit) = place(node);
-        let bits = &mut self.blocks[block][word];
-        let before = *bits;
-        *bits = if long { before | bit } else { before & !bit };
-        *bits != before
+        let before = self.blocks[block];
+        let mut bits = before;
+        bits[word] = if long { bits[word] | bit } else { bits[word] & !bit };
+        self.replace(block, bits);
+        bits != before
     }
 
     /// Stamps all blocks with `now`; for the actor that maintains the bitmap.
@@ -43,7 +81,7 @@ impl NodeBitmap {
 
     /// The blocks newer than `known`, equal neighbours joined.
     pub fn newer(&self, known: Time) -> impl Iterator<Item = Blocks> + '_ {
-        let mut at = 0;
+        let mut at = if self.newest <= known { self.blocks.len() } else { 0 };
         std::iter::from_fn(move || {
             while self.stamps.get(at).is_some_and(|&stamp| stamp <= known) {
                 at += 1;
@@ -63,7 +101,7 @@ impl NodeBitmap {
         let at = Time::from(new.at);
         for block in usize::from(new.first)..usize::from(new.first) + usize::from(new.len) {
             if self.stamps[block] < at {
-                self.blocks[block] = new.bits;
+                self.replace(block, new.bits);
                 self.stamps[block] = at;
             }
         }
@@ -74,6 +112,7 @@ impl NodeBitmap {
         if self.blocks.is_empty() {
             let blocks = nodes.div_ceil(NODES) as usize;
             self.blocks = vec![[0; 3]; blocks];
+            self.ones = vec![0; blocks];
             self.stamps = vec![Time::ZERO; blocks];
         }
     }
@@ -81,6 +120,14 @@ impl NodeBitmap {
 
 const fn place(node: u32) -> (usize, usize, u32) {
     ((node / NODES) as usize, (node % NODES / 32) as usize, 1 << (node % 32))
+}
+
+/// The position of the `nth` bit that is set, of at least `nth` + 1.
+pub(super) fn nth_bit(mut bits: u32, nth: u32) -> u32 {
+    for _ in 0..nth {
+        bits &= bits - 1;
+    }
+    bits.trailing_zeros()
 }
 
 #[cfg(test)]
@@ -108,5 +155,9 @@ mod tests {
         assert_eq!(received, made);
         let has = |node: u32| received.word(node / 32) >> (node % 32) & 1 == 1;
         assert!(has(3) && has(300) && !has(641));
+        let clear: Vec<u32> = (0..nodes).filter(|&node| !has(node)).collect();
+        assert_eq!(received.clear(nodes) as usize, clear.len());
+        assert_eq!((0..received.clear(nodes)).map(|nth| received.nth_clear(nth)).collect::<Vec<_>>(), clear);
+        assert_eq!((NodeBitmap::default().clear(7), NodeBitmap::default().nth_clear(6)), (7, 6));
     }
 }

@@ -29,7 +29,7 @@ impl SharingNode {
         match share {
             Share::Probe { job, count, round, last, repair, known } => {
                 self.share(from, known, repair, fx);
-                if !last && self.manager.has_long(fx) {
+                if !last && self.manager.has_long() {
                     return fx.send_as(repair, from, Share::Rejected { job, count, round, repair });
                 }
                 fx.send_as(repair, from, Share::Accepted { job });

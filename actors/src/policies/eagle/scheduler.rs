@@ -101,7 +101,7 @@ impl Hybrid {
 }
 
 fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
-    fx.catalog().job(job).class > 0
+    fx.catalog().class(job) > 0
 }
 
 impl Machine for Hybrid {

@@ -1,6 +1,6 @@
 //! The node manager of gang scheduling: each core runs the copy that the scheduler orders and suspends the one before.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use crate::base::{ActorId, CopyId, Span};
 use crate::layout::Role;
@@ -14,14 +14,12 @@ struct GangCore {
     /// The scheduler whose copies the core runs; `None` before its first order.
     owner: Option<ActorId>,
     suspended: Vec<(CopyId, Span)>,
-    /// Copies that ended here lately: the scheduler may order one again before it learns.
-    ended: VecDeque<CopyId>,
+    /// Copies that ended here: the scheduler may order any of them again until it learns, for however long it cannot be
+    /// reached.
+    ended: BTreeSet<CopyId>,
     /// Epoch and number of the last order.
     last: (u16, u32),
 }
-
-/// How many ended copies a core remembers.
-const REMEMBERED: usize = 16;
 
 /// The node manager of gang scheduling.
 pub(super) struct GangNode {
@@ -70,10 +68,7 @@ impl GangNode {
         let Role::Worker { core, .. } = fx.layout().role(worker) else { return };
         let slot = &mut self.slots[core as usize];
         slot.running = None;
-        if slot.ended.len() == REMEMBERED {
-            slot.ended.pop_front();
-        }
-        slot.ended.push_back(copy);
+        slot.ended.insert(copy);
         if let Some(owner) = slot.owner {
             fx.send(owner, Launch::Completed { copy });
         }

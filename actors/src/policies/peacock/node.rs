@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::config::{Peacock, PeacockForm, PeacockWait};
 use super::queue::{ElasticQueue, WaitingProbe};
-use crate::base::{ActorId, CopyId, JobId, Span, TaskId, Time};
+use crate::base::{ActorId, CopyId, JobId, Span, Time};
 use crate::layout::Role;
 use crate::machine::{Effects, Input, Machine, Note, Timer};
 use crate::message::{Core, Launch, Message, Probe, Ring, RingProbe};
@@ -78,7 +78,7 @@ impl PeacockNode {
     fn visit(&mut self, probe: RingProbe, fx: &mut Effects<'_>) {
         // After a crash the scheduler repeats probes whose first copies may still be on the ring. Where two of one task
         // meet, one is enough.
-        if self.down.contains(&probe.scheduler) || self.holds(probe.task) {
+        if self.down.contains(&probe.scheduler) || self.holds(&probe) {
             return;
         }
         let entered = fx.catalog().job(probe.task.job).arrival;
@@ -94,10 +94,13 @@ impl PeacockNode {
         self.settle(fx);
     }
 
-    /// Whether a probe of that task waits here. One that claims its task does not count: its claim may have been denied
-    /// already, for a copy that was lost since.
-    fn holds(&self, task: TaskId) -> bool {
-        let is = |waiting: &WaitingProbe| waiting.probe.task == task;
+    /// Whether a probe of that task and scheduler waits here; those of another scheduler, which crashed, are about to be
+    /// forgotten. One that claims its task does not count: its claim may have been denied already, for a copy that was
+    /// lost since.
+    fn holds(&self, probe: &RingProbe) -> bool {
+        let is = |waiting: &WaitingProbe| {
+            (waiting.probe.task, waiting.probe.scheduler) == (probe.task, probe.scheduler)
+        };
         self.rotating.iter().any(is) || self.queue.iter().any(is)
     }
 

@@ -1,11 +1,10 @@
 //! Succinct State Sharing: the new nodes for places that a node with long work rejected (Eagle, section 4.2).
 
 use crate::base::ActorId;
-use crate::layout::Layout;
 use crate::machine::{Effects, Note};
 use crate::message::Blocks;
 use crate::roles::membership::Membership;
-use crate::roles::node_bitmap::NodeBitmap;
+use crate::roles::node_bitmap::{NodeBitmap, nth_bit};
 
 /// Random draws before a scan of all nodes.
 const DRAWS: u32 = 16;
@@ -44,53 +43,86 @@ impl StateSharing {
         members: &Membership,
         fx: &mut Effects<'_>,
     ) -> Option<(ActorId, bool)> {
-        let layout = fx.layout();
-        let free = |word: u32| !self.bits.word(word);
-        // All bits of the words above the first short node, its own and later ones of its word, none below.
-        let for_short = |word: u32| match self.short.checked_sub(word * 32) {
-            None => u32::MAX,
-            Some(first) => u32::MAX.checked_shl(first).unwrap_or(0),
-        };
         if round <= self.rounds
-            && let Some(node) = search(members, layout, free, fx)
+            && let Some(node) = search(members, &Free(&self.bits), fx)
         {
             return Some((node, false));
         }
-        let node = search(members, layout, for_short, fx).or_else(|| members.pick(fx.rng()))?;
+        let node = search(members, &ForShort(self.short), fx).or_else(|| members.pick(fx.rng()))?;
         Some((node, true))
     }
 }
 
-/// A uniformly drawn live node whose bit is set in `wanted`, which gives the bits of the nodes from 32 times its
-/// argument on.
-fn search(
-    members: &Membership,
-    layout: &Layout,
-    wanted: impl Fn(u32) -> u32,
-    fx: &mut Effects<'_>,
-) -> Option<ActorId> {
+/// A set of nodes.
+trait NodeSet {
+    /// Which of the 32 nodes from number `32 * word` on are in it; a bit each.
+    fn word(&self, word: u32) -> u32;
+    /// How many of `nodes` nodes are in it.
+    fn len(&self, nodes: u32) -> u32;
+    /// The number of its `nth` node, in order of numbers.
+    fn nth(&self, nth: u32) -> u32;
+}
+
+/// The nodes without long work by a bitmap.
+struct Free<'a>(&'a NodeBitmap);
+
+impl NodeSet for Free<'_> {
+    fn word(&self, word: u32) -> u32 {
+        !self.0.word(word)
+    }
+    fn len(&self, nodes: u32) -> u32 {
+        self.0.clear(nodes)
+    }
+    fn nth(&self, nth: u32) -> u32 {
+        self.0.nth_clear(nth)
+    }
+}
+
+/// The nodes from this one on.
+struct ForShort(u32);
+
+impl NodeSet for ForShort {
+    fn word(&self, word: u32) -> u32 {
+        match self.0.checked_sub(word * 32) {
+            None => u32::MAX,
+            Some(first) => u32::MAX.checked_shl(first).unwrap_or(0),
+        }
+    }
+    fn len(&self, nodes: u32) -> u32 {
+        nodes.saturating_sub(self.0)
+    }
+    fn nth(&self, nth: u32) -> u32 {
+        self.0 + nth
+    }
+}
+
+/// A uniformly drawn live node of a set.
+fn search<S: NodeSet + ?Sized>(members: &Membership, wanted: &S, fx: &mut Effects<'_>) -> Option<ActorId> {
+    let layout = fx.layout();
     for _ in 0..DRAWS {
         let node = members.pick(fx.rng())?;
         let number = layout.node_number(node);
-        if wanted(number / 32) >> (number % 32) & 1 == 1 {
+        if wanted.word(number / 32) >> (number % 32) & 1 == 1 {
             return Some(node);
         }
     }
-    let words = || (0..layout.nodes().div_ceil(32)).map(|word| (word, wanted(word) & members.word(word)));
-    let count = words().map(|(_, bits)| bits.count_ones()).sum();
+    let nodes = layout.nodes();
+    let words = || (0..nodes.div_ceil(32)).map(|word| (word, wanted.word(word) & members.word(word)));
+    let full = members.is_full();
+    let count = if full { wanted.len(nodes) } else { words().map(|(_, bits)| bits.count_ones()).sum() };
     if count == 0 {
         return None;
     }
     let mut nth = fx.rng().below(count);
-    let (word, mut bits) = words().find(|(_, bits)| {
+    if full {
+        return Some(layout.node(wanted.nth(nth)));
+    }
+    let (word, bits) = words().find(|(_, bits)| {
         let here = nth < bits.count_ones();
         nth -= if here { 0 } else { bits.count_ones() };
         here
     })?;
-    for _ in 0..nth {
-        bits &= bits - 1;
-    }
-    Some(layout.node(word * 32 + bits.trailing_zeros()))
+    Some(layout.node(word * 32 + nth_bit(bits, nth)))
 }
 
 #[cfg(test)]
@@ -98,30 +130,40 @@ mod tests {
     use super::*;
     use crate::base::{Rng, Time};
     use crate::harness::Jobs;
+    use crate::layout::Layout;
 
-    /// Each wanted live node is found, and no other, whether a draw meets it or the words are searched.
+    /// Each wanted live node is found, and no other, whether a draw meets it or all are searched.
     #[test]
     fn the_search_finds_the_wanted_live_nodes() {
         let layout = Layout::new(1, 0, vec![1; 100]);
-        let mut members = Membership::new(&layout);
-        [1, 33, 99].into_iter().for_each(|node| members.down(layout.node(node), &layout));
         let (mut rng, mut effects, jobs) =
             (Rng::new(1, 2, 0), Vec::new(), Jobs { tasks: 1, long: Vec::new() });
-        for wanted in [vec![0, 1, 2, 31, 32, 33, 64, 98, 99], vec![98], vec![33], (0..100).collect()] {
-            let word = |word: u32| {
-                wanted.iter().filter(|&&node| node / 32 == word).fold(0, |bits, node| bits | 1 << (node % 32))
-            };
+        let mut assert_found = |members: &Membership, wanted: &dyn Fn(u32) -> bool, set: &dyn NodeSet| {
             let mut found: Vec<u32> = (0..2000)
                 .filter_map(|_| {
                     let me = layout.scheduler(0);
                     let mut fx = Effects::new(Time::ZERO, me, &mut rng, &mut effects, &jobs, &layout);
-                    search(&members, &layout, word, &mut fx).map(|node| layout.node_number(node))
+                    search(members, set, &mut fx).map(|node| layout.node_number(node))
                 })
                 .collect();
             found.sort_unstable();
             found.dedup();
-            let live: Vec<u32> = wanted.into_iter().filter(|node| ![1, 33, 99].contains(node)).collect();
-            assert_eq!(found, live);
+            let live = (0..100).filter(|&node| wanted(node) && members.has(layout.node(node), &layout));
+            assert_eq!(found, live.collect::<Vec<_>>());
+        };
+        for dead in [&[][..], &[1, 33, 99]] {
+            let mut members = Membership::new(&layout);
+            dead.iter().for_each(|&node| members.down(layout.node(node), &layout));
+            for free in [vec![0, 1, 2, 31, 32, 33, 64, 98, 99], vec![98], vec![33], (0..100).collect()] {
+                let mut bits = NodeBitmap::default();
+                for node in 0..100 {
+                    bits.set(node, !free.contains(&node), 100);
+                }
+                assert_found(&members, &|node| free.contains(&node), &Free(&bits));
+            }
+            for first in [0, 1, 33, 98, 100] {
+                assert_found(&members, &|node| node >= first, &ForShort(first));
+            }
         }
     }
 }

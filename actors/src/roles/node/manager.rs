@@ -36,6 +36,11 @@ enum Entry {
 }
 
 impl Entry {
+    /// Whether it holds tasks of a job of the long class.
+    const fn is_long_row(&self) -> bool {
+        matches!(self, Self::Row(row) if row.long)
+    }
+
     /// Whether it reserves places for that group of a scheduler's job.
     fn is_reservation(&self, by: ActorId, about: JobId, which: u32) -> bool {
         matches!(*self, Self::Reservation(Reservation { from, job, group, .. }) if (from, job, group) == (by, about, which))
@@ -154,14 +159,14 @@ impl NodeManager {
 
     fn row(&mut self, from: ActorId, row: Row, fx: &mut Effects<'_>) {
         let job = row.job;
-        let row = self.arrived(from, row);
+        let row = self.arrived(from, row, fx);
         self.enqueue(Entry::Row(row), job, fx);
         self.fill(fx);
     }
 
     /// A row without the tasks whose drops overtook it.
-    fn arrived(&mut self, from: ActorId, row: Row) -> RowState {
-        let mut row = RowState::new(from, row);
+    fn arrived(&mut self, from: ActorId, row: Row, fx: &Effects<'_>) -> RowState {
+        let mut row = RowState::new(from, row, is_long(row.job, fx));
         self.early.retain(|&tasks| {
             let about = row.overlaps(tasks);
             if about {
@@ -279,17 +284,17 @@ impl NodeManager {
     }
 
     /// Whether tasks of long jobs wait or run here.
-    pub fn has_long(&self, fx: &Effects<'_>) -> bool {
-        self.runs_long(fx) || self.queue.iter().any(|entry| is_long_row(entry, fx))
+    pub fn has_long(&self) -> bool {
+        self.runs_long() || self.queue.iter().any(Entry::is_long_row)
     }
 
-    fn runs_long(&self, fx: &Effects<'_>) -> bool {
-        self.slots.iter().any(|slot| matches!(slot, CoreState::Running(row) if is_long(row.row.job, fx)))
+    fn runs_long(&self) -> bool {
+        self.slots.iter().any(|slot| matches!(slot, CoreState::Running(row) if row.long))
     }
 
     /// Removes the first contiguous reservations behind a task of a long job.
-    pub fn take_behind_long(&mut self, fx: &Effects<'_>, out: &mut Vec<Reservation>) {
-        let mut behind = self.runs_long(fx);
+    pub fn take_behind_long(&mut self, out: &mut Vec<Reservation>) {
+        let mut behind = self.runs_long();
         let mut ended = false;
         self.queue.retain_mut(|entry| match entry {
             Entry::Reservation(place) if behind && !ended => {
@@ -299,7 +304,7 @@ impl NodeManager {
             Entry::Reservation(_) => true,
             Entry::Row(_) => {
                 ended |= !out.is_empty();
-                behind |= is_long_row(entry, fx);
+                behind |= entry.is_long_row();
                 true
             }
         });
@@ -326,7 +331,7 @@ impl NodeManager {
             }
             Probe::Grant { row, group } => match self.claiming(from, row.job, group) {
                 Some(core) => {
-                    let mut row = self.arrived(from, row);
+                    let mut row = self.arrived(from, row, fx);
                     row.stick = self.options.sticky.then_some(group);
                     self.run(core, row, fx);
                     self.fill(fx);
@@ -388,11 +393,7 @@ impl NodeManager {
 }
 
 fn is_long(job: JobId, fx: &Effects<'_>) -> bool {
-    fx.catalog().job(job).class > 0
-}
-
-fn is_long_row(entry: &Entry, fx: &Effects<'_>) -> bool {
-    matches!(entry, Entry::Row(row) if is_long(row.row.job, fx))
+    fx.catalog().class(job) > 0
 }
 
 impl Machine for NodeManager {

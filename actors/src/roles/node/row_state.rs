@@ -10,6 +10,8 @@ pub(super) struct RowState {
     pub from: ActorId,
     /// Its tasks.
     pub row: Row,
+    /// Whether its job is of the long class.
+    pub long: bool,
     /// Dropped or finished positions.
     gone: TaskSet,
     /// The running position, or the first that may run.
@@ -21,8 +23,16 @@ pub(super) struct RowState {
 }
 
 impl RowState {
-    pub(super) fn new(from: ActorId, row: Row) -> Self {
-        Self { from, row, gone: TaskSet::new(u32::from(row.width)), at: 0, began: Time::ZERO, stick: None }
+    pub(super) fn new(from: ActorId, row: Row, long: bool) -> Self {
+        Self {
+            from,
+            row,
+            long,
+            gone: TaskSet::new(u32::from(row.width)),
+            at: 0,
+            began: Time::ZERO,
+            stick: None,
+        }
     }
 
     /// Marks positions of tasks as gone.

@@ -167,7 +167,7 @@ impl Catalog for Workload {
             arrival: self.arrivals[job.index()],
             tasks: self.tasks(job),
             client: self.home(job),
-            class: self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into(),
+            class: self.class(job),
             deadline: self.deadlines.as_ref().map(|deadlines| deadlines[job.index()]),
         }
     }
@@ -182,6 +182,10 @@ impl Catalog for Workload {
 
     fn tasks(&self, job: JobId) -> u32 {
         Self::tasks(self, job)
+    }
+
+    fn class(&self, job: JobId) -> u8 {
+        self.cutoff.is_some_and(|cutoff| self.job_estimate(job) >= cutoff).into()
     }
 
     fn estimate(&self, task: TaskId) -> Span {

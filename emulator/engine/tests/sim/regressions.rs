@@ -156,3 +156,31 @@ fn a_row_sent_to_a_node_that_is_down_runs_once() {
         assert_eq!(measured.summary.copies.started, 1, "{policy}");
     }
 }
+
+/// Copies that ended while the scheduler cannot learn of it are ordered again, and do not run again.
+#[test]
+fn a_gang_node_runs_no_copy_twice() {
+    let partition = "one_way = \"1ms\"\n[[network.fault]]\n\
+         partition = { a = [\"nodes\"], b = [\"schedulers\"], at = \"0s\", for = \"40s\", one_way = true }";
+    for network in ["one_way = \"1s\"", partition] {
+        let measured = at_once(1, 1, 4, 8, network, "gang = {}");
+        assert!(all_finished(&measured), "{network}");
+        assert_eq!(
+            (measured.summary.copies.started, measured.summary.copies.finished),
+            (32, 32),
+            "{network}"
+        );
+    }
+}
+
+/// A node that hears of a crash late keeps the probes of the scheduler that took the jobs over.
+#[test]
+fn a_paused_node_of_peacock_keeps_probes_of_the_next_scheduler() {
+    let network = "[[network.fault]]\npause = { who = [\"nodes\"], at = \"20s\", for = \"20s\" }\n\
+         [[network.fault]]\ncrash = { who = [\"scheduler:1\"], at = \"30s\", for = \"3s\" }";
+    let text = format!(
+        "seed = 0\n[cluster]\nnodes = 1\nschedulers = 2\n[workload.synthetic]\njobs = 8\ntasks = 5\n\
+         interarrival = \"1s\"\n[service]\ndemand = \"1s\"\n[network]\n{network}\n[[policy]]\npeacock = {{}}\n"
+    );
+    assert!(all_finished(&run(&text)));
+}

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId, Time};
+use volary_actors::base::{CopyId, Endpoint, JobId, Law, TaskId};
 use volary_engine::metrics::Recording;
 use volary_engine::replay::{Logged, replay};
 use volary_engine::results::{CopyEnd, CopyRow, Measured};
@@ -61,7 +61,8 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
     if point.policy.time_slice().is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
         return Err("preemption uses up the time slice".to_owned());
     }
-    let survives = |who| world.faults().alive(Endpoint(who), Time::MAX);
+    let crashes = world.faults().crashes();
+    let survives = |who| !crashes.iter().any(|crash| crash.who.0 == who && crash.restart.is_none());
     if !(0..layout.schedulers()).any(|index| survives(layout.scheduler(index).0)) {
         return Err("no scheduler comes back".to_owned());
     }
@@ -76,8 +77,9 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
 fn is_delayed(world: &World) -> bool {
     let resolved = &world.point().resolved;
     let law = &resolved.network.one_way;
-    // In a topology schedulers may live on nodes.
-    resolved.cluster.topology.is_none() && law.mean() > 0.0 && !matches!(law, Law::Normal(_))
+    // Samples of other laws can be rounded to zero; in a topology schedulers may live on nodes.
+    let positive = law.bounds().0.is_some_and(|least| least > 0.0) || matches!(law, Law::Lognormal(_));
+    positive && resolved.cluster.topology.is_none()
 }
 
 /// The message of a panic.
