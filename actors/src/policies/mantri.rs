@@ -2,7 +2,7 @@
 
 use super::policy::{BuildContext, Policy};
 use super::shared::{check_scaled, reports};
-use crate::base::{Span, parameters};
+use crate::base::{Score, Span, parameters};
 use crate::layout::Layout;
 use crate::machine::Machine;
 use crate::roles::node::{ProgressErrors, ReportOptions};
@@ -14,8 +14,8 @@ parameters! {
     struct Mantri {
         /// δ: the probability required that one more copy lowers the total time of all copies.
         delta: f64 = 0.25 => 0.0..=1.0,
-        /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy that has run for less
-        /// counts as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
+        /// Δ: period at which nodes report progress and the scheduler looks at a job. A copy without a report counts
+        /// as a fresh one, and only one that takes Δ longer than a fresh one is stopped and restarted.
         report: Span = Span::from_secs(10),
         /// γ: how often a task is restarted at most.
         restarts: u32 = 3,
@@ -66,13 +66,17 @@ impl Mantri {
         self.report.scale(self.scale)
     }
 
-    /// The time an attempt still needs, s: that of a fresh copy, until it can have reported.
+    /// The time an attempt still needs, s: at the rate up to its last report; that of a fresh copy, before the first
+    /// one. After two missing reports it counts as having done nothing since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
-        if attempt.ran(view.now) > self.every().as_secs_f64() {
-            attempt.left(view.now)
-        } else {
-            (fresh - attempt.ran(view.now)).max(0.0)
+        let silence = view.now.since(attempt.reported_at);
+        if !attempt.waits && silence >= self.every() + self.every() {
+            return attempt.left(view.now);
         }
+        if attempt.score > Score::NONE {
+            return (attempt.left(attempt.reported_at) - silence.as_secs_f64()).max(0.0);
+        }
+        (fresh - attempt.ran(view.now)).max(0.0)
     }
 
     /// The probability that one more copy of a task lowers the total core time, with `copies` running and `left`
@@ -146,6 +150,9 @@ mod tests {
         assert_eq!(table().running(4, 60, 0.5).look(&mut Mantri::default()), NOBODY);
         // A fresh copy beside it would take the mean, 25 s: with two copies less than 30 s is not enough.
         assert_eq!(table().running(4, 50, 0.5).backup(4, 100, 0.0).look(&mut Mantri::default()), NOBODY);
+        // The same by a report that is 10 s old, by which it ends at 140.
+        let old = table().silent(4, 40, 0.5, 90);
+        assert_eq!(old.look(&mut Mantri::default()), NOBODY);
         // But both slow, 50 s and 40 s left.
         assert_eq!(table().running(4, 50, 0.5).backup(4, 60, 0.5).look(&mut Mantri::default()), [4]);
     }
