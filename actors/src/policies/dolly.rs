@@ -25,10 +25,11 @@ parameters! {
 
 impl Policy for Dolly {
     const ABOUT: &'static str = "Dolly (Ananthanarayanan, Ghodsi, Shenker and Stoica, NSDI 2013)\n\
-        A queue of tasks, by default a central one. When a small job arrives each of its n tasks gets c copies at once, the least \
-        with which the job has no straggler but with probability ε: c = ⌈ln(1 − (1 − ε)^(1/n)) / ln p⌉. That \
-        is if all of them find a core, on nodes of their own, within the budget for clones and the limit on \
-        load; if not, each task gets one. The first result counts, other copies are stopped.";
+        A queue of tasks, by default a central one. When a small job arrives each of its n tasks gets c copies \
+        at once, the least with which the job has no straggler but with probability ε: c = ⌈ln(1 − (1 − \
+        ε)^(1/n)) / ln p⌉. That is if all of them find a core, on nodes of their own, within the budget for \
+        clones and the limit on load; if not, each task gets one. The first result counts, other copies are \
+        stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ budget = 1.0, load = 1.0, straggler = 0.3 }",

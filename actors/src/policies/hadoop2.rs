@@ -46,10 +46,10 @@ parameters! {
 
 impl Policy for Hadoop2 {
     const ABOUT: &'static str = "Hadoop 2 (DefaultSpeculator of Hadoop 2.7)\n\
-        A queue of tasks, by default a central one. Once a twentieth of a job has finished, each look at it finds the task whose \
-        copy is expected to end longest after a new one would; if a core is free for which nothing waits, it \
-        gets a second copy. The next look is after a second, or after fifteen if a copy was sent. The first \
-        result counts, the other copy is stopped.";
+        A queue of tasks, by default a central one. Once a twentieth of a job has finished, each look at it \
+        finds the task whose copy is expected to end longest after a new one would; if a core is free for \
+        which nothing waits, it gets a second copy. The next look is after a second, or after fifteen if a \
+        copy was sent. The first result counts, the other copy is stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.02, slow = 0.0 }",

@@ -36,10 +36,10 @@ parameters! {
 
 impl Policy for LatePolicy {
     const ABOUT: &'static str = "LATE (Zaharia, Konwinski, Joseph, Katz and Stoica, OSDI 2008)\n\
-        A queue of tasks, by default a central one. When cores are free for which nothing waits, the tasks that will take longest \
-        at the rate seen so far get a second copy: those slower than a quarter of their job's tasks, never on a \
-        node that has done less than three quarters of the others, and on a tenth of the cores at most. The \
-        first result counts, the other copy is stopped.";
+        A queue of tasks, by default a central one. When cores are free for which nothing waits, the tasks \
+        that will take longest at the rate seen so far get a second copy: those slower than a quarter of their \
+        job's tasks, never on a node that has done less than three quarters of the others, and on a tenth of \
+        the cores at most. The first result counts, the other copy is stopped.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.01, cap = 0.5 }",

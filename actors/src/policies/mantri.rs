@@ -30,12 +30,12 @@ parameters! {
 
 impl Policy for Mantri {
     const ABOUT: &'static str = "Mantri (Ananthanarayanan et al., OSDI 2010)\n\
-        A queue of tasks, by default a central one. With c copies of a task running, one more is sent if what is left of it \
-        exceeds (c + 1) / c times a new run with probability δ, that is if less core time is expected in all; \
-        new runs take what finished tasks of the job took. Only free cores for which nothing waits get copies; \
-        while tasks wait for a core, which only a central queue knows, a copy that takes clearly longer than a \
-        new run is stopped and begun anew elsewhere. The first result counts, other copies are stopped. Copies \
-        that turn out not to pay are not.";
+        A queue of tasks, by default a central one. With c copies of a task running, one more is sent if what \
+        is left of it exceeds (c + 1) / c times a new run with probability δ, that is if less core time is \
+        expected in all; new runs take what finished tasks of the job took. Only free cores for which nothing \
+        waits get copies; while tasks wait for a core, which only a central queue knows, a copy that takes \
+        clearly longer than a new run is stopped and begun anew elsewhere. The first result counts, other \
+        copies are stopped. Copies that turn out not to pay are not.";
 
     const VARIANTS: &'static [&'static str] = &[
         r#"{ report = "200ms" }"#,

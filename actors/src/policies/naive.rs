@@ -30,9 +30,10 @@ parameters! {
 
 impl Policy for Naive {
     const ABOUT: &'static str = "Naive speculation (Hadoop 1, as Zaharia et al., OSDI 2008, describe it)\n\
-        A queue of tasks, by default a central one. A task whose only copy has run for a minute and is a fifth of its work behind \
-        the mean of its job gets a second copy when a core is free for which nothing waits; the first result \
-        counts, the other copy is stopped. The mean counts tasks that have not begun as nothing done.";
+        A queue of tasks, by default a central one. A task whose only copy has run for a minute and is a fifth \
+        of its work behind the mean of its job gets a second copy when a core is free for which nothing waits; \
+        the first result counts, the other copy is stopped. The mean counts tasks that have not begun as \
+        nothing done.";
 
     const VARIANTS: &'static [&'static str] = &[
         "{ scale = 0.02 }",
