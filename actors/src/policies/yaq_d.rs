@@ -22,8 +22,9 @@ parameters! {
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
         /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
         silent: bool = false,
-        /// Adds up to one period to the wait that a scheduler expects at a node, drawn anew for each job and node, as in
-        /// the simulators: jobs that decide by the same heartbeats do not all take the same nodes.
+        /// Adds whole seconds, from none to one period, to the wait that a scheduler expects at a node, drawn anew for
+        /// each job and node; of equal waits the first node's is taken. As in the simulators, whose jobs of one period
+        /// so gather on the first of the idle nodes, though not on the same ones.
         jitter: bool = false,
         /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
         /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
@@ -177,8 +178,8 @@ struct Snapshot {
     /// By [key](Belief::key).
     ranks: MinWaitIndex,
     silent: bool,
-    /// Upper bound of the random additions, and that of each node for the job in hand; empty without jitter.
-    jitter: Span,
+    /// Upper bound of the random additions, s, and that of each node for the job in hand; empty without jitter.
+    jitter: u32,
     noise: Vec<Span>,
     remembers: bool,
     job: Option<JobId>,
@@ -196,7 +197,8 @@ impl Snapshot {
         let noise = vec![Span::ZERO; if config.jitter { nodes as usize } else { 0 }];
         let (beliefs, ranks) =
             (vec![Belief::default(); nodes as usize], MinWaitIndex::new(nodes, Vec::new()));
-        let (silent, jitter, remembers) = (config.silent, config.heartbeat, config.remembers);
+        let (silent, remembers) = (config.silent, config.remembers);
+        let jitter = (config.heartbeat.0 / 1_000_000_000).min(u64::from(u32::MAX - 1)) as u32;
         let mut snapshot = Self {
             beliefs,
             ranks,
@@ -234,7 +236,9 @@ impl Snapshot {
             self.rank(node, fx.now());
         }
         for node in 0..self.noise.len() {
-            self.noise[node] = self.jitter.scale(fx.rng().unit());
+            let seconds = fx.rng().below(self.jitter + 1);
+            // A nanosecond for each node before it makes the first of equal waits the least.
+            self.noise[node] = Span::from_secs(seconds.into()) + Span(node as u64);
             self.rank(node as u32, fx.now());
         }
     }

@@ -3,10 +3,10 @@
 //! Client i takes the jobs that arrive at it, submits each to scheduler i, and to another one while that is down.
 //! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
 //! time ends when its client is notified of its end. Where the layout limits requests, a
-//! job controller stands before the client: jobs are submitted once their tasks are created, and
-//! end once their ends are counted.
+//! job controller stands before the client: a job is submitted once its first tasks are
+//! created, and ends once the ends of all are counted.
 
-use super::job_controller::{JobController, Stage};
+use super::job_controller::{JobController, Step};
 use super::job_table::JobTable;
 use crate::base::{ActorId, JobId, Span};
 use crate::layout::{Layout, Role};
@@ -129,8 +129,8 @@ impl Machine for Client {
             }
             Input::Fire(Timer::Tick(_)) => {
                 match self.controller.as_mut().and_then(|controller| controller.done(fx)) {
-                    Some((job, Stage::Create)) => self.submit(job, Submission::default(), None, fx),
-                    Some((job, Stage::Count)) => fx.note(Note::Finished { job }),
+                    Some((job, Step::Created)) => self.submit(job, Submission::default(), None, fx),
+                    Some((job, Step::Counted)) => fx.note(Note::Finished { job }),
                     None => {}
                 }
             }
@@ -214,24 +214,24 @@ mod tests {
         assert_eq!(client.step(finished), [], "a second report changes nothing");
     }
 
-    /// Ten requests a second, jobs of 600 tasks: 500 of the first, all of the second in two visits as well, and a job
-    /// that ends while another is counted is counted after it.
+    /// Ten requests a second, two jobs of 600 tasks: 500 tasks and the state of the job at a visit; the job that ends
+    /// first is counted first.
     #[test]
     fn limited_requests_create_tasks_and_count_ends_in_turn() {
         let mut client = of(Layout::new(1, 0, [1]).with_requests(Some(10.0)), 600);
         let scheduler = client.layout.scheduler(0);
         let visit =
-            |requests: u64| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100 * requests) };
+            |tasks: u64| Effect::Arm { timer: Timer::Tick(0), after: Span::from_millis(100 * (tasks + 1)) };
         let fire = Input::Fire(Timer::Tick(0));
         let finished =
             |job| Input::Deliver { from: scheduler, msg: Job::Finished { job: JobId(job) }.into() };
         assert!(client.step(Input::Fire(Timer::Arrival(JOB))).contains(&visit(500)));
         assert_eq!(sends(&client.step(Input::Fire(Timer::Arrival(JobId(1))))), [], "it waits for its turn");
-        assert_eq!(client.step(fire), [visit(500)], "of the second job");
-        assert_eq!(client.step(fire), [visit(100)], "the rest of the first");
         let created = client.step(fire);
-        assert_eq!((sends(&created), created.contains(&visit(100))), (vec![(scheduler, submit(0))], true));
-        assert_eq!(sends(&client.step(fire)).len(), 1, "neither has ended: nothing to count");
+        assert_eq!((sends(&created), created.contains(&visit(500))), (vec![(scheduler, submit(0))], true));
+        assert!(client.step(fire).contains(&visit(100)), "the rest of the first job");
+        assert_eq!(client.step(fire), [visit(100)], "and of the second");
+        assert_eq!(client.step(fire), [], "neither has ended: nothing to count");
         assert_eq!(client.step(finished(1)), [visit(500)]);
         assert_eq!(client.step(finished(0)), []);
         assert_eq!(client.step(fire), [visit(500)], "of the first");

@@ -1,9 +1,9 @@
 //! A job controller whose requests are limited: it creates the tasks of jobs, and takes note of their ends.
 //!
 //! kube-controller-manager sends 20 requests a second to the API server unless it is told otherwise
-//! (`--kube-api-qps`), and its job controller spends one on each task that it creates and another on each task whose
-//! end it counts. It visits jobs in the order of a work queue, which interleaves large ones; a job whose tasks have not
-//! all ended at its visit comes again behind all that wait.
+//! (`--kube-api-qps`). Its job controller spends one on each task that it creates, another on each task whose end it
+//! counts, and one on the state of the job at each visit. It visits jobs in the order of a work queue, and a job whose
+//! tasks have not all ended when there is nothing else to do for it comes again behind all that wait.
 
 use std::collections::VecDeque;
 
@@ -11,31 +11,32 @@ use super::job_table::JobTable;
 use crate::base::{JobId, Span};
 use crate::machine::{Effects, Timer};
 
-/// The most requests of one visit (`maxPodCreateDeletePerSync` and `maxUncountedPods` of Kubernetes).
+/// The most tasks of one visit (`maxPodCreateDeletePerSync` and `maxUncountedPods` of Kubernetes).
 const VISIT: u32 = 500;
 
-/// What a job is visited for.
+/// What a job has come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stage {
-    /// To create its tasks.
-    Create,
-    /// To take note of their ends.
-    Count,
+pub(super) enum Step {
+    /// Its first tasks are created.
+    Created,
+    /// The ends of all its tasks are counted.
+    Counted,
 }
 
-/// A job in the work queue, with the requests that it still needs.
+/// A job in the work queue, with the tasks still to be created and those whose ends are still to be counted.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     job: JobId,
-    stage: Stage,
-    left: u32,
+    create: u32,
+    count: u32,
 }
 
-/// A job whose tasks were created.
+/// A job whose first tasks were created.
 #[derive(Clone, Copy, Debug)]
 struct Created {
     ended: bool,
-    queued: bool,
+    /// Its visit while it is not in the work queue.
+    absent: Option<Visit>,
 }
 
 /// The work queue of a client.
@@ -55,39 +56,40 @@ impl JobController {
 
     /// A job arrived.
     pub(super) fn arrived(&mut self, job: JobId, fx: &mut Effects<'_>) {
-        self.enqueue(job, Stage::Create, fx);
+        let tasks = fx.catalog().tasks(job);
+        self.queue.push_back(Visit { job, create: tasks, count: tasks });
         self.visit(fx);
     }
 
     /// All tasks of a job ended.
     pub(super) fn ended(&mut self, job: JobId, fx: &mut Effects<'_>) {
-        let Some(created) = self.created.get_mut(job) else { return };
-        created.ended = true;
-        if !std::mem::replace(&mut created.queued, true) {
-            self.enqueue(job, Stage::Count, fx);
+        if let Some(created) = self.created.get_mut(job) {
+            created.ended = true;
+            self.queue.extend(created.absent.take());
+            self.visit(fx);
         }
-        self.visit(fx);
     }
 
-    /// The requests of a visit are done. Returns the job if it needs no more of that kind.
-    pub(super) fn done(&mut self, fx: &mut Effects<'_>) -> Option<(JobId, Stage)> {
-        let mut visit = self.current.take()?;
-        visit.left = visit.left.saturating_sub(VISIT);
-        let complete = visit.left == 0;
-        if !complete {
-            self.queue.push_back(visit);
-        } else if visit.stage == Stage::Create {
-            self.created.open(visit.job, Created { ended: false, queued: true });
-            self.enqueue(visit.job, Stage::Count, fx);
+    /// The requests of a visit are done; what its job has come to, if that is something new.
+    pub(super) fn done(&mut self, fx: &mut Effects<'_>) -> Option<(JobId, Step)> {
+        let Visit { job, create, count } = self.current.take()?;
+        let left = if create > 0 {
+            Visit { job, create: create.saturating_sub(VISIT), count }
         } else {
-            self.created.close(visit.job);
-        }
+            Visit { job, create, count: count.saturating_sub(VISIT) }
+        };
+        let step = if left.count == 0 {
+            self.created.close(job);
+            Some(Step::Counted)
+        } else {
+            self.queue.push_back(left);
+            (create == count).then(|| {
+                self.created.open(job, Created { ended: false, absent: None });
+                Step::Created
+            })
+        };
         self.visit(fx);
-        complete.then_some((visit.job, visit.stage))
-    }
-
-    fn enqueue(&mut self, job: JobId, stage: Stage, fx: &Effects<'_>) {
-        self.queue.push_back(Visit { job, stage, left: fx.catalog().tasks(job) });
+        step.map(|step| (job, step))
     }
 
     /// Begins the next visit that has something to do, unless one is going on.
@@ -96,9 +98,10 @@ impl JobController {
             && let Some(visit) = self.queue.pop_front()
         {
             match self.created.get_mut(visit.job) {
-                Some(created) if !created.ended => created.queued = false,
+                Some(created) if visit.create == 0 && !created.ended => created.absent = Some(visit),
                 _ => {
-                    let requests = u64::from(visit.left.min(VISIT));
+                    let tasks = if visit.create > 0 { visit.create } else { visit.count };
+                    let requests = u64::from(tasks.min(VISIT)) + 1;
                     fx.arm(Timer::Tick(0), Span(self.request.0.saturating_mul(requests)));
                     self.current = Some(visit);
                 }

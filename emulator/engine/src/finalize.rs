@@ -157,6 +157,8 @@ impl FinishedRun<'_> {
             longest_s: books.times.longest_s,
             classes: books.classes,
             makespan_s: books.makespan,
+            drain_s: books.drain,
+            throughput_per_s: books.throughput,
             utilization: books.utilization,
             goodput: books.goodput,
             messages: self.counters.messages(),

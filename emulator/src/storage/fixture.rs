@@ -106,6 +106,8 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         longest_s: Brief::of(jobs.iter().map(|job| job.longest)),
         classes: BTreeMap::new(),
         makespan_s: 0.02 * submitted as f64,
+        drain_s: 0.5,
+        throughput_per_s: 2.0,
         utilization: 0.7,
         goodput: 0.6,
         messages: Messages {

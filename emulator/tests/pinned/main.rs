@@ -24,6 +24,7 @@ use serde_json::Value;
 /// Jobs that an experiment file is shortened to, where it is not 40; 0 leaves it as it is.
 const JOBS: &[(&str, u32)] = &[
     ("faults/schedulers", 600),
+    ("google/eagle", 500),
     ("hosts/first", 0),
     ("hosts/gossip", 0),
     ("hosts/placements", 500),
@@ -34,6 +35,7 @@ const JOBS: &[(&str, u32)] = &[
     ("latin-square/fig7", 200),
     ("latin-square/table2", 0),
     ("latin-square/table5", 200),
+    ("latin-square/table5-drain", 200),
     ("murmuration/drift", 600),
     ("murmuration/fig3-4", 1000),
     ("murmuration/fig7", 0),
@@ -46,6 +48,7 @@ const JOBS: &[(&str, u32)] = &[
     ("murmuration/fig15", 50),
     ("murmuration/fig16", 100),
     ("murmuration/messages", 0),
+    ("murmuration/prototype", 500),
     ("murmuration/staleness/delay", 400),
     ("murmuration/staleness/fan-out", 200),
     ("murmuration/staleness/loss", 300),
@@ -58,11 +61,13 @@ const JOBS: &[(&str, u32)] = &[
 
 /// Experiments that read published traces.
 const PUBLISHED: &[&str] = &[
+    "google/eagle",
     "murmuration/fig12",
     "murmuration/fig13",
     "murmuration/fig14",
     "murmuration/fig15",
     "murmuration/fig16",
+    "murmuration/prototype",
     "yahoo/baselines",
     "yahoo/hybrid",
 ];

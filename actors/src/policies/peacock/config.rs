@@ -32,8 +32,8 @@ parameters! {
         /// What is served before it: the rest of the running task and the probes ahead.
         #[default]
         Ahead,
-        /// That of the latin-square authors' simulator (kcexn/simulation on GitHub): its own task too, but not a running
-        /// one with a longer estimate, so that short probes never move on behind a long task.
+        /// That of the latin-square authors' simulator (kcexn/simulation on GitHub): its own task too, but not a
+        /// running one with a longer estimate, so that short probes never move on behind a long task.
         NoLonger,
     }
 }

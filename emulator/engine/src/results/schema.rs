@@ -82,6 +82,14 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,
+    /// The part of the makespan after the last arrival.
+    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub drain_s: f64,
+    /// Jobs that finished before the last arrival, a second from the first to the last; 0 if all arrive at once.
+    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[schemars(with = "Option<f64>")]
+    pub throughput_per_s: f64,
     /// Busy core-seconds over cores × makespan.
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]

@@ -23,10 +23,10 @@ pub struct ClusterSection {
     /// Number of schedulers, each with its client; 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedulers: Option<u32>,
-    /// Requests a second of the job controller that creates tasks and counts their ends, one request each, for all
-    /// clients together. A job is submitted when its tasks are created, and ends when their ends are counted. Jobs take
-    /// turns of 500 requests, and one that has not ended at its turn waits for another. kube-controller-manager's
-    /// default is 20; no limit if absent.
+    /// Requests a second of the job controller, for all clients together: one for each task that it creates, one for
+    /// each end that it counts. Jobs take turns of 500 tasks; a job is submitted after its first turn, ends when all
+    /// ends are counted, and waits for another turn if it has not ended at its own. kube-controller-manager's default
+    /// is 20; no limit if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1e-3, max = 1e9))]
     pub request_rate: Option<f64>,

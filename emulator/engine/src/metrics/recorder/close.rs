@@ -30,6 +30,10 @@ pub struct Books {
     pub classes: BTreeMap<String, ClassResults>,
     /// First arrival to last completion, s.
     pub makespan: f64,
+    /// Last arrival to last completion, s.
+    pub drain: f64,
+    /// Jobs finished before the last arrival, a second; 0 if all arrive at once.
+    pub throughput: f64,
     /// Busy share of the cores.
     pub utilization: f64,
     /// Useful share of the cores.
@@ -60,6 +64,16 @@ impl Books {
             percentile(&lengths, 0.5)
         }
     }
+}
+
+/// Time from the last arrival to the end, and jobs finished before that arrival a second since the first.
+fn flow(rows: &[JobRow], end: f64) -> (f64, f64) {
+    let (first, last) = rows
+        .iter()
+        .fold((f64::INFINITY, 0f64), |(first, last), row| (first.min(row.arrival), last.max(row.arrival)));
+    let finished = rows.iter().filter(|row| row.arrival + row.response <= last).count();
+    let throughput = if last > first { finished as f64 / (last - first) } else { 0.0 };
+    (end - last, throughput)
 }
 
 impl Recorder<'_> {
@@ -93,6 +107,7 @@ impl Recorder<'_> {
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
         let rows = self.job_rows();
+        let (drain, throughput) = flow(&rows, end.as_secs_f64());
         let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
         let goodput = self.share((self.busy_s - self.copies.wasted_work_s).max(0.0), makespan);
         let labels = self.workload.classes();
@@ -111,6 +126,8 @@ impl Recorder<'_> {
             times: times(rows.iter(), &self.waits),
             classes,
             makespan,
+            drain,
+            throughput,
             utilization,
             goodput,
             policy,
