@@ -41,17 +41,22 @@ pub(super) fn numbers(document: &Document<'_>, file: &File) -> Result<(), Config
 
 /// Refuses texts with characters that a terminal obeys instead of showing them.
 pub(super) fn texts(document: &Document<'_>, file: &File) -> Result<(), ConfigError> {
+    const DIRECTIONS: [(char, char); 4] = [
+        ('\u{61c}', '\u{61c}'),
+        ('\u{200e}', '\u{200f}'),
+        ('\u{202a}', '\u{202e}'),
+        ('\u{2066}', '\u{2069}'),
+    ];
     let obeyed = |c: &char| {
-        let direction = matches!(*c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let direction = DIRECTIONS.iter().any(|(first, last)| (first..=last).contains(&c));
         direction || (c.is_control() && *c != '\n' && *c != '\t')
     };
-    let claims = file
-        .claim
-        .iter()
-        .enumerate()
-        .map(|(i, claim)| (vec!["claim".to_owned(), i.to_string(), "says".to_owned()], &claim.says));
-    let source = file.source.iter().map(|source| (vec!["source".to_owned()], source));
-    let texts = [(vec!["title".to_owned()], &file.title)].into_iter().chain(source).chain(claims);
+    let says = |(i, claim): (usize, &super::file::ClaimSection)| {
+        (vec!["claim".to_owned(), i.to_string(), "says".to_owned()], claim.says.clone())
+    };
+    let source = file.source.iter().map(|source| (vec!["source".to_owned()], source.clone()));
+    let title = std::iter::once((vec!["title".to_owned()], file.title.clone()));
+    let texts = title.chain(source).chain(file.claim.iter().enumerate().map(says));
     for (path, text) in texts {
         let Some(odd) = text.chars().find(obeyed) else { continue };
         let path: Vec<_> = path.iter().map(String::as_str).collect();

@@ -62,6 +62,7 @@ fn check_half(half: u64) {
     let failed: Vec<_> =
         seeds.filter_map(|seed| Some((seed, broken(&experiment(seed), again(seed))?))).collect();
     let Some((seed, why)) = failed.first() else { return };
+    eprintln!("{}", experiment(*seed));
     let fails = |text: &str| matches!(check(text, again(*seed)), Err(Flaw::Broken(_)));
     let small = quietly(|| smallest(&experiment(*seed), fails));
     let command = |(seed, why): &(u64, String)| {
