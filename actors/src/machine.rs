@@ -256,8 +256,8 @@ pub enum Note {
     },
 }
 
-/// How many copies of each job have begun anywhere in the run. No actor of a real system knows it at the time: it stands
-/// for simulators whose actors read shared state for nothing. Virtual time keeps it for the policies that
+/// How many copies of each job have begun anywhere in the run. No actor of a real system knows it at the time: it
+/// stands for simulators whose actors read shared state for nothing. Virtual time keeps it for the policies that
 /// [name it](crate::policies::PolicySpec::oracle).
 #[derive(Debug)]
 pub struct Oracle {
