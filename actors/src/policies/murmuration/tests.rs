@@ -241,8 +241,8 @@ fn launched(effects: &[Effect]) -> Vec<u32> {
     sends(effects).into_iter().filter_map(job).collect()
 }
 
-/// Job 6 has 18 s of work; after its first task job 2, which has 6 s, comes first. The 100 ms of a job are spent once, and
-/// each piece of a job that is placed without interruption is a batch.
+/// Job 6 has 18 s of work; after its first task job 2, which has 6 s, comes first. The 100 ms of a job are spent once,
+/// and each piece of a job that is placed without interruption is a batch.
 #[test]
 fn a_scheduler_can_choose_anew_after_each_task() {
     let config = Murmuration {
