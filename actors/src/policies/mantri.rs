@@ -71,7 +71,8 @@ impl Mantri {
     /// one. After two missing reports it counts as having done nothing since.
     fn left(&self, attempt: &Attempt, fresh: f64, view: &JobView<'_>) -> f64 {
         let silence = view.now.since(attempt.reported_at);
-        if !attempt.waits && silence >= self.every() + self.every() {
+        let late = self.progress.delay.scale(self.scale);
+        if !attempt.waits && silence >= self.every() + self.every() + late {
             return attempt.left(view.now);
         }
         if attempt.score > Score::NONE {

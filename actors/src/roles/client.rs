@@ -2,9 +2,9 @@
 //!
 //! Client i takes the jobs that arrive at it, submits each to scheduler i, and to another one while that is down.
 //! Policies with a central scheduler have some or all jobs go to the first one that is up instead. A job's response
-//! time ends when its client is notified of its end. Where the layout limits requests, a
-//! job controller stands before the client: a job is submitted once its first tasks are
-//! created, and ends once the ends of all are counted.
+//! time ends when its client is notified of its end. Where the layout limits requests, a client has a job controller:
+//! it submits a job when the controller has created its first tasks, and the job ends when the controller has counted
+//! the ends of all.
 
 use super::job_controller::{JobController, Step};
 use super::job_table::JobTable;

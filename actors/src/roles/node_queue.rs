@@ -47,7 +47,9 @@ struct Ranked {
 
 impl Ranked {
     fn entry(&self, rank: Rank) -> RankedEntry {
-        RankedEntry { rank, slack: rank.estimate.scale(self.bypass) }
+        // The product would be no number where the estimate is zero.
+        let slack = if self.bypass.is_infinite() { Span::MAX } else { rank.estimate.scale(self.bypass) };
+        RankedEntry { rank, slack }
     }
 
     fn next(&self) -> usize {

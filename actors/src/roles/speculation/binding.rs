@@ -86,6 +86,9 @@ pub trait NodeBinding: Send {
         None
     }
 
+    /// Called when a copy that no node has claimed yet is not wanted any more.
+    fn withdrawn(&mut self, _copy: CopyId, _fx: &mut Effects<'_>) {}
+
     /// Called when a copy left a node: it ended, was stopped, or never arrived.
     fn freed(&mut self, _node: ActorId) {}
 

@@ -184,6 +184,19 @@ impl NodeBinding for Reservations {
         found
     }
 
+    fn withdrawn(&mut self, copy: CopyId, fx: &mut Effects<'_>) {
+        let Some(reserved) = self.jobs.get_mut(copy.task.job) else { return };
+        reserved.groups.retain(|&id, group| {
+            let before = group.copies.len();
+            group.copies.retain(|wanted| wanted.copy != copy);
+            self.waiting -= (before - group.copies.len()) as u32;
+            if group.copies.is_empty() {
+                group.places.cancel(copy.task.job, id, fx);
+            }
+            !group.copies.is_empty()
+        });
+    }
+
     fn close(&mut self, job: JobId, fx: &mut Effects<'_>) {
         for (id, mut group) in self.jobs.close(job).into_iter().flat_map(|reserved| reserved.groups) {
             self.waiting -= group.copies.len() as u32;

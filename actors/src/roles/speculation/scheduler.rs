@@ -149,9 +149,12 @@ impl<R: Rule, B: NodeBinding> SpeculatingScheduler<R, B> {
             && let Some(gone) = placed.attempts.take(task.index, &which)
         {
             any = true;
-            if let Some(node) = gone.node {
-                fx.send(node, Launch::Drop(TaskRange::one(task, gone.number + 1)));
-                self.rule.progressed(number_of(node, fx), gain(gone.score, Score::NONE));
+            match gone.node {
+                Some(node) => {
+                    fx.send(node, Launch::Drop(TaskRange::one(task, gone.number + 1)));
+                    self.rule.progressed(number_of(node, fx), gain(gone.score, Score::NONE));
+                }
+                None => self.binding.withdrawn(task.copy(gone.number), fx),
             }
             self.release(gone);
         }
@@ -535,6 +538,19 @@ mod tests {
         assert_eq!(sent.last(), Some(&(again[0], Probe::Grant { row, group: 1 }.into())));
         let lost = sends(&bench.step(Input::Down { actor: again[0] }));
         assert_eq!(reserved(&lost, 2).len(), 2, "no copy is left");
+    }
+
+    /// The first of two tasks ends while a backup of it is wanted: the places of the backup are given up.
+    #[test]
+    fn the_places_of_a_backup_are_given_up_when_its_task_ends() {
+        let mut bench = bound(Everything, CopyBinding::Sparrow, 2, 20);
+        let first = reserved(&sends(&bench.submit(0)), 0);
+        bench.receive(first[0], Probe::Claim { job: JOB, group: 0, repair: false });
+        let second = reserved(&look(&mut bench, 1), 1);
+        let cancel = Message::from(Probe::Cancel { job: JOB, group: 1 });
+        let copy = JOB.task(0).copy(0);
+        let ended = bench.receive(first[0], Launch::Completed { copy });
+        assert_eq!(ended, [(second[0], cancel), (second[1], cancel)]);
     }
 
     /// Bound to random nodes a copy runs from the start that its node reports.

@@ -8,11 +8,6 @@ pub(super) fn nan_if_null<'de, D: serde::Deserializer<'de>>(input: D) -> Result<
     Ok(Option::deserialize(input)?.unwrap_or(f64::NAN))
 }
 
-/// What a file says that was written before a number existed.
-pub(super) const fn unmeasured() -> f64 {
-    f64::NAN
-}
-
 /// Defines structs of numbers. One that could not be measured is NaN here and `null` in JSON: zero would be the best of
 /// all response times.
 macro_rules! numbers {
@@ -22,7 +17,7 @@ macro_rules! numbers {
         pub struct $name {
             $(
                 $(#[$about])*
-                #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+                #[serde(deserialize_with = "nan_if_null")]
                 #[schemars(with = "Option<f64>")]
                 pub $field: f64,
             )*
@@ -115,11 +110,6 @@ impl Distribution {
 }
 
 impl Brief {
-    /// What a file says that was written before these numbers existed.
-    pub(super) const fn unmeasured() -> Self {
-        Self::UNMEASURED
-    }
-
     /// Of any numbers, in any order, with exact percentiles; [`UNMEASURED`](Self::UNMEASURED) if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let sorted = ascending(values);

@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::fingerprint;
 
-use super::distribution::{Brief, Distribution, nan_if_null, unmeasured};
+use super::distribution::{Brief, Distribution, nan_if_null};
 use super::{Certificate, ClaimsLine, CoreRow, DecisionRow, Injected, Placements, Staleness, StalenessRow};
 
 /// Version of this schema; raised whenever a key changes its meaning.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Sweep values of a cell: dotted key to value, in the order of the keys.
 pub type Cell = BTreeMap<String, serde_json::Value>;
@@ -72,7 +72,6 @@ pub struct Summary {
     pub slowdown: Brief,
     /// Work of the longest task of finished jobs (attempt 0 on a healthy core). `response_s.p99 / longest_s.p99` is the
     /// slowdown that the Pigeon paper prints, a ratio of percentiles.
-    #[serde(default = "Brief::unmeasured")]
     pub longest_s: Brief,
     /// The times of each class of jobs, by its label: `short` and `long` where the workload has a cutoff, otherwise
     /// empty.
@@ -83,11 +82,11 @@ pub struct Summary {
     #[schemars(with = "Option<f64>")]
     pub makespan_s: f64,
     /// The part of the makespan after the last arrival.
-    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub drain_s: f64,
     /// Jobs that finished before the last arrival, a second from the first to the last; 0 if all arrive at once.
-    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub throughput_per_s: f64,
     /// Busy core-seconds over cores × makespan.
@@ -95,7 +94,7 @@ pub struct Summary {
     #[schemars(with = "Option<f64>")]
     pub utilization: f64,
     /// Useful share of the cores: busy core-seconds without `copies.wasted_work_s` over cores × makespan.
-    #[serde(default = "unmeasured", deserialize_with = "nan_if_null")]
+    #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub goodput: f64,
     /// Messages sent.
