@@ -68,7 +68,7 @@ fn number(dice: &mut Dice, default: f64, (least, most): (f64, f64)) -> f64 {
     let around = default.max(1e-3) * dice.scale(0.05, 20.0);
     let drawn = match dice.below(10) {
         0 if least >= default / 1000.0 || least == 0.0 => least,
-        1 if most <= 1e5 => most.min(1000.0),
+        1 if most <= 1e5 => most.min(100.0),
         2..6 if most - least <= 1.0 => least + (most - least) * dice.unit(),
         _ => around,
     };
