@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -99,9 +100,11 @@ pub(super) fn replace<T, E>(
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
-    // Left by a run that was killed; or a link to another file, which must not be written.
-    remove(&partial)?;
-    let filled = File::create_new(&partial).map(fill).map_err(io("create", path))?;
+    // A run that was killed leaves such a file; a link to another file must not be followed. A device holds no data.
+    if !fs::metadata(&partial).is_ok_and(|known| known.file_type().is_char_device()) {
+        remove(&partial)?;
+    }
+    let filled = File::create(&partial).map(fill).map_err(io("create", path))?;
     let moved = match filled {
         Ok(_) => fs::rename(&partial, path),
         Err(_) => fs::remove_file(&partial),

@@ -36,7 +36,7 @@ fn nothing_is_left_behind() {
         ("", "", "--set run.speed=nan", "--set:1:11 | run.speed | between"),
         ("seed = 3", "repeat = \"auto\"", "--shard 1/2", "--repeat N"),
         ("title = \"small\"", "title = \"\\u001b]0;x\"", "", "x.toml:1:9 | control character, U+001B"),
-        ("says = \"time passes\"", "says = \"\\u202eon\"", "", "x.toml:29: | control character, U+202E"),
+        ("says = \"time passes\"", "says = \"\\u202eon\"", "", "x.toml:25:8 | control character, U+202E"),
         (LINKS, "one_way = { empirical = { file = \"/dev/zero\" } }", "", "/dev/zero | pipe or device"),
     ] {
         fs::write(here.join("x.toml"), changed(EXPERIMENT, &[(from, to)])).unwrap();
@@ -141,7 +141,7 @@ interference={bernoulli={slot="1s",probability=0.5,slowdown=2},affected=1.5} | n
 interference={trace={rows=[{unit=0,start="1s",end="1s",slowdown=2}]}} | ends at
 policy.sparrow.probe_ratio=0 | between 1 and 1000
 policy.sparrow.probe_ratio=nan | between 1 and 1000
-policy.sparrow.probe_timeout=0s | longer than zero
+policy.sparrow.probe_timeout=0s | 1us or longer
 policy.sparrow.group=-1 | whole number
 run.until=0s | end before it begins
 run.record.timeline_cores=-1 | whole number

@@ -310,28 +310,21 @@ fn name(check: &Check, cell: &Cell) -> String {
 
 #[cfg(test)]
 mod tests {
-    use volary_engine::results::{ClassResults, Distribution, Origin};
+    use volary_engine::results::{ClassResults, Distribution, Messages, Origin};
 
     use super::*;
 
     /// A line of results whose median response time is `p50`.
-    fn line(policy: &str, cell: &Value, seed: u64, p50: f64) -> Summary {
-        let zeros = |keys: &[&str]| keys.iter().map(|k| ((*k).to_owned(), json!(0))).collect::<Value>();
-        let mut response = zeros(&["mean", "std", "p50", "p90", "p95", "p99", "p999", "max"]);
-        response["p50"] = json!(p50);
-        let mut copies = zeros(&["started", "finished", "preempted", "lost"]);
-        copies["wasted_work_s"] = json!(0.0);
-        serde_json::from_value(json!({
-            "experiment": "e", "policy": policy, "cell": cell, "runtime": "virtual", "seed": seed,
-            "jobs": zeros(&["submitted", "finished", "failed", "unfinished"]),
-            "tasks": zeros(&["submitted", "finished"]), "copies": copies, "response_s": response,
-            "wait_s": zeros(&["mean", "p50", "p90", "p99"]), "slowdown": zeros(&["mean", "p50", "p90", "p99"]),
-            "makespan_s": 0.0, "utilization": 0.0,
-            "messages": { "total": 0, "dropped": 0, "recovery": 0, "by_kind": { "probe.claim": 7 } },
-            "staleness": null, "fidelity": null,
-            "engine": { "events": 0, "order_hash": "", "cpu_s": 0.0, "wall_s": 0.0, "peak_rss_bytes": 0 }
-        }))
-        .unwrap()
+    fn line(policy: &str, cell_of: &Value, seed: u64, p50: f64) -> Summary {
+        let by_kind = [("probe.claim".to_owned(), 7)].into();
+        Summary {
+            policy: policy.into(),
+            cell: cell(cell_of),
+            seed,
+            response_s: Distribution { p50, ..Distribution::default() },
+            messages: Messages { by_kind, ..Messages::default() },
+            ..Summary::default()
+        }
     }
 
     fn cell(value: &Value) -> Cell {

@@ -75,7 +75,7 @@ fn many_cells_stay_small_and_whole() {
 #[test]
 fn verdicts_intervals_and_books_are_there() {
     let page = html(&study(&[0.5], 4, 500));
-    assert!(page.contains("paper&#39;s text: 1 of 3 hold, 1 fail, 1 not tested; 1 within noise"));
+    assert!(page.contains("paper's text: 1 of 3 hold, 1 fail, 1 not tested; 1 within noise"));
     assert_eq!(page.matches("within noise: other seeds").count(), 1, "of the first claim alone");
     assert!(page.contains("Against latin-square, seed by seed") && page.contains("Student's t"));
     assert!(page.contains("<b>+40.0\u{202f}%</b>"), "sparrow takes 1.4 times as long under every seed");
