@@ -101,6 +101,7 @@ impl<T> Queue<T> {
     ///
     /// # Panics
     /// When 2³² events are pending.
+    #[inline]
     pub fn push(&mut self, key: Key, value: T) {
         let rank = Rank::new(key.source, key.count);
         let slot = self.slab.insert(rank, value);
@@ -108,6 +109,7 @@ impl<T> Queue<T> {
     }
 
     /// The key of the next event, which stays in the queue.
+    #[inline]
     pub fn peek(&self) -> Option<Key> {
         let ready = self.ready.last().map(|&(rank, _)| rank);
         let fresh = self.fresh.peek().map(|&Reverse((rank, _))| rank);
@@ -120,6 +122,7 @@ impl<T> Queue<T> {
     }
 
     /// Removes the next event.
+    #[inline]
     pub fn pop(&mut self) -> Option<(Key, T)> {
         // One of these events may be the one that is removed now.
         self.soon.clear();
@@ -140,17 +143,20 @@ impl<T> Queue<T> {
         for &slot in &self.soon {
             self.slab.fetch(slot);
         }
-        for slot in self.soon.drain(..) {
+        for &slot in &self.soon {
             look(self.slab.get(slot));
         }
+        self.soon.clear();
     }
 
     /// The lowest bucket that has entries.
+    #[inline]
     const fn lowest(&self) -> Option<usize> {
         if self.occupied == 0 { None } else { Some(self.occupied.trailing_zeros() as usize) }
     }
 
     /// Puts an entry into the bucket that its due time relative to `last` selects.
+    #[inline]
     fn place(&mut self, entry: Entry, rank: Rank) {
         if entry.due == self.last {
             self.fresh.push(Reverse((rank, entry.slot)));
@@ -196,6 +202,7 @@ impl<T> Queue<T> {
 
 impl Bucket {
     /// Adds an entry; `rank` is only called on a tie of due times.
+    #[inline]
     fn push<T>(&mut self, entry: Entry, slab: &Slab<T>, rank: impl FnOnce() -> Rank) {
         match self.entries.get(self.first) {
             None => self.first = 0,

@@ -63,6 +63,7 @@ impl<T> Slab<T> {
     }
 
     /// Stores a value and returns its slot. The slot freed last is reused first, because it is still in the cache.
+    #[inline]
     pub(super) fn insert(&mut self, rank: Rank, value: T) -> u32 {
         self.len += 1;
         let full = Slot::Full { rank, value };
@@ -81,6 +82,7 @@ impl<T> Slab<T> {
     }
 
     /// Tie-break of a stored event.
+    #[inline]
     pub(super) fn rank(&self, slot: u32) -> Rank {
         match &self.slots[slot as usize] {
             Slot::Full { rank, .. } => *rank,
@@ -89,6 +91,7 @@ impl<T> Slab<T> {
     }
 
     /// The stored value.
+    #[inline]
     pub(super) fn get(&self, slot: u32) -> &T {
         match &self.slots[slot as usize] {
             Slot::Full { value, .. } => value,
@@ -97,11 +100,13 @@ impl<T> Slab<T> {
     }
 
     /// Prefetches a slot.
+    #[inline]
     pub(super) fn fetch(&self, slot: u32) {
         prefetch(&self.slots[slot as usize]);
     }
 
     /// Takes a value out and frees its slot.
+    #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> (Rank, T) {
         let free = Slot::Free { next: self.free };
         match std::mem::replace(&mut self.slots[slot as usize], free) {

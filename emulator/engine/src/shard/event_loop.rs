@@ -230,6 +230,7 @@ impl<'a, O: Observer> Shard<'a, O> {
         self.observer.due(what, self.now.since(due));
     }
 
+    #[inline]
     fn handle_input(&mut self, to: ActorId, stamp: Stamp, input: Input) {
         let done = matches!(input, Input::Done { .. });
         let has_epoch = done || matches!(input, Input::Fire(_) | Input::Undelivered { .. });
@@ -259,11 +260,13 @@ impl<'a, O: Observer> Shard<'a, O> {
     }
 
     /// The actor's epoch, in the form that events carry.
+    #[inline]
     pub(super) fn epoch(&self, actor: ActorId) -> Stamp {
         Stamp(self.actors[actor.index()].epoch)
     }
 
     /// When a paused actor continues; `None` if it is not paused.
+    #[inline]
     pub(super) fn resumes_at(&self, actor: ActorId) -> Option<Time> {
         if !self.parts.pauses {
             return None;
@@ -305,15 +308,17 @@ impl<'a, O: Observer> Shard<'a, O> {
                 machine.step(input, &mut fx.with_oracle(self.oracle.as_ref()));
                 self.observer.stepped(self.now, to, &input, &effects);
                 self.prefetch_links(to, &effects);
-                for effect in effects.drain(..) {
+                for &effect in &effects {
                     self.carry_out(to, effect);
                 }
+                effects.clear();
             }
             next = self.local_queue.pop_front();
         }
         self.effects = effects;
     }
 
+    #[inline]
     fn carry_out(&mut self, me: ActorId, effect: Effect) {
         match effect {
             Effect::Broadcast { msg } => self.broadcast(me, msg),
@@ -332,17 +337,20 @@ impl<'a, O: Observer> Shard<'a, O> {
         }
     }
 
+    #[inline]
     fn arm(&mut self, me: ActorId, timer: Timer, after: Span) {
         let kind = EventKind::Input(Input::Fire(timer));
         self.push(self.now + after, me, Event { to: me, stamp: self.epoch(me), kind });
     }
 
+    #[inline]
     pub(super) fn push(&mut self, due: Time, source: ActorId, event: Event) {
         let count = self.count_event(source);
         self.queue.push(Key { due, source, count }, event);
     }
 
     /// Counts one more event that `source` has caused.
+    #[inline]
     pub(super) fn count_event(&mut self, source: ActorId) -> u32 {
         let count = &mut self.actors[source.index()].count;
         *count = count.wrapping_add(1);

@@ -35,11 +35,12 @@ impl<O: Observer> Shard<'_, O> {
                 parts.cores.fetch(core);
             }
         }
-        for actor in upcoming.drain(..) {
+        for &actor in &*upcoming {
             if let Some(machine) = &actors[actor.index()].machine {
                 prefetch(&**machine);
             }
         }
+        upcoming.clear();
     }
 
     /// Prefetches the links that the messages among `effects` take, if there are many.
