@@ -13,8 +13,8 @@ pub trait PlacementRule: Send {
     /// The node of the next task; `None` if no node is alive.
     fn place(&mut self, task: TaskId, members: &Membership, fx: &mut Effects<'_>) -> Option<ActorId>;
 
-    /// The work expected ahead of the task that was placed last, ns, and the order in which nodes serve; `None` if it was
-    /// not placed by a cache of waits.
+    /// The work expected ahead of the task that was placed last, ns, and the order in which nodes serve; `None` if it
+    /// was not placed by a cache of waits.
     fn expected(&self) -> Option<(i64, ServiceOrder)> {
         None
     }

@@ -12,8 +12,8 @@ use crate::world::{EngineError, World};
 /// Number of events between two progress reports.
 const SLICE: u64 = 1 << 14;
 
-/// Number of pending events above which a run is given up: 3 GB of them, in a vector that has doubled to 6 GB. Each event
-/// has then caused more than one other for a long time.
+/// Number of pending events above which a run is given up: 3 GB of them, in a vector that has doubled to 6 GB. Each
+/// event has then caused more than one other for a long time.
 const MOST_PENDING: usize = 1 << 25;
 
 /// Number of events without any progress after which a run is given up: minutes of them.

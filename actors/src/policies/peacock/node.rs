@@ -94,9 +94,9 @@ impl PeacockNode {
         self.settle(fx);
     }
 
-    /// Whether a probe of that task and scheduler waits here; those of another scheduler, which crashed, are about to be
-    /// forgotten. One that claims its task does not count: its claim may have been denied already, for a copy that was
-    /// lost since.
+    /// Whether a probe of that task and scheduler waits here; those of another scheduler, which crashed, are about to
+    /// be forgotten. One that claims its task does not count: its claim may have been denied already, for a copy that
+    /// was lost since.
     fn holds(&self, probe: &RingProbe) -> bool {
         let is = |waiting: &WaitingProbe| {
             (waiting.probe.task, waiting.probe.scheduler) == (probe.task, probe.scheduler)
@@ -290,8 +290,8 @@ impl PeacockNode {
     }
 }
 
-/// What the cores still have to do before the queue's head is served, by the estimates; running tasks that are estimated
-/// longer than `longest` do not count.
+/// What the cores still have to do before the queue's head is served, by the estimates; running tasks that are
+/// estimated longer than `longest` do not count.
 fn ahead(slots: &[PeacockCore], longest: Span, now: Time) -> Span {
     let busy = |slot: &PeacockCore| match slot {
         PeacockCore::Claiming(waiting) => waiting.estimate,

@@ -42,8 +42,8 @@ pub struct SpeculatingScheduler<R, B> {
     looks: u32,
 }
 
-/// A scheduler with a rule and a binding; `reports` says whether nodes report progress, `lossy` whether datagrams can be
-/// lost.
+/// A scheduler with a rule and a binding; `reports` says whether nodes report progress, `lossy` whether datagrams can
+/// be lost.
 pub fn speculate(
     rule: impl Rule + 'static,
     binding: CopyBinding,
@@ -498,7 +498,8 @@ mod tests {
         sent.iter().map(node).collect()
     }
 
-    /// Bound by reservations a backup is requested once, on two nodes without a copy, and goes to the first that claims.
+    /// Bound by reservations a backup is requested once, on two nodes without a copy, and goes to the first that
+    /// claims.
     #[test]
     fn a_backup_is_reserved_on_two_other_nodes() {
         let mut bench = bound(Everything, CopyBinding::Sparrow, 1, 20);

@@ -66,7 +66,8 @@ pub struct Staleness {
     pub out_of_sync: f64,
     /// Age of synchronisation of what is out of sync.
     pub age_out_of_sync_s: Spread,
-    /// Version age: number of updates about a node that a scheduler lacks. Over time, schedulers and nodes (Yates 2021).
+    /// Version age: number of updates about a node that a scheduler lacks. Over time, schedulers and nodes (Yates
+    /// 2021).
     pub version_age: Spread,
     /// Age of information: time since the newest snapshot that a receiver has of a source was made, once it has one.
     /// Over time, receivers and sources (Kaul, Yates and Gruteser 2012). Not measured where no snapshots are sent.

@@ -154,8 +154,8 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
     }
 }
 
-/// A single scheduler knows all placements at once, and lacks only ends of tasks. By the number of tasks of 1 s it cannot
-/// tell how much of the running ones is left, so its regret is below one task.
+/// A single scheduler knows all placements at once, and lacks only ends of tasks. By the number of tasks of 1 s it
+/// cannot tell how much of the running ones is left, so its regret is below one task.
 #[test]
 fn a_scheduler_alone_is_never_wrong_for_long() {
     let text = with(

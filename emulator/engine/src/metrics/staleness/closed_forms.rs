@@ -40,8 +40,8 @@ impl Exponential {
     }
 }
 
-/// The ages of receivers that are observed every `every` seconds. `react` is given the time (ns) of each event, and adds
-/// those that it causes. A receiver ignores snapshots older than what it has.
+/// The ages of receivers that are observed every `every` seconds. `react` is given the time (ns) of each event, and
+/// adds those that it causes. A receiver ignores snapshots older than what it has.
 fn simulate(
     receivers: u32,
     sources: u32,
@@ -118,8 +118,8 @@ fn poisson_updates_through_a_queue() {
     close("out of sync", found.out_of_sync, load);
 }
 
-/// Poisson updates over independent exponential delays: one that is overtaken changes nothing. An age above x means that
-/// no update of the last x seconds has arrived, which is a thinned Poisson process.
+/// Poisson updates over independent exponential delays: one that is overtaken changes nothing. An age above x means
+/// that no update of the last x seconds has arrived, which is a thinned Poisson process.
 #[test]
 fn poisson_updates_over_exponential_delays() {
     let (rate, delay) = (2.0, 1.0);
@@ -133,7 +133,8 @@ fn poisson_updates_over_exponential_delays() {
     });
     let above = |x: f64| (-rate * (x - delay * (1.0 - (-x / delay).exp()))).exp();
     let (step, mut mean, mut peaks, mut informative) = (1e-4, 0.0, 0.0, 0.0);
-    // The age at an arrival after a delay of u, where it is above u: E[age; age > u] = u P(u) + the integral of P above.
+    // The age at an arrival after a delay of u, where it is above u: E[age; age > u] = u P(u) + the integral of P
+    // above.
     let mut tail = vec![0.0; 200_001];
     for i in (0..200_000).rev() {
         tail[i] = tail[i + 1] + step * above((i as f64 + 0.5) * step);

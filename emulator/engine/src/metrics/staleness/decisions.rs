@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
 
-    /// Ten thousand decisions a second apart for a node where ten seconds wait, beside an idle one: at least two thousand
-    /// are kept, one of as many each.
+    /// Ten thousand decisions a second apart for a node where ten seconds wait, beside an idle one: at least two
+    /// thousand are kept, one of as many each.
     #[test]
     fn decisions_are_sampled_evenly() {
         let layout = Layout::new(1, 0, [1, 1]);

@@ -10,9 +10,9 @@
 //! *version age* is the number of pending updates (Yates 2021). A lost update is pending until a later one of the same
 //! origin arrives, and from then on counts in the error alone: its age says nothing about the protocol.
 //!
-//! The error of every decision is measured, and what it lacked and cost if the scheduler is watched. Between decisions a
-//! sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run
-//! the intervals are doubled, and one of every two observations is dropped.
+//! The error of every decision is measured, and what it lacked and cost if the scheduler is watched. Between decisions
+//! a sample of schedulers and nodes is observed, at a random instant of each of equal intervals. In a long run the
+//! intervals are doubled, and one of every two observations is dropped.
 //!
 //! A crashed scheduler is not observed until it has a cache again. Crashes make the measure inexact otherwise: a copied
 //! cache counts as containing all updates made before, so ages and pending updates are slightly low for a while; the
