@@ -256,9 +256,9 @@ pub enum Note {
     },
 }
 
-/// How many copies of each job have begun anywhere in the run. No actor of a real system knows it at the time: it
-/// stands for simulators whose actors read shared state for nothing. Virtual time keeps it for the policies that
-/// [name it](crate::policies::PolicySpec::oracle).
+/// The number of copies of each job that have begun anywhere in the run. No actor of a real system knows it at the time.
+/// It reproduces simulators whose actors read shared state without messages. The shard counts in virtual time, for
+/// policies with an [oracle](crate::policies::PolicySpec::oracle).
 #[derive(Debug)]
 pub struct Oracle {
     begun: Box<[u32]>,

@@ -103,7 +103,7 @@ pub enum Gossip {
     Answer {
         /// The attempt it answers.
         round: u32,
-        /// Number of [`Gossip::Entry`] and [`Gossip::Heard`] messages that follow.
+        /// The answer continues with this many [`Gossip::Entry`] and [`Gossip::Heard`] messages.
         parts: u32,
     },
     /// A part of an answer: a node.

@@ -22,9 +22,9 @@ parameters! {
         /// Heartbeats that report only the passing of time are not sent, as long as no datagram can be lost; schedulers
         /// account for them all the same. For periods too short to send all heartbeats; needs nodes of one core.
         silent: bool = false,
-        /// Adds whole seconds, from none to one period, to the wait that a scheduler expects at a node, drawn anew for
-        /// each job and node; of equal waits the first node's is taken. As in the simulators, whose jobs of one period
-        /// so gather on the first of the idle nodes, though not on the same ones.
+        /// The wait that a scheduler expects at a node grows by a random number of whole seconds, at most one heartbeat
+        /// period, drawn for each job and node. Equal waits go to the node with the lowest number. Both are rules of the
+        /// authors' simulators. No effect with heartbeats below one second.
         jitter: bool = false,
         /// A scheduler counts what it placed until the node's next heartbeat; otherwise only within a job, as in the
         /// simulators: each job starts from the last heartbeats as if nothing had been placed since.
@@ -237,8 +237,7 @@ impl Snapshot {
         }
         for node in 0..self.noise.len() {
             let seconds = fx.rng().below(self.jitter + 1);
-            // A nanosecond for each node before it makes the first of equal waits the least.
-            self.noise[node] = Span::from_secs(seconds.into()) + Span(node as u64);
+            self.noise[node] = Span::from_secs(seconds.into());
             self.rank(node as u32, fx.now());
         }
     }
@@ -252,7 +251,11 @@ impl PlacementRule for Snapshot {
         // until the node comes first and is recomputed.
         let (now, beliefs, noise) = (fx.now(), &self.beliefs, &self.noise);
         let key = |node: u32| beliefs[node as usize].key(self.silent, noise.get(node as usize).copied(), now);
-        let Some(node) = self.ranks.pick_updated(fx.rng(), key) else { return members.pick(fx.rng()) };
+        let pick = |ranks: &mut MinWaitIndex| match noise.is_empty() {
+            true => ranks.pick(fx.rng()),
+            false => ranks.pick_first(),
+        };
+        let Some(node) = self.ranks.pick_updated(pick, key) else { return members.pick(fx.rng()) };
         if !self.remembers {
             self.placed.push(node);
         }

@@ -68,7 +68,8 @@ impl Backlogs {
     /// A node with the least wait, idle ones first, ties broken evenly; `None` if none is reachable.
     pub fn pick(&mut self, now: Time, rng: &mut Rng) -> Option<u32> {
         let (nodes, cores) = (&self.nodes, &self.cores);
-        self.ends.pick_updated(rng, |node| nodes[node as usize].end(cores[node as usize], now))
+        self.ends
+            .pick_updated(|ends| ends.pick(rng), |node| nodes[node as usize].end(cores[node as usize], now))
     }
 
     /// Adds a task that was sent to a node.

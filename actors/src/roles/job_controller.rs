@@ -1,6 +1,6 @@
 //! A job controller whose requests are limited: it creates the tasks of jobs, and takes note of their ends.
 //!
-//! kube-controller-manager sends 20 requests a second to the API server unless it is told otherwise
+//! The model is kube-controller-manager, which by default sends at most 20 requests a second to the API server
 //! (`--kube-api-qps`). Its job controller spends one on each task that it creates, another on each task whose end it
 //! counts, and one on the state of the job at each visit. It visits jobs in the order of a work queue, and a job whose
 //! tasks have not all ended when there is nothing else to do for it comes again behind all that wait.

@@ -137,10 +137,14 @@ impl MinWaitIndex {
         node as u32
     }
 
-    /// As [`pick`](Self::pick), where the work of a node may be outdated until it is picked: `work` recomputes it.
-    pub fn pick_updated(&mut self, rng: &mut Rng, work: impl Fn(u32) -> i64) -> Option<u32> {
+    /// As `pick`, where the work of a node may be outdated until it is picked: `work` recomputes it.
+    pub fn pick_updated(
+        &mut self,
+        mut pick: impl FnMut(&mut Self) -> Option<u32>,
+        work: impl Fn(u32) -> i64,
+    ) -> Option<u32> {
         loop {
-            let node = self.pick(rng)?;
+            let node = pick(self)?;
             let (before, now) = (self.work(node), work(node));
             self.set(node, now);
             if before == now {

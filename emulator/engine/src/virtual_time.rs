@@ -76,11 +76,8 @@ pub fn measure_with(
     observer: impl Observer,
     progress: &dyn Progress,
 ) -> Result<Measured, EngineError> {
-    let parts = Parts {
-        shared: true,
-        observed: config.recording.observes_caches(),
-        ..world.parts(Placement::ALONE)?
-    };
+    let observed = config.recording.observes_caches();
+    let parts = Parts { shared: true, ..world.parts(Placement::ALONE, observed)? };
     let mut shard = Shard::new(parts, (world.recorder(config.recording), observer));
     let cut = drive(&mut shard, config.until, progress)?;
     let (now, counters) = (cut.unwrap_or_else(|| shard.now()), Counters::of(&shard));

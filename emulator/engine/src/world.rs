@@ -66,11 +66,12 @@ impl World {
         self
     }
 
-    /// Returns what a shard that owns a part of the actors is built from.
+    /// Returns what a shard that owns a part of the actors is built from; `observed` says whether the staleness of caches
+    /// is recorded.
     ///
     /// # Errors
     /// [`EngineError::Refused`] for a network that does not fit this cluster.
-    pub fn parts<'a>(&'a self, placement: Placement<'a>) -> Result<Parts<'a>, EngineError> {
+    pub fn parts<'a>(&'a self, placement: Placement<'a>, observed: bool) -> Result<Parts<'a>, EngineError> {
         let resolved = &self.point.resolved;
         let layout = &self.machines.layout;
         let pauses =
@@ -95,7 +96,7 @@ impl World {
             peer_timeout: resolved.network.peer_timeout,
             fabric,
             cores,
-            observed: true,
+            observed,
             shared: false,
             placement,
         })

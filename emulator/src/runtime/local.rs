@@ -301,10 +301,7 @@ async fn run_on_arbiter(
     let placement = Placement::new(&run.homes, me, shards);
     let inputs = run.log.as_ref().map(|log| log.section(me, shards));
     let observer = LiveObserver { inputs, ..LiveObserver::default() };
-    let built = run
-        .world
-        .parts(placement)
-        .map(|parts| Shard::new(Parts { observed: run.observed, ..parts }, observer));
+    let built = run.world.parts(placement, run.observed).map(|parts| Shard::new(parts, observer));
     let burners = run.burners(&placement).transpose();
     let _ = ready.send((me, address));
     let (wakes, monotonic, mut shard, burners) = match (started.await, built, burners) {

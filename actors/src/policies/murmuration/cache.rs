@@ -90,7 +90,7 @@ impl Cache {
         self.sent.get_mut(node as usize).into_iter().for_each(|sent| *sent = sent.saturating_sub(1));
         let estimate = fx.catalog().job_estimate(job).signed();
         if self.change(node, -estimate, at, fx.layout()) && self.watched {
-            // Nobody else made it: it has no number.
+            // The scheduler withdraws its own placement: no update carries it, so it has no number.
             fx.note(Note::Learnt { node, change: -estimate, origin: self.me, number: 0, datagram: false });
         }
     }

@@ -57,7 +57,7 @@ impl Places {
         places
     }
 
-    /// Removes all places, and tells the nodes.
+    /// Removes all places and sends each node a cancellation.
     pub(crate) fn cancel(&mut self, job: JobId, group: u32, fx: &mut Effects<'_>) {
         for (node, _) in self.0.drain(..) {
             fx.send(node, Probe::Cancel { job, group });

@@ -415,10 +415,11 @@ impl Machine for NodeManager {
                 _ => {}
             },
             Input::Down { actor } => self.forget(actor, fx),
-            Input::Fire(Timer::Tick(tick))
-                if self.reporter.as_mut().is_some_and(|reporter| reporter.is_due(tick, fx)) =>
-            {
-                self.query_progress(fx);
+            Input::Fire(Timer::Tick(tick)) => {
+                let due = self.reporter.as_mut().is_some_and(|reporter| reporter.tick(tick, fx));
+                if due {
+                    self.query_progress(fx);
+                }
             }
             // A start needs no action; a restarted scheduler knows nothing of this node; only ticks are armed; the
             // other inputs are a worker's.

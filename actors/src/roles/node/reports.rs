@@ -83,8 +83,8 @@ impl Reporter {
         }
     }
 
-    /// Whether this tick makes reports due; if not, it sends a delayed one.
-    pub(super) fn is_due(&mut self, tick: u32, fx: &mut Effects<'_>) -> bool {
+    /// Handles a tick: sends the oldest delayed report, or returns `true` where the next reports are due.
+    pub(super) fn tick(&mut self, tick: u32, fx: &mut Effects<'_>) -> bool {
         if tick == DUE {
             self.armed = false;
         } else if let Some((to, report)) = self.delayed.pop_front() {

@@ -3,7 +3,7 @@
 use super::rule::Cluster;
 use crate::base::{ActorId, CopyId, JobId, TaskId, parameters};
 use crate::machine::Effects;
-use crate::message::Message;
+use crate::message::{Launch, Message, Row};
 
 parameters! {
     /// Where copies go.
@@ -71,8 +71,10 @@ pub trait NodeBinding: Send {
         fx: &mut Effects<'_>,
     ) -> Option<BackupPlace>;
 
-    /// The message that carries a copy to its node.
-    fn launch(copy: CopyId, group: u32) -> Message;
+    /// The message that carries a copy to its node; `group` is that of the claim it answers, if there was one.
+    fn launch(copy: CopyId, _group: u32) -> Message {
+        Launch::Row(Row::single(copy)).into()
+    }
 
     /// The copy for a node that claims one for a group of a job.
     fn claimed(

@@ -7,7 +7,6 @@ use super::rule::Cluster;
 use crate::base::{ActorId, CopyId, JobId, TaskId};
 use crate::layout::{Layout, Role};
 use crate::machine::Effects;
-use crate::message::{Launch, Message, Row};
 use crate::roles::membership::Membership;
 
 /// Copies in the order in which they get nodes.
@@ -82,10 +81,6 @@ impl NodeBinding for FreeCores {
     ) -> Option<BackupPlace> {
         let at = self.free.iter().position(|&node| fits(node))?;
         self.free.remove(at).map(BackupPlace::Node)
-    }
-
-    fn launch(copy: CopyId, _: u32) -> Message {
-        Launch::Row(Row::single(copy)).into()
     }
 
     fn freed(&mut self, node: ActorId) {
@@ -163,10 +158,6 @@ impl NodeBinding for RandomNodes {
         self.sample.clear();
         self.members.sample(fx.rng(), BACKUP_DRAWS, &mut self.sample);
         self.sample.iter().copied().find(|&node| fits(node)).map(BackupPlace::Node)
-    }
-
-    fn launch(copy: CopyId, _: u32) -> Message {
-        Launch::Row(Row::single(copy)).into()
     }
 
     fn down(&mut self, actor: ActorId, fx: &mut Effects<'_>) {

@@ -20,7 +20,7 @@ pub(super) struct ReplayedActors<'a> {
 impl<'a> ReplayedActors<'a> {
     pub(super) fn new(world: &'a World, observed: bool) -> Result<Self, EngineError> {
         let actors = (0..world.layout().actors()).map(|_| None).collect();
-        let parts = Parts { observed, ..world.parts(Placement::ALONE)? };
+        let parts = world.parts(Placement::ALONE, observed)?;
         let oracle = parts.oracle();
         Ok(Self { parts, actors, effects: Vec::new(), oracle, steps: 0 })
     }

@@ -17,7 +17,7 @@ pub enum Origin {
     Paper,
     /// Outputs that the authors of a paper published beside it: what they ran, which the text may describe otherwise.
     Outputs,
-    /// Nobody else.
+    /// This project.
     #[default]
     Ours,
 }

@@ -77,7 +77,7 @@ fn assert_same(text: &str) -> (u32, RealWork) {
     );
     let exact = ExactCores { cores, now: Time::ZERO, running: Vec::new(), halts: 0 };
     let shared = SharedCores(Rc::new(RefCell::new(exact)));
-    let parts = Parts { shared: true, ..world.parts(Placement::ALONE).unwrap() };
+    let parts = Parts { shared: true, ..world.parts(Placement::ALONE, true).unwrap() };
     let mut shard = Shard::new(parts, world.recorder(Recording::default()));
     shard.set_executor(Box::new(shared.clone()));
     shard.start();

@@ -30,7 +30,7 @@ type Deed<'a> = (Time, &'a dyn Fn(&mut Shard<'_, Recorder<'_>>, Time));
 /// Runs a world to its end, with what is done to it on the way.
 fn run(world: &World, deeds: &[Deed<'_>]) -> Books {
     let books = world.recorder(Recording::default());
-    let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), books);
+    let mut shard = Shard::new(world.parts(Placement::ALONE, true).unwrap(), books);
     shard.expect_injections();
     shard.start();
     for &(at, deed) in deeds {

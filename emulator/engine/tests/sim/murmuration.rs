@@ -142,7 +142,7 @@ fn updates_in_flight_explain_every_error_of_a_cache() {
         for shared in [true, false] {
             let books = world.recorder(Recording::default());
             let audit = Audit { books, layout: world.layout(), checked: 0, beliefs: 0 };
-            let parts = Parts { shared, ..world.parts(Placement::ALONE).unwrap() };
+            let parts = Parts { shared, ..world.parts(Placement::ALONE, true).unwrap() };
             let mut shard = Shard::new(parts, audit);
             shard.start();
             while shard.advance() {}
@@ -192,7 +192,7 @@ fn one_event_for_all_is_as_good_as_one_for_each() {
             let text = with(&text, &[&format!("seed={}", 100 + i)]);
             let (world, together) = (world(&text), run(&text));
             assert_eq!(together.summary.jobs.finished, 300);
-            let parts = Parts { shared: false, ..world.parts(Placement::ALONE).unwrap() };
+            let parts = Parts { shared: false, ..world.parts(Placement::ALONE, true).unwrap() };
             let mut shard = Shard::new(parts, world.recorder(Recording::default()));
             shard.start();
             while !shard.observer.all_finished() && shard.advance() {}
@@ -223,7 +223,8 @@ fn policies_without_caches_have_no_staleness() {
 /// The work in each cache, the truth and the updates in flight, `seconds` after the last job has finished.
 fn at_rest(text: &str, seconds: u64) -> Vec<(i64, i64, i64)> {
     let world = world(text);
-    let mut shard = Shard::new(world.parts(Placement::ALONE).unwrap(), world.recorder(Recording::default()));
+    let mut shard =
+        Shard::new(world.parts(Placement::ALONE, true).unwrap(), world.recorder(Recording::default()));
     shard.start();
     while !shard.observer.all_finished() {
         assert!(shard.advance(), "{text}");

@@ -31,7 +31,7 @@ pub(crate) fn lockstep(world: &World, shards: u16, mut books: Recorder<'_>) -> (
         .map(|e| if e < 2 * layout.schedulers() { e % layout.schedulers() } else { e } as u16 % shards)
         .collect();
     let mut all: Vec<_> = (0..shards)
-        .map(|me| Shard::new(world.parts(Placement::new(&homes, me, shards)).unwrap(), Log::default()))
+        .map(|me| Shard::new(world.parts(Placement::new(&homes, me, shards), true).unwrap(), Log::default()))
         .collect();
     all.iter_mut().for_each(Shard::start);
     let mut crossed = 0;

@@ -68,7 +68,7 @@ impl AgentCell<'_> {
         let (homes, world): (Arc<[u16]>, _) = (homes(&world, &task.members).into(), Arc::new(world));
         let links = self.link(&mut tasks, connections, &world, &homes, &task);
         let placement = Placement::new(&homes, task.me, task.members.len() as u16);
-        let parts = Parts { observed, ..world.parts(placement).map_err(|error| error.to_string())? };
+        let parts = world.parts(placement, observed).map_err(|error| error.to_string())?;
         let (inputs, carried) = logged.then(Section::carried).unzip();
         let mut shard = Shard::new(parts, LiveObserver { inputs, ..LiveObserver::default() });
         shard.expect_injections();

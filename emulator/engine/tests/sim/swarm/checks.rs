@@ -45,7 +45,8 @@ pub(crate) enum Flaw {
 /// Runs the only policy of an experiment and checks its results.
 pub(crate) fn check(text: &str, again: Again) -> Result<(), Flaw> {
     let world = valid(text).map_err(Flaw::Invalid)?;
-    catch_unwind(AssertUnwindSafe(|| examine(&world, again))).map_err(|why| Flaw::Broken(words(&*why)))
+    catch_unwind(AssertUnwindSafe(|| examine(&world, again)))
+        .map_err(|why| Flaw::Broken(panic_message(&*why)))
 }
 
 /// The world of an experiment that can be run and that somebody survives.
@@ -69,7 +70,7 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
     if !(0..layout.nodes()).any(|index| survives(layout.node(index).0)) {
         return Err("no node comes back".to_owned());
     }
-    world.parts(Placement::ALONE).map_err(|error| error.to_string())?;
+    world.parts(Placement::ALONE, true).map_err(|error| error.to_string())?;
     Ok(world)
 }
 
@@ -85,9 +86,9 @@ fn is_ordered(world: &World) -> bool {
 }
 
 /// The message of a panic.
-fn words(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message").to_owned()
 }
 
 /// Counts the slices of a run, and ends one that has too many.

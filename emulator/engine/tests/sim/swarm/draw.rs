@@ -70,7 +70,7 @@ fn law(dice: &mut Dice, mean: f64) -> String {
     }
 }
 
-/// Where it all happens.
+/// The cluster of a drawn experiment.
 pub(crate) struct Site {
     pub(crate) schedulers: u32,
     /// Cores of each node.
