@@ -18,7 +18,7 @@ use volary_engine::finalize::{Counters, FinishedRun};
 use volary_engine::metrics::{Aggregator, EndReason};
 use volary_engine::parcel::{Observation, Parcel};
 use volary_engine::results::{Measured, Worked};
-use volary_engine::shard::{Parts, Placement, Shard};
+use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
 use crate::config::{RealSection, RunSection};

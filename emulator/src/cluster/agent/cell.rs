@@ -13,7 +13,7 @@ use volary_actors::base::{ActorId, Time};
 use volary_engine::finalize::Counters;
 use volary_engine::parcel::Parcel;
 use volary_engine::results::HostVitals;
-use volary_engine::shard::{Parts, Placement, Shard};
+use volary_engine::shard::{Placement, Shard};
 use volary_engine::world::World;
 
 use super::context::CellContext;
