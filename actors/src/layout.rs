@@ -1,6 +1,6 @@
 //! Roles and endpoints of actors.
 //!
-//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters, central schedulers), workers. Client i
+//! Ids are dense and in this order: clients, schedulers, nodes, extras (masters of groups), workers. Client i
 //! submits to scheduler i and shares its machine, so the two talk without network delay. A worker shares the endpoint
 //! of its node manager; every other actor has an endpoint of its own, with its own number.
 
@@ -15,7 +15,7 @@ pub enum Role {
     Scheduler(u32),
     /// Node manager.
     Node(u32),
-    /// Additional actors of a policy: group masters, central schedulers, predictors.
+    /// Additional actors of a policy, such as masters of groups.
     Extra(u32),
     /// One core of a node.
     Worker {
@@ -77,11 +77,19 @@ impl Layout {
             first_core.push(total);
         }
         let nodes = first_core.len() as u32 - 1;
-        let actors = 2 * u64::from(schedulers) + u64::from(nodes) + u64::from(extras) + u64::from(total);
-        assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
         let each = first_core.get(1).copied().unwrap_or(0);
         let equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
-        Self { schedulers, nodes, extras, first_core, equal, room: None, request: None }
+        let layout = Self { schedulers, nodes, extras: 0, first_core, equal, room: None, request: None };
+        layout.with_extras(extras)
+    }
+
+    /// Has `extras` further actors instead of those it has. The ids of workers follow theirs; all other ids stay.
+    pub fn with_extras(mut self, extras: u32) -> Self {
+        let others = 2 * u64::from(self.schedulers) + u64::from(self.nodes) + u64::from(self.workers());
+        let actors = others + u64::from(extras);
+        assert!(actors < u64::from(u32::MAX), "{actors} actors do not fit 32-bit ids");
+        self.extras = extras;
+        self
     }
 
     /// States the resources of each node, in their order, and the needs of a task. The number of tasks a node runs at

@@ -53,6 +53,27 @@ pub trait Policy {
         false
     }
 
+    /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
+    /// messages and reports. Of no use to a policy without extras.
+    const EXTRAS: &'static str = "extra";
+
+    /// The number of extras, the actors of a policy beside clients, schedulers and nodes, among the actors of `layout`,
+    /// which has none.
+    fn extras(&self, _layout: &Layout) -> u32 {
+        0
+    }
+
+    /// An extra; `context.index` is below [`extras`](Self::extras).
+    fn extra(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
+        unreachable!("a policy without extras is asked for number {}", context.index)
+    }
+
+    /// The node whose rack and shard an extra shares, `None` if it shares neither; it has an endpoint of its own
+    /// anyway, so it talks to that node over the network and does not crash with it.
+    fn beside(&self, _extra: u32, _layout: &Layout) -> Option<u32> {
+        None
+    }
+
     /// How nodes report the progress of running copies; `None` if they do not.
     fn reports(&self) -> Option<ReportOptions> {
         None
@@ -99,7 +120,7 @@ pub trait Policy {
             Role::Scheduler(i) => self.scheduler(context(i, layout.schedulers())),
             Role::Node(i) => self.node(context(i, layout.nodes())),
             Role::Worker { node, .. } => Box::new(Worker::new(layout.node(node))),
-            Role::Extra(i) => unreachable!("no registered policy has an extra actor {i}"),
+            Role::Extra(i) => self.extra(context(i, layout.extras())),
         }
     }
 

@@ -21,6 +21,8 @@ pub struct Card {
     pub variants: &'static [&'static str],
     /// Whether it runs with one scheduler only, if no parameter says otherwise.
     pub one_scheduler: bool,
+    /// What its extras are called; see [`Policy::EXTRAS`].
+    pub extras: &'static str,
 }
 
 macro_rules! registry {
@@ -51,6 +53,7 @@ macro_rules! registry {
                     schema: schemars::schema_for!($config),
                     variants: <$config as Policy>::VARIANTS,
                     one_scheduler: <$config>::default().one_scheduler(),
+                    extras: <$config as Policy>::EXTRAS,
                 }),*]
             }
 
@@ -59,7 +62,24 @@ macro_rules! registry {
                 vec![$(Self::$variant(<$config>::default())),*]
             }
 
-            /// Checks whether this policy can run on a layout.
+            /// The actors of a run of this policy: those of `layout`, and its extras in place of the extras there.
+            pub fn layout(&self, layout: Layout) -> Layout {
+                let layout = layout.with_extras(0);
+                let extras = match self { $(Self::$variant(config) => config.extras(&layout),)* };
+                layout.with_extras(extras)
+            }
+
+            /// What its extras are called; see [`Policy::EXTRAS`].
+            pub const fn extras(&self) -> &'static str {
+                match self { $(Self::$variant(_) => <$config as Policy>::EXTRAS,)* }
+            }
+
+            /// The node whose rack and shard an extra shares; see [`Policy::beside`].
+            pub fn beside(&self, extra: u32, layout: &Layout) -> Option<u32> {
+                match self { $(Self::$variant(config) => config.beside(extra, layout),)* }
+            }
+
+            /// Checks whether this policy can run on a layout, which has its extras.
             pub fn check(&self, layout: &Layout) -> Result<(), String> {
                 match self {
                     $(Self::$variant(config) => {
