@@ -303,10 +303,11 @@ fn no_message_that_is_let_in_makes_a_machine_panic() {
     for policy in policies(3) {
         for seed in 0..60 {
             let schedulers = 1 + seed as u32 % 2;
-            let layout = policy.layout(Layout::new(schedulers, 0, [1, 2, 3, 2]));
+            let layout = Layout::new(schedulers, 0, [1, 2, 3, 2]);
             if policy.check(&layout).is_err() {
                 continue;
             }
+            let layout = policy.layout(layout);
             eprintln!("seed {seed}, {schedulers} schedulers, {policy:?}");
             let load = Load::new(12, 5, schedulers, 1.0);
             let mut chaos = Chaos::new(&policy, &layout, &load, seed);

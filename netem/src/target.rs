@@ -86,6 +86,16 @@ impl fmt::Display for Target {
     }
 }
 
+impl Target {
+    /// The kind that it names, in the singular; `None` for all endpoints.
+    pub fn kind(&self) -> Option<&str> {
+        match self {
+            Self::All => None,
+            Self::Kind(kind) | Self::Range { kind, .. } | Self::Named { kind, .. } => Some(kind),
+        }
+    }
+}
+
 as_string! {
     Target, "whom it is about: \"node:3\", \"nodes:10-19\", \"schedulers\", \"rack:2\", \"all\"",
         r"^\s*[a-z-]+(:.+)?\s*$", ["node:3", "nodes:10-19", "schedulers", "rack:2", "all"];
@@ -98,6 +108,11 @@ pub trait Places {
     /// # Errors
     /// The target names nothing; the message says what could have been written.
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String>;
+
+    /// Whether the kind of a target is known to have no member here, which makes it no mistake to name one.
+    fn is_absent(&self, _target: &Target) -> bool {
+        false
+    }
 }
 
 /// A table of kinds and their members, each a set of endpoints. The caller defines the kinds: nodes, schedulers, racks,
@@ -115,6 +130,8 @@ enum Kind {
     Run(Endpoint, u32),
     /// Each listed.
     Listed(Vec<Member>),
+    /// None, whatever their numbers and names: other policies of the experiment have them.
+    Absent,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -128,6 +145,7 @@ impl Kind {
         match self {
             Self::Run(_, count) => *count,
             Self::Listed(members) => members.len() as u32,
+            Self::Absent => 0,
         }
     }
 
@@ -139,13 +157,14 @@ impl Kind {
                 let chosen = &members[first as usize..=last as usize];
                 chosen.iter().flat_map(|member| member.endpoints.iter().copied()).collect()
             }
+            Self::Absent => Vec::new(),
         }
     }
 
     /// The number of the member with a name, or what is known about `kind` instead.
     fn find(&self, kind: &str, name: &str) -> Result<u32, String> {
         let members = match self {
-            Self::Run(..) => &[],
+            Self::Run(..) | Self::Absent => &[],
             Self::Listed(members) => &members[..],
         };
         members.iter().position(|member| member.name == name).map(|at| at as u32).ok_or_else(|| {
@@ -175,7 +194,7 @@ impl Groups {
         let member = Member { name: name.to_owned(), endpoints: endpoints.into_iter().collect() };
         match self.kinds.entry(kind.to_owned()).or_insert_with(|| Kind::Listed(Vec::new())) {
             Kind::Listed(members) => members.push(member),
-            Kind::Run(..) => panic!("{kind}s are numbered already"),
+            Kind::Run(..) | Kind::Absent => panic!("{kind}s are numbered already"),
         }
     }
 
@@ -185,16 +204,34 @@ impl Groups {
         self.kinds.insert(kind.to_owned(), Kind::Run(first, count));
     }
 
+    /// Says that `kind` (singular) has no members here but may be named: what targets it concerns nobody.
+    pub fn absent(&mut self, kind: &str) {
+        self.kinds.insert(kind.to_owned(), Kind::Absent);
+    }
+
+    /// The kinds that have members here, in the singular.
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.kinds.iter().filter(|(_, kind)| !matches!(kind, Kind::Absent)).map(|(name, _)| name.as_str())
+    }
+
     fn kind(&self, kind: &str) -> Result<&Kind, String> {
         self.kinds.get(kind).ok_or_else(|| {
-            let known: Vec<_> = self.kinds.keys().map(String::as_str).collect();
+            let known: Vec<_> = self.kinds().collect();
             format!("known kinds are all, {}", known.join(", "))
         })
     }
 }
 
 impl Places for Groups {
+    fn is_absent(&self, target: &Target) -> bool {
+        let kind = target.kind().and_then(|kind| self.kinds.get(kind));
+        matches!(kind, Some(Kind::Absent))
+    }
+
     fn resolve(&self, target: &Target) -> Result<Vec<Endpoint>, String> {
+        if self.is_absent(target) {
+            return Ok(Vec::new());
+        }
         let mut all = match target {
             Target::All => return Ok((0..self.endpoints).map(Endpoint).collect()),
             Target::Kind(name) => {
@@ -221,7 +258,8 @@ impl Places for Groups {
     }
 }
 
-/// The endpoints of several targets, in ascending order; an unknown one is an error at `key`.
+/// The endpoints of several targets, in ascending order; an unknown one is an error at `key`, and so is nobody, unless
+/// only kinds that are absent are named.
 pub(crate) fn resolve_all(
     places: &dyn Places,
     targets: &[Target],
@@ -233,7 +271,7 @@ pub(crate) fn resolve_all(
     }
     all.sort_unstable();
     all.dedup();
-    if all.is_empty() {
+    if all.is_empty() && !targets.iter().any(|target| places.is_absent(target)) {
         return Err(Error::at(key, "names nobody", "write for example [\"node:3\"] or [\"schedulers\"]"));
     }
     Ok(all)
@@ -283,5 +321,10 @@ mod tests {
         assert_eq!(find("node:4"), Err("there are 4 nodes, 0 to 3".into()));
         assert_eq!(find("rack:middle"), Err("known racks are left, right".into()));
         assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()));
+        groups.absent("master");
+        let find =
+            |text: &str| groups.resolve(&text.parse().unwrap()).map(|all| all.iter().map(|e| e.0).collect());
+        assert_eq!([find("master:7"), find("masters")], [const { Ok(Vec::<u32>::new()) }; 2]);
+        assert_eq!(find("pod:1"), Err("known kinds are all, node, rack".into()), "masters are not here");
     }
 }

@@ -40,9 +40,17 @@ pub trait Policy {
     /// servers between 1 and the number of nodes.
     const VARIANTS: &'static [&'static str];
 
-    /// Checks the parameters against a layout; the error reads "key: reason and remedy".
+    /// Checks the parameters against a layout, which has no extras yet; the error reads "key: reason and remedy".
+    /// Nothing else is asked of parameters that do not pass.
     fn check(&self, _layout: &Layout) -> Result<(), String> {
         Ok(())
+    }
+
+    /// What a user should know before a run with these parameters, as `volary plan` prints it after the policy's label:
+    /// what they amount to on this layout, which has the extras, and where they make no sense. `classes` is the number
+    /// of classes of jobs.
+    fn remarks(&self, _layout: &Layout, _classes: usize) -> Vec<String> {
+        Vec::new()
     }
 
     /// The jobs that clients submit to the first scheduler that is up instead of to their own.
@@ -54,8 +62,8 @@ pub trait Policy {
     }
 
     /// What its extras are called, in the singular: the targets of faults at them (`"master:3"`) and the word in
-    /// messages and reports. Of no use to a policy without extras.
-    const EXTRAS: &'static str = "extra";
+    /// messages and reports. Empty: it has none.
+    const EXTRAS: &'static str = "";
 
     /// The number of extras, the actors of a policy beside clients, schedulers and nodes, among the actors of `layout`,
     /// which has none.

@@ -62,12 +62,16 @@ macro_rules! registry {
                 vec![$(Self::$variant(<$config>::default())),*]
             }
 
-            /// The actors of a run of this policy: those of `layout`, and its extras in place of the extras there.
+            /// The actors of a run of this policy, which passes the [check](Self::check): those of `layout`, and its
+            /// extras in place of the extras there.
             pub fn layout(&self, layout: Layout) -> Layout {
                 let layout = layout.with_extras(0);
                 let extras = match self { $(Self::$variant(config) => config.extras(&layout),)* };
                 layout.with_extras(extras)
             }
+
+            /// What the extras of each registered policy are called, in the order of the registry.
+            pub const EXTRAS: &'static [&'static str] = &[$(<$config as Policy>::EXTRAS),*];
 
             /// What its extras are called; see [`Policy::EXTRAS`].
             pub const fn extras(&self) -> &'static str {
@@ -79,7 +83,12 @@ macro_rules! registry {
                 match self { $(Self::$variant(config) => config.beside(extra, layout),)* }
             }
 
-            /// Checks whether this policy can run on a layout, which has its extras.
+            /// What a user should know before a run; see [`Policy::remarks`].
+            pub fn remarks(&self, layout: &Layout, classes: usize) -> Vec<String> {
+                match self { $(Self::$variant(config) => config.remarks(layout, classes),)* }
+            }
+
+            /// Checks whether this policy can run on a layout, which needs no extras.
             pub fn check(&self, layout: &Layout) -> Result<(), String> {
                 match self {
                     $(Self::$variant(config) => {

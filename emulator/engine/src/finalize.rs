@@ -130,7 +130,7 @@ impl FinishedRun<'_> {
     pub fn measured(self, books: Books, now: Time) -> Measured {
         let bursts = self.bursts(now);
         let injections = self.injected.map_or_else(Vec::new, |injected| injected.results.clone());
-        let mut notes: Vec<_> = self.counters.fault_notes().collect();
+        let mut notes: Vec<_> = self.counters.fault_notes().chain(self.world.fault_notes()).collect();
         notes.extend(injections.iter().map(Injected::says));
         let (fidelity, cores) = match self.real {
             Some(RealTime { certificate, cores, notes: more }) => {

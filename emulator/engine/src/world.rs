@@ -52,7 +52,7 @@ impl World {
     /// [`EngineError::Refused`] for errors that only appear under this seed, and for faults without a target.
     pub fn new(point: &Point, seed: u64, workload: Workload) -> Result<Self, EngineError> {
         point.resolved.cluster.check(seed).map_err(EngineError::Refused)?;
-        let machines = point.resolved.cluster.machines(0, seed);
+        let machines = point.resolved.cluster.machines(&point.policy, seed);
         let faults = &point.resolved.network.fault;
         let faults = Faults::resolve(faults, &machines.groups, machines.layout.endpoints())
             .map_err(|error| EngineError::Refused(error.to_string()))?;
@@ -105,6 +105,20 @@ impl World {
     /// The fault schedule.
     pub const fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// Remarks about faults that did not concern this policy, because it has none of the actors they are aimed at.
+    pub fn fault_notes(&self) -> impl Iterator<Item = String> + '_ {
+        let specs = &self.point.resolved.network.fault;
+        self.faults.skipped().iter().map(move |&at| {
+            let fault = &specs[at];
+            let whom: Vec<_> = fault.targets().flat_map(|(_, whom)| whom).map(ToString::to_string).collect();
+            format!(
+                "network.fault[{at}], a {} of {}, did not concern this policy, which has no such actors",
+                fault.kind(),
+                whom.join(", ")
+            )
+        })
     }
 
     /// The cores, all idle.

@@ -11,7 +11,7 @@ use crate::storage::hosts::{HostRecord, HostShard};
 /// The host of each endpoint. Controller and agents compute the same result.
 pub(crate) fn homes(world: &World, members: &[Host]) -> Vec<u16> {
     let weights: Vec<f64> = members.iter().map(|member| f64::from(member.weight)).collect();
-    place(world.layout(), &world.machines().links, &weights)
+    place(world.machines(), &weights)
 }
 
 /// The hosts of a run before anything is placed on them.
@@ -33,9 +33,13 @@ pub(crate) fn held(members: &[Host], world: &World, cell: &str) -> Vec<HostRecor
     for (shard, record) in (0u16..).zip(&mut records) {
         let nodes = (0..layout.nodes()).filter(|&node| homes[layout.node(node).index()] == shard);
         let schedulers = (0..layout.schedulers()).filter(|&i| homes[layout.scheduler(i).index()] == shard);
+        let extras = (0..layout.extras()).filter(|&i| homes[layout.extra(i).index()] == shard);
         let (nodes, schedulers) = (nodes.collect::<CoreSet>(), schedulers.collect::<CoreSet>());
         let (nodes, schedulers) = (nodes.to_string(), schedulers.to_string());
-        record.held = vec![HostShard { shard, nodes, schedulers, cells: vec![cell.to_owned()] }];
+        let extras: CoreSet = extras.collect();
+        let named = format!("{}s {extras}", world.point().policy.extras());
+        let extras = if extras.is_empty() { String::new() } else { named };
+        record.held = vec![HostShard { shard, nodes, schedulers, extras, cells: vec![cell.to_owned()] }];
     }
     records
 }

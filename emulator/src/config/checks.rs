@@ -1,12 +1,15 @@
 //! Limits on values and combinations of them that types cannot express.
 
+use std::collections::BTreeSet;
+
 use volary_actors::base::Span;
-use volary_engine::scenario::Resolved;
+use volary_actors::policies::PolicySpec;
+use volary_engine::scenario::{Machines, Resolved};
 use volary_engine::workload::WorkloadSpec;
-use volary_netem::{FaultSpec, Groups, Places};
+use volary_netem::{FaultSpec, Groups, Places, Target};
 
 use super::document::Document;
-use super::error::ConfigError;
+use super::error::{ConfigError, did_you_mean};
 use super::file::File;
 use super::repeat::Repeat;
 
@@ -100,6 +103,42 @@ pub(super) fn duration(
     Err(document
         .error_at(&["service", "demand"], message)
         .help("lower the work, the jobs or the tasks, or add cores"))
+}
+
+/// Refuses targets of faults of a kind that exists under none of the policies, whose machines these are.
+pub(super) fn targets(
+    document: &Document<'_>,
+    faults: &[FaultSpec],
+    machines: &[Machines],
+) -> Result<(), ConfigError> {
+    let known: BTreeSet<&str> = machines.iter().flat_map(|machines| machines.groups.kinds()).collect();
+    for (i, fault) in faults.iter().enumerate() {
+        let named = fault.targets().flat_map(|(key, whom)| whom.iter().map(move |target| (key, target)));
+        let unknown = |target: &Target| target.kind().filter(|kind| !known.contains(kind)).map(str::to_owned);
+        for (key, target) in named {
+            let Some(kind) = unknown(target) else { continue };
+            let at = ["network", "fault", &i.to_string(), fault.kind(), key];
+            let message =
+                format!("`network.fault[{i}].{}.{key}`: `{target}` names nothing here", fault.kind());
+            let help = nobody_has(&kind)
+                .or_else(|| did_you_mean(&kind, known.iter().copied()))
+                .unwrap_or_else(|| {
+                    let known: Vec<_> = known.iter().copied().collect();
+                    format!("known kinds are all, {}", known.join(", "))
+                });
+            return Err(document.error_at(&at, message).help(help));
+        }
+    }
+    Ok(())
+}
+
+/// The remedy for a target that only policies outside the experiment have.
+fn nobody_has(kind: &str) -> Option<String> {
+    let cards = PolicySpec::cards();
+    let names: Vec<_> = cards.iter().filter(|card| card.extras == kind).map(|card| card.name).collect();
+    (!names.is_empty()).then(|| {
+        format!("no policy of this experiment has {kind}s; add one that has, {}, or leave the fault out", names.join(" or "))
+    })
 }
 
 /// Refuses crashes that include a client; clients are the first `schedulers` endpoints. They generate the jobs and are

@@ -76,9 +76,15 @@ pub fn text(experiment: &Experiment, shard: Option<SweepSlice>) -> String {
         ));
     }
     for (label, point) in policies.into_iter().zip(&experiment.points) {
-        let policy = line(&point.policy);
-        let named = policy.starts_with(&format!("{label} ="));
-        rows.push(("policies", if named { policy } else { format!("{label}: {policy}") }));
+        let mut policy = line(&point.policy);
+        if !policy.starts_with(&format!("{label} =")) {
+            policy = format!("{label}: {policy}");
+        }
+        if !point.policy.extras().is_empty() {
+            let extras = point.policy.layout(point.resolved.cluster.layout()).extras();
+            policy += &format!(" ({})", plural(u64::from(extras), point.policy.extras()));
+        }
+        rows.push(("policies", policy));
     }
     for (key, values) in &experiment.sweep {
         let values: Vec<String> = values.iter().map(ToString::to_string).collect();

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use volary_actors::catalog::Catalog;
 use volary_actors::layout::Layout;
+use volary_actors::policies::PolicySpec;
 use volary_engine::results::{Cell, cell_name, same};
-use volary_engine::scenario::{Point, PolicyEntry, Resolved};
+use volary_engine::scenario::{Cluster, Machines, Point, PolicyEntry, Resolved};
 use volary_engine::workload::{Workload, WorkloadSpec};
 use volary_netem::{Fabric, Faults};
 
@@ -68,6 +69,7 @@ impl Experiment {
             points: Vec::new(),
             labels: Vec::new(),
             classes: BTreeSet::new(),
+            last_classes: 1,
             warnings: Vec::new(),
         };
         let mut first = None;
@@ -104,13 +106,15 @@ struct Planner<'a> {
     overrides: &'a Overrides,
     traces: Traces,
     contents: Contents,
-    /// The last world that was checked in full; most sweeps change only part of it.
-    checked: Option<Arc<Resolved>>,
+    /// The last world that was checked in full, with its policies; most sweeps change only part of it.
+    checked: Option<(Arc<Resolved>, Vec<PolicySpec>)>,
     points: Vec<Point>,
     /// Labels of all policies, run or not.
     labels: Vec<String>,
     /// Labels of the classes of jobs, where there are several.
     classes: BTreeSet<String>,
+    /// The number of classes of jobs of the last world.
+    last_classes: usize,
     warnings: Vec<String>,
 }
 
@@ -126,16 +130,13 @@ impl Planner<'_> {
         checks::numbers(document, &file)?;
         checks::texts(document, &file)?;
         let resolved = self.resolve(document, &file)?;
-        let layout = resolved.cluster.layout(0);
-        self.labels = check_labels(document, &file.policy)?;
         self.warn(warnings::of_cores(&resolved, &file.run));
-        for (i, entry) in file.policy.iter().enumerate() {
-            check_policy(document, i, entry, &layout, &file)?;
+        for entry in &file.policy {
             let wanted = &self.overrides.policies;
             if !wanted.is_empty() && !wanted.iter().any(|label| label == entry.label()) {
                 continue;
             }
-            self.warn(warnings::of_policy(entry, &resolved));
+            self.warn(warnings::of_policy(entry, &resolved, self.last_classes));
             let mut point = Point {
                 cell: cell.clone(),
                 policy: entry.spec.clone(),
@@ -172,9 +173,15 @@ impl Planner<'_> {
             None => None,
         };
         resolved.digest = digest(&resolved, content);
+        self.labels = check_labels(document, &file.policy)?;
+        let layout = resolved.cluster.layout();
+        for (i, entry) in file.policy.iter().enumerate() {
+            check_policy(document, i, entry, &layout, file)?;
+        }
         self.check_world(document, file, &resolved)?;
         let resolved = Arc::new(resolved);
-        self.checked = Some(Arc::clone(&resolved));
+        let policies = file.policy.iter().map(|entry| entry.spec.clone()).collect();
+        self.checked = Some((Arc::clone(&resolved), policies));
         Ok(resolved)
     }
 
@@ -199,20 +206,10 @@ impl Planner<'_> {
         file: &File,
         world: &Resolved,
     ) -> Result<(), ConfigError> {
-        let last = self.checked.as_deref();
+        let last = self.checked.as_ref().map(|(last, _)| &**last);
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
-        if !last.is_some_and(|last| same_cluster && last.network == world.network) {
-            let refused = |error| cluster::refused(&self.files, document, &error);
-            world.network.check().map_err(refused)?;
-            let machines = world.cluster.machines(0, file.seed);
-            let endpoints = machines.layout.endpoints();
-            let faults =
-                Faults::resolve(&world.network.fault, &machines.groups, endpoints).map_err(refused)?;
-            let schedulers = world.cluster.schedulers;
-            checks::crashes(document, &world.network.fault, &machines.groups, schedulers)?;
-            let hubs = 2 * schedulers;
-            Fabric::new(&world.network, machines.links, endpoints, hubs, faults, file.seed)
-                .map_err(refused)?;
+        if !(same_cluster && last.is_some_and(|last| last.network == world.network) && self.same_policies(file)) {
+            self.check_network(document, file, world)?;
         }
         let same = |last: &Resolved| last.workload == world.workload && last.service == world.service;
         if !last.is_some_and(|last| same_cluster && same(last)) {
@@ -221,10 +218,43 @@ impl Planner<'_> {
                 .map_err(|error| explain::workload(document, &error))?;
             checks::duration(document, world, built.jobs(), file.seed)?;
             let classes = built.classes();
+            self.last_classes = classes.len();
             self.classes.extend(classes.iter().filter(|_| classes.len() > 1).map(|label| label.to_string()));
             self.warn(built.warnings().to_vec());
         }
         self.warn(warnings::of_world(world));
+        Ok(())
+    }
+
+    /// Whether the last world that was checked had the policies of this file.
+    fn same_policies(&self, file: &File) -> bool {
+        let specs = file.policy.iter().map(|entry| &entry.spec);
+        self.checked.as_ref().is_some_and(|(_, last)| specs.eq(last))
+    }
+
+    /// Checks network and faults on the machines of each policy.
+    fn check_network(
+        &self,
+        document: &Document<'_>,
+        file: &File,
+        world: &Resolved,
+    ) -> Result<(), ConfigError> {
+        let refused = |error| cluster::refused(&self.files, document, &error);
+        world.network.check().map_err(refused)?;
+        // Policies without extras have the same machines: one stands for all.
+        let (plain, other): (Vec<_>, Vec<_>) =
+            file.policy.iter().map(|entry| &entry.spec).partition(|spec| spec.extras().is_empty());
+        let differing = plain.into_iter().take(1).chain(other);
+        let machines: Vec<_> = differing.map(|spec| world.cluster.machines(spec, file.seed)).collect();
+        let fault = &world.network.fault;
+        checks::targets(document, fault, &machines)?;
+        for Machines { layout, links, groups, .. } in machines {
+            let (endpoints, schedulers) = (layout.endpoints(), layout.schedulers());
+            let faults = Faults::resolve(fault, &groups, endpoints).map_err(refused)?;
+            checks::crashes(document, fault, &groups, schedulers)?;
+            Fabric::new(&world.network, links, endpoints, 2 * schedulers, faults, file.seed)
+                .map_err(refused)?;
+        }
         Ok(())
     }
 
@@ -324,7 +354,8 @@ fn check_policy(
         }
         _ => Ok(()),
     };
-    entry.spec.check(layout).and(slice).and(oracle).map_err(|why| {
+    let fits = || Cluster::check_size(&entry.spec.layout(layout.clone()), entry.spec.extras());
+    entry.spec.check(layout).and(slice).and(oracle).and_then(|()| fits()).map_err(|why| {
         let index = i.to_string();
         let key = why.split_once(':').map_or("", |(key, _)| key);
         let path = ["policy", index.as_str(), entry.name.as_str(), key];

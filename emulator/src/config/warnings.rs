@@ -13,8 +13,15 @@ const LONG: f64 = 10.0;
 /// The shortest slots of interference that real cores can follow in real time.
 const SHORTEST_SLOT: Span = Span::from_millis(10);
 
+/// What a policy says about itself in this world, with `classes` classes of jobs, and what it cannot know.
+pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved, classes: usize) -> Vec<String> {
+    let remarks = entry.spec.remarks(&entry.spec.layout(world.cluster.layout()), classes);
+    let named = remarks.into_iter().map(|remark| format!("policy `{}`: {remark}", entry.label()));
+    named.chain(of_patience(entry, world)).collect()
+}
+
 /// Warns about a policy that inspects copies later than they end, and so does nothing in this world.
-pub(super) fn of_policy(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
+fn of_patience(entry: &PolicyEntry, world: &Resolved) -> Option<String> {
     let patience = entry.spec.patience()?.as_secs_f64();
     let mean = world.service.demand.as_ref()?.mean();
     (patience > LONG * mean).then(|| {

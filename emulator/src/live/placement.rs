@@ -9,11 +9,14 @@
 //! 3. Each shard gets schedulers in proportion to its weight. A scheduler goes to the shard with the nodes next to it
 //!    (on its machine, else in its rack, pod or region) while that has room, else to the first with room. Its client
 //!    goes with it.
+//! 4. An extra goes to the shard with the node that it is beside. Those beside no node are shared in proportion to the
+//!    weights.
 
 use std::ops::Range;
 
 use volary_actors::base::Endpoint;
 use volary_actors::layout::Layout;
+use volary_engine::scenario::Machines;
 use volary_netem::{Links, Place};
 
 /// Largest move of a cut, as a part of an adjacent shard's share.
@@ -26,14 +29,17 @@ const AREAS: [fn(&Place) -> u32; 4] =
 ///
 /// # Panics
 /// Without a weight above zero.
-pub fn place(layout: &Layout, links: &Links, weights: &[f64]) -> Vec<u16> {
+pub fn place(machines: &Machines, weights: &[f64]) -> Vec<u16> {
+    let Machines { layout, links, beside, .. } = machines;
     let shares = shares(weights);
     let cuts = cuts(layout, links, &shares);
     let nodes: Vec<u16> = (0..layout.nodes()).map(|i| below(&cuts, f64::from(i) + 0.5)).collect();
     let schedulers = schedulers(layout, links, &shares, &nodes);
-    let extras = (0..layout.extras()).map(|i| by_weight(&shares, i, layout.extras()));
-    let clients = schedulers.iter().copied();
-    clients.chain(schedulers.iter().copied()).chain(nodes).chain(extras).collect()
+    let extras = (0..layout.extras()).zip(beside).map(|(i, node)| {
+        node.map_or_else(|| by_weight(&shares, i, layout.extras()), |node| nodes[node as usize])
+    });
+    let coordinators = schedulers.iter().chain(&schedulers);
+    coordinators.copied().chain(nodes.iter().copied()).chain(extras).collect()
 }
 
 /// The share of each shard, as a range within 0 to 1.
@@ -126,14 +132,19 @@ fn first_nodes(layout: &Layout, links: &Links) -> [Vec<Option<u32>>; AREAS.len()
 
 #[cfg(test)]
 mod tests {
-    use volary_netem::TopologyFile;
+    use volary_engine::cores::CoreTable;
+    use volary_netem::{Groups, TopologyFile};
 
     use super::*;
 
+    fn machines(layout: Layout, links: Links, beside: Vec<Option<u32>>) -> Machines {
+        Machines { cores: CoreTable::of(&layout), layout, links, groups: Groups::default(), beside }
+    }
+
     #[test]
     fn clients_stay_with_their_schedulers_and_shares_follow_the_weights() {
-        let layout = Layout::new(5, 2, [1; 100]);
-        let homes = place(&layout, &Links::uniform(), &[1.0, 2.0, 1.0]);
+        let all = machines(Layout::new(5, 2, [1; 100]), Links::uniform(), vec![None; 2]);
+        let (homes, layout) = (place(&all, &[1.0, 2.0, 1.0]), &all.layout);
         assert_eq!(homes.len(), layout.endpoints() as usize);
         for i in 0..5 {
             assert_eq!(homes[layout.client(i).index()], homes[layout.scheduler(i).index()]);
@@ -146,8 +157,16 @@ mod tests {
 
     #[test]
     fn a_shard_without_weight_gets_nothing() {
-        let homes = place(&Layout::new(1, 0, [1; 10]), &Links::uniform(), &[0.0, 1.0]);
+        let homes = place(&machines(Layout::new(1, 0, [1; 10]), Links::uniform(), Vec::new()), &[0.0, 1.0]);
         assert!(homes.iter().all(|&home| home == 1));
+    }
+
+    #[test]
+    fn extras_go_with_the_nodes_that_they_are_beside() {
+        let beside = vec![Some(9), Some(0), None, None];
+        let all = machines(Layout::new(1, 4, [1; 10]), Links::uniform(), beside);
+        let homes = place(&all, &[1.0, 1.0]);
+        assert_eq!(homes[all.layout.extra(0).index()..], [1, 0, 1, 1], "two have no place of their own");
     }
 
     /// Homes of the schedulers and of the nodes of a topology.
@@ -159,7 +178,7 @@ mod tests {
         let layout = Layout::new(schedulers, 0, topology.cores().iter().copied());
         let seats = (0..schedulers).map(|i| topology.seat(i, schedulers));
         let places = seats.clone().chain(seats).chain(topology.nodes().iter().copied()).collect();
-        let homes = place(&layout, &topology.links(places), weights);
+        let homes = place(&machines(layout.clone(), topology.links(places), Vec::new()), weights);
         let (first, node) = (layout.scheduler(0).index(), layout.node(0).index());
         (homes[first..node].to_vec(), homes[node..].to_vec())
     }

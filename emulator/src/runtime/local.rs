@@ -180,7 +180,7 @@ pub fn measure(
     let cpus = |real: RealSection| Ok((real, assign_cpus(&real, cores, &free_cpus())?));
     let real = run.burning().map(cpus).transpose().map_err(CellError::Refused)?;
     let shared = Arc::new(LocalRun {
-        homes: place(world.layout(), &world.machines().links, &vec![1.0; shards as usize]),
+        homes: place(world.machines(), &vec![1.0; shards as usize]),
         speed: run.speed,
         observed: run.recording().observes_caches(),
         real,

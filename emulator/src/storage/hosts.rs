@@ -48,6 +48,9 @@ pub struct HostShard {
     pub nodes: String,
     /// Numbers of its schedulers, each with its client, in the same form.
     pub schedulers: String,
+    /// What the policy adds and calls so, in the same form after the word, as in `masters 0-3`; empty for none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub extras: String,
     /// Ids of the cells.
     pub cells: Vec<String>,
 }
@@ -70,7 +73,8 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
         old.lost.extend(host.lost.iter().cloned());
         for held in &host.held {
             let alike = |old: &&mut HostShard| {
-                (old.shard, &old.nodes, &old.schedulers) == (held.shard, &held.nodes, &held.schedulers)
+                old.shard == held.shard
+                    && [&old.nodes, &old.schedulers, &old.extras] == [&held.nodes, &held.schedulers, &held.extras]
             };
             match old.held.iter_mut().find(alike) {
                 Some(old) => old.cells.extend(held.cells.iter().cloned()),
@@ -92,7 +96,8 @@ mod tests {
 
     fn host(name: &str, shard: u16, nodes: &str, cells: &[&str]) -> HostRecord {
         let cells = cells.iter().map(|&cell| cell.to_owned()).collect();
-        let held = vec![HostShard { shard, nodes: nodes.to_owned(), schedulers: "0".to_owned(), cells }];
+        let (nodes, schedulers) = (nodes.to_owned(), "0".to_owned());
+        let held = vec![HostShard { shard, nodes, schedulers, extras: String::new(), cells }];
         HostRecord {
             name: name.to_owned(),
             address: ([127, 0, 0, 1], 4433).into(),

@@ -30,6 +30,8 @@ pub struct Faults {
     cuts: Vec<Cut>,
     degrades: Vec<Degrade>,
     heals_at: Time,
+    /// Faults of the table that concern nobody.
+    skipped: Vec<usize>,
 }
 
 /// The side of each endpoint in a partition or degradation: bit 0 for `a`, bit 1 for `b`.
@@ -61,7 +63,8 @@ pub(crate) struct Degraded {
 }
 
 impl Faults {
-    /// Resolves the faults of a `[network]` table for a run with that many endpoints.
+    /// Resolves the faults of a `[network]` table for a run with that many endpoints. A fault that names only kinds
+    /// that [are absent](Places::is_absent), or has a side of only such, is [skipped](Self::skipped).
     ///
     /// # Errors
     /// A target that matches nothing, an empty side, or an endpoint on both sides; keys start at `network`.
@@ -71,29 +74,32 @@ impl Faults {
         for (i, spec) in specs.iter().enumerate() {
             let key = format!("network.fault[{i}]");
             spec.check().map_err(|error| error.below(&key))?;
+            let before = faults.cuts.len() + faults.degrades.len() + outages.len() + pauses.len();
             let from = match spec {
                 FaultSpec::Partition(p) => {
-                    faults.cuts.push(cut(p, places, endpoints, &format!("{key}.partition"))?);
+                    faults.cuts.extend(cut(p, places, endpoints, &format!("{key}.partition"))?);
                     p.at
                 }
                 FaultSpec::Degrade(d) => {
-                    faults.degrades.push(degrade(d, places, endpoints, &format!("{key}.degrade"))?);
+                    faults.degrades.extend(degrade(d, places, endpoints, &format!("{key}.degrade"))?);
                     d.at
                 }
                 FaultSpec::Crash(c) => {
                     let until = c.lasting.map_or(Time::MAX, |span| start(c.at) + span);
-                    for who in resolve_all(places, &c.who, &format!("{key}.crash.who"))? {
-                        outages.push((who.0, start(c.at), until));
-                    }
+                    let who = resolve_all(places, &c.who, &format!("{key}.crash.who"))?;
+                    outages.extend(who.into_iter().map(|who| (who.0, start(c.at), until)));
                     c.at
                 }
                 FaultSpec::Pause(p) => {
-                    for who in resolve_all(places, &p.who, &format!("{key}.pause.who"))? {
-                        pauses.push((who.0, start(p.at), start(p.at) + p.lasting));
-                    }
+                    let who = resolve_all(places, &p.who, &format!("{key}.pause.who"))?;
+                    pauses.extend(who.into_iter().map(|who| (who.0, start(p.at), start(p.at) + p.lasting)));
                     p.at
                 }
             };
+            if faults.cuts.len() + faults.degrades.len() + outages.len() + pauses.len() == before {
+                faults.skipped.push(i);
+                continue;
+            }
             // A permanent crash has no end; nothing changes after its beginning.
             faults.heals_at = faults.heals_at.max(start(from));
         }
@@ -121,6 +127,11 @@ impl Faults {
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.outages.is_empty() && self.pauses.is_empty() && self.cuts.is_empty() && self.degrades.is_empty()
+    }
+
+    /// The faults of the table, by index, that concern nobody of this run.
+    pub fn skipped(&self) -> &[usize] {
+        &self.skipped
     }
 
     /// The number of endpoints it was resolved for; `None` if there are no faults, which fits any number.
@@ -205,42 +216,48 @@ const fn start(at: Span) -> Time {
     Time(at.0)
 }
 
-fn cut(spec: &PartitionSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Cut, Error> {
+fn cut(
+    spec: &PartitionSpec,
+    places: &dyn Places,
+    endpoints: u32,
+    key: &str,
+) -> Result<Option<Cut>, Error> {
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
-    Ok(Cut { from, until: from + spec.lasting, sides, one_way: spec.one_way })
+    Ok(sides.map(|sides| Cut { from, until: from + spec.lasting, sides, one_way: spec.one_way }))
 }
 
-fn degrade(spec: &DegradeSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Degrade, Error> {
+fn degrade(
+    spec: &DegradeSpec,
+    places: &dyn Places,
+    endpoints: u32,
+    key: &str,
+) -> Result<Option<Degrade>, Error> {
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
     let effect = Degraded { factor: spec.delay_factor, loss: spec.loss.get() };
-    Ok(Degrade { from, until: from + spec.lasting, sides, effect })
+    Ok(sides.map(|sides| Degrade { from, until: from + spec.lasting, sides, effect }))
 }
 
-/// Marks the side of each endpoint. No endpoint may be on both sides: the partition would separate it from itself.
+/// Marks the side of each endpoint; `None` if one side is absent. No endpoint may be on both sides: the partition would
+/// separate it from itself.
 fn sides(
     a: &[Target],
     b: Option<&[Target]>,
     places: &dyn Places,
     endpoints: u32,
     key: &str,
-) -> Result<Sides, Error> {
+) -> Result<Option<Sides>, Error> {
     let mut sides = vec![0; endpoints as usize];
-    for who in resolve_all(places, a, &format!("{key}.a"))? {
-        sides[who.index()] = A;
+    let a = resolve_all(places, a, &format!("{key}.a"))?;
+    let b = b.map(|b| resolve_all(places, b, &format!("{key}.b"))).transpose()?;
+    if a.is_empty() || b.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(None);
     }
+    a.iter().for_each(|who| sides[who.index()] = A);
     match b {
-        None => {
-            for side in sides.iter_mut().filter(|side| **side == 0) {
-                *side = B;
-            }
-        }
-        Some(b) => {
-            for who in resolve_all(places, b, &format!("{key}.b"))? {
-                sides[who.index()] |= B;
-            }
-        }
+        None => sides.iter_mut().filter(|side| **side == 0).for_each(|side| *side = B),
+        Some(b) => b.iter().for_each(|who| sides[who.index()] |= B),
     }
     if sides.contains(&(A | B)) {
         return Err(Error::at(
@@ -256,7 +273,7 @@ fn sides(
             "name a smaller group",
         ));
     }
-    Ok(sides)
+    Ok(Some(sides))
 }
 
 #[cfg(test)]
@@ -361,6 +378,29 @@ mod tests {
         assert_eq!(faults.degraded(Endpoint(4), Endpoint(3), t(1)), None);
         let error = resolve(&[degrade(1.0, 0.0)]).unwrap_err().to_string();
         assert!(error.starts_with("network.fault[0].degrade: it changes nothing"), "{error}");
+    }
+
+    /// A run of a policy that has no masters skips faults that only they would notice.
+    #[test]
+    fn faults_at_absent_kinds_are_skipped() {
+        let mut groups = groups();
+        groups.absent("master");
+        let crash = |at: &[&str]| {
+            let who = at.iter().flat_map(|at| who(at)).collect();
+            FaultSpec::Crash(CrashSpec { who, at: s(50), lasting: None })
+        };
+        let specs = [
+            crash(&["master:7"]),
+            crash(&["masters", "node:1"]),
+            partition("masters", None, false),
+            partition("nodes", Some("masters"), false),
+            partition("node:0", Some("node:1"), false),
+        ];
+        let faults = Faults::resolve(&specs, &groups, 6).unwrap();
+        assert_eq!(faults.skipped(), [0, 2, 3]);
+        assert_eq!((faults.crashes().len(), faults.cuts.len()), (1, 1));
+        let none = Faults::resolve(&specs[..1], &groups, 6).unwrap();
+        assert!(none.is_empty() && none.heals_at() == Time::ZERO, "it is as if there were none");
     }
 
     #[test]

@@ -98,6 +98,27 @@ const fn one() -> f64 {
 }
 
 impl FaultSpec {
+    /// Its kind, as in the file.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Partition(_) => "partition",
+            Self::Crash(_) => "crash",
+            Self::Pause(_) => "pause",
+            Self::Degrade(_) => "degrade",
+        }
+    }
+
+    /// Whom it is about: each list of targets with its key below [`kind`](Self::kind).
+    pub fn targets(&self) -> impl Iterator<Item = (&'static str, &[Target])> {
+        let (first, second) = match self {
+            Self::Crash(c) => (("who", &c.who[..]), None),
+            Self::Pause(p) => (("who", &p.who[..]), None),
+            Self::Partition(p) => (("a", &p.a[..]), p.b.as_deref().map(|b| ("b", b))),
+            Self::Degrade(d) => (("a", &d.a[..]), d.b.as_deref().map(|b| ("b", b))),
+        };
+        std::iter::once(first).chain(second)
+    }
+
     /// Checks that need no resolved targets. Keys are relative to the fault.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let lasts = |kind: &str, span: Span| {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use volary_actors::base::{Address, Endpoint, Law, Purpose};
 use volary_actors::layout::Layout;
+use volary_actors::policies::PolicySpec;
 use volary_netem::topology::{SPEEDS, Topology};
 use volary_netem::{Groups, Links, Place, TopologyFile};
 
@@ -61,6 +62,8 @@ pub struct Machines {
     pub links: Links,
     /// Groups that faults can aim at.
     pub groups: Groups,
+    /// The node that each extra is placed with, if there is one.
+    pub beside: Vec<Option<u32>>,
 }
 
 impl Cluster {
@@ -127,6 +130,18 @@ impl Cluster {
         resolved.map_or(Ok(()), |result| result.map(drop).map_err(|error| format!("seed {seed}: {error}")))
     }
 
+    /// Checks that the actors of a run, with those that a policy adds, are not too many.
+    ///
+    /// # Errors
+    /// The reason and a remedy; `extras` is what the policy calls those that it adds.
+    pub fn check_size(layout: &Layout, extras: &str) -> Result<(), String> {
+        let (actors, added) = (layout.actors(), layout.extras());
+        if u64::from(actors) <= MOST_ACTORS {
+            return Ok(());
+        }
+        Err(format!("{actors} actors, {added} {extras}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"))
+    }
+
     fn actors(&self) -> u64 {
         let nodes: u64 = self.nodes.iter().map(|&(nodes, _)| u64::from(nodes)).sum();
         2 * u64::from(self.schedulers) + nodes + self.core_count()
@@ -138,43 +153,47 @@ impl Cluster {
         self.topology.as_ref()?.resolve(seed).ok()
     }
 
-    /// The actors of a run on these machines, with `extras` actors that the policy adds.
-    pub fn layout(&self, extras: u32) -> Layout {
+    /// The actors that every run on these machines has. A policy [may add more](PolicySpec::layout).
+    pub fn layout(&self) -> Layout {
         let cores = self.nodes.iter().flat_map(|&(nodes, cores)| std::iter::repeat_n(cores, nodes as usize));
-        let layout = Layout::new(self.schedulers, extras, cores).with_requests(self.request_rate);
+        let layout = Layout::new(self.schedulers, 0, cores).with_requests(self.request_rate);
         match &self.room {
             Some(room) => room.tell(layout),
             None => layout,
         }
     }
 
-    /// Everything about the machines of a run under `seed`, with `extras` actors that the policy adds.
-    pub fn machines(&self, extras: u32, seed: u64) -> Machines {
-        let layout = self.layout(extras);
+    /// Everything about the machines of a run of a policy under `seed`. What all policies have is the same for all.
+    pub fn machines(&self, policy: &PolicySpec, seed: u64) -> Machines {
+        let layout = policy.layout(self.layout());
+        let beside: Vec<_> = (0..layout.extras()).map(|extra| policy.beside(extra, &layout)).collect();
+        let mut groups = self.groups(policy, &layout);
+        let cores = CoreTable::of(&layout);
+        let Some(topology) = self.resolved(seed) else {
+            add_racks(&mut groups, &layout, &beside);
+            let racks: Vec<u32> = (0..layout.nodes()).map(|node| node / RACK).collect();
+            let cores =
+                cores.with_racks(racks).with_speeds(self.core_speeds(&layout, &self.drawn(&layout, seed)));
+            return Machines { layout, cores, links: Links::uniform(), groups, beside };
+        };
+        let places = places(&topology, &layout, &beside);
+        topology.name(&mut groups, &places, Endpoint(layout.node(0).0));
+        let racks = topology.nodes().iter().map(|place| place.rack).collect();
+        let cores = cores.with_racks(racks).with_speeds(self.core_speeds(&layout, topology.speeds()));
+        Machines { links: topology.links(places), layout, cores, groups, beside }
+    }
+
+    /// The groups of actors by kind. Extras that only other policies have are absent.
+    fn groups(&self, policy: &PolicySpec, layout: &Layout) -> Groups {
         let mut groups = Groups::new(layout.endpoints());
         groups.number("client", Endpoint(0), self.schedulers);
         groups.number("scheduler", Endpoint(self.schedulers), self.schedulers);
-        let first_node = Endpoint(layout.node(0).0);
-        groups.number("node", first_node, layout.nodes());
-        if extras > 0 {
-            groups.number("extra", Endpoint(layout.extra(0).0), extras);
+        groups.number("node", Endpoint(layout.node(0).0), layout.nodes());
+        PolicySpec::EXTRAS.iter().filter(|kind| !kind.is_empty()).for_each(|kind| groups.absent(kind));
+        if layout.extras() > 0 {
+            groups.number(policy.extras(), Endpoint(layout.extra(0).0), layout.extras());
         }
-        let cores = CoreTable::of(&layout);
-        let Some(topology) = self.resolved(seed) else {
-            let racks: Vec<u32> = (0..layout.nodes()).map(|node| node / RACK).collect();
-            for rack in 0..layout.nodes().div_ceil(RACK) {
-                let nodes = rack * RACK..layout.nodes().min((rack + 1) * RACK);
-                groups.add("rack", "", nodes.map(|node| Endpoint(first_node.0 + node)));
-            }
-            let cores =
-                cores.with_racks(racks).with_speeds(self.core_speeds(&layout, &self.drawn(&layout, seed)));
-            return Machines { layout, cores, links: Links::uniform(), groups };
-        };
-        let places = places(&topology, &layout);
-        topology.name(&mut groups, &places, first_node);
-        let racks = topology.nodes().iter().map(|place| place.rack).collect();
-        let cores = cores.with_racks(racks).with_speeds(self.core_speeds(&layout, topology.speeds()));
-        Machines { links: topology.links(places), layout, cores, groups }
+        groups
     }
 
     /// Speed of each node, drawn from the law of the cluster.
@@ -195,13 +214,27 @@ impl Cluster {
     }
 }
 
-/// Location of every endpoint: a client with its scheduler, extras after them.
-fn places(topology: &Topology, layout: &Layout) -> Vec<Place> {
-    let total = layout.schedulers() + layout.extras();
-    let seat = |index| topology.seat(index, total);
-    let schedulers = (0..layout.schedulers()).map(seat);
-    let extras = (layout.schedulers()..total).map(seat);
-    schedulers.clone().chain(schedulers).chain(topology.nodes().iter().copied()).chain(extras).collect()
+/// Adds the racks of a cluster without a topology: [`RACK`] nodes each, and the extras beside them.
+fn add_racks(groups: &mut Groups, layout: &Layout, beside: &[Option<u32>]) {
+    for rack in 0..layout.nodes().div_ceil(RACK) {
+        let nodes = rack * RACK..layout.nodes().min((rack + 1) * RACK);
+        let near = (0..layout.extras()).zip(beside).filter(|(_, node)| node.is_some_and(|node| nodes.contains(&node)));
+        let extras = near.map(|(extra, _)| Endpoint(layout.extra(extra).0));
+        groups.add("rack", "", nodes.clone().map(|node| Endpoint(layout.node(node).0)).chain(extras));
+    }
+}
+
+/// Location of every endpoint: a client with its scheduler; an extra on a machine of its own, in the rack of the node
+/// that it is beside, or else where the topology seats coordinators. Schedulers are seated as if there were no extras.
+fn places(topology: &Topology, layout: &Layout, beside: &[Option<u32>]) -> Vec<Place> {
+    let nodes = topology.nodes();
+    let schedulers = (0..layout.schedulers()).map(|index| topology.seat(index, layout.schedulers()));
+    let extras = (0..layout.extras()).zip(beside).map(|(extra, node)| {
+        let seat = || topology.seat(extra, layout.extras());
+        let near = node.map_or_else(seat, |node| nodes[node as usize]);
+        Place { host: layout.nodes() + layout.schedulers() + extra, ..near }
+    });
+    schedulers.clone().chain(schedulers).chain(nodes.iter().copied()).chain(extras).collect()
 }
 
 /// Samples beyond the range of a core are clipped; a law that states such a speed as its bound is a mistake.

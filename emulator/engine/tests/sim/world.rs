@@ -31,7 +31,7 @@ fn policies_of_an_experiment_meet_the_same_world() {
         let seed = experiment.seed;
         let workload =
             Workload::build(&r.workload, &r.service, seed, r.cluster.schedulers, &NoTraces).unwrap();
-        let machines = r.cluster.machines(0, seed);
+        let machines = r.cluster.machines(&point.policy, seed);
         let jobs: Vec<_> = (0..workload.jobs()).map(|j| workload.job(JobId(j))).collect();
         let copies: Vec<_> = (0..workload.jobs())
             .flat_map(|j| (0..5).flat_map(move |t| (0..3).map(move |a| JobId(j).task(t).copy(a))))

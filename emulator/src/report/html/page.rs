@@ -156,7 +156,7 @@ fn footer(study: &Study, policies: &[&str]) -> Markup {
 fn placed(hosts: &[HostRecord]) -> Markup {
     let held = hosts.iter().flat_map(|host| host.held.iter().map(move |held| (host, held)));
     table::table(
-        &["host", "address", "weight", "nodes", "schedulers", "cells"],
+        &["host", "address", "weight", "nodes", "schedulers", "others", "cells"],
         &[],
         &html! {
             @for (host, held) in held {
@@ -166,6 +166,7 @@ fn placed(hosts: &[HostRecord]) -> Markup {
                     td { (number::short(host.weight)) }
                     td { (held.nodes) }
                     td { (held.schedulers) }
+                    td { (held.extras) }
                     td { (held.cells.len()) }
                 }
             }

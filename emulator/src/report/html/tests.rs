@@ -121,7 +121,13 @@ fn all_text_is_escaped() {
     manifest.experiment = evil.into();
     manifest.argv = vec![evil.into()];
     manifest.spec = json!({ evil: evil });
-    let held = HostShard { shard: 0, nodes: evil.into(), schedulers: evil.into(), cells: vec![evil.into()] };
+    let held = HostShard {
+        shard: 0,
+        nodes: evil.into(),
+        schedulers: evil.into(),
+        extras: evil.into(),
+        cells: vec![evil.into()],
+    };
     let address = ([127, 0, 0, 1], 4433).into();
     manifest.hosts = Some(vec![HostRecord {
         name: evil.into(),

@@ -108,7 +108,7 @@ fn a_topology_gives_the_machines() {
     let cluster = &experiment.points[0].resolved.cluster;
     assert_eq!((cluster.nodes.as_slice(), cluster.core_count()), (&[(3, 2), (3, 4)][..], 18));
     assert_eq!(cluster.capacity(1), 9.0);
-    let machines = cluster.machines(0, 1);
+    let machines = cluster.machines(&experiment.points[0].policy, 1);
     assert_eq!(machines.cores.speed(17), 0.5);
     assert_ne!(machines.cores.rack(0), machines.cores.rack(17));
     let (node, layout) = (machines.layout.node(0), &machines.layout);
