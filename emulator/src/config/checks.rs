@@ -137,7 +137,10 @@ fn nobody_has(kind: &str) -> Option<String> {
     let cards = PolicySpec::cards();
     let names: Vec<_> = cards.iter().filter(|card| card.extras == kind).map(|card| card.name).collect();
     (!names.is_empty()).then(|| {
-        format!("no policy of this experiment has {kind}s; add one that has, {}, or leave the fault out", names.join(" or "))
+        format!(
+            "no policy of this experiment has {kind}s; add one that has, {}, or leave the fault out",
+            names.join(" or ")
+        )
     })
 }
 

@@ -141,12 +141,13 @@ impl RunSection {
 
     /// How much is kept beyond the summary.
     pub fn recording(&self) -> Recording {
-        let Record { tasks_one_in, timeline, timeline_cores, staleness, .. } = self.record;
+        let Record { tasks_one_in, timeline, timeline_cores, staleness, unqueued, .. } = self.record;
         Recording {
             one_in: tasks_one_in,
             timeline,
             timeline_cores,
             cache_interval: staleness,
+            unqueued,
             ..Recording::default()
         }
     }
@@ -175,6 +176,10 @@ pub struct Record {
     /// nodes, once in each interval of this length at a random instant, a thousand times at most. Zero: never, and
     /// their staleness is not measured.
     pub staleness: Span,
+    /// Count the jobs that wait for no core: those that take at most this much longer than their longest task, which is
+    /// the time of the policy's messages from the client's arrival to its end. Absent: they are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
     pub inputs: bool,
 }
@@ -187,6 +192,7 @@ impl Default for Record {
             timeline: Span::from_secs(10),
             timeline_cores: 64,
             staleness: Span::from_secs(1),
+            unqueued: None,
             inputs: false,
         }
     }

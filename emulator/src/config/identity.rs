@@ -30,6 +30,10 @@ pub fn id_under(point: &Point, seed: u64, run: &RunSection) -> String {
         "until": run.until,
         "seed": seed,
     });
+    // A result that is missing from earlier runs, which a resumed experiment would keep.
+    if let Some(unqueued) = run.record.unqueued {
+        depends["unqueued"] = json!(unqueued);
+    }
     if let Some(real) = run.burning() {
         depends["real"] = json!(real);
     }

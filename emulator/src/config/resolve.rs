@@ -208,7 +208,10 @@ impl Planner<'_> {
     ) -> Result<(), ConfigError> {
         let last = self.checked.as_ref().map(|(last, _)| &**last);
         let same_cluster = last.is_some_and(|last| last.cluster == world.cluster);
-        if !(same_cluster && last.is_some_and(|last| last.network == world.network) && self.same_policies(file)) {
+        if !(same_cluster
+            && last.is_some_and(|last| last.network == world.network)
+            && self.same_policies(file))
+        {
             self.check_network(document, file, world)?;
         }
         let same = |last: &Resolved| last.workload == world.workload && last.service == world.service;

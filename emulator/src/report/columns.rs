@@ -80,6 +80,12 @@ const UTILIZATION: SummaryColumn =
     SummaryColumn::new("utilization", "busy share of all core time", |s| s.utilization, number::percent);
 const GOODPUT: SummaryColumn =
     SummaryColumn::new("goodput", "useful share of all core time", |s| s.goodput, number::percent);
+const UNQUEUED: SummaryColumn = SummaryColumn::new(
+    "unqueued",
+    "share of jobs that took hardly longer than their longest task, by at most run.record.unqueued",
+    |s| s.unqueued.unwrap_or(f64::NAN),
+    number::percent,
+);
 const WASTED: SummaryColumn = SummaryColumn::new(
     "wasted",
     "share of busy core time spent on copies that nobody needed",
@@ -102,11 +108,12 @@ const REPAIRS: SummaryColumn = SummaryColumn::new(
 );
 
 /// The columns on the terminal.
-pub(super) const TERMINAL: [SummaryColumn; 10] = [
+pub(super) const TERMINAL: [SummaryColumn; 11] = [
     P50,
     P99,
     MEAN,
     SLOWDOWN,
+    UNQUEUED,
     UTILIZATION,
     GOODPUT,
     WASTED,
@@ -116,7 +123,7 @@ pub(super) const TERMINAL: [SummaryColumn; 10] = [
 ];
 
 /// The columns on the page.
-pub(super) const PAGE: [SummaryColumn; 16] = [
+pub(super) const PAGE: [SummaryColumn; 17] = [
     MEAN,
     P50,
     SummaryColumn::times("p90", "90th percentile of response time", |s| s.response_s.p90),
@@ -126,6 +133,7 @@ pub(super) const PAGE: [SummaryColumn; 16] = [
     SummaryColumn::times("max", "longest response time", |s| s.response_s.max),
     SLOWDOWN,
     SummaryColumn::of_jobs("slowdown p99", "99th percentile of slowdown", |s| s.slowdown.p99, number::short),
+    UNQUEUED,
     SummaryColumn::times("wait p50", "median wait of tasks", |s| s.wait_s.p50),
     SummaryColumn::times("wait p99", "99th percentile of the wait of tasks", |s| s.wait_s.p99),
     UTILIZATION,

@@ -110,6 +110,7 @@ fn summary(policy: &str, cell: &[(&str, Value)], seed: u64, jobs: &[JobRow]) -> 
         throughput_per_s: 2.0,
         utilization: 0.7,
         goodput: 0.6,
+        unqueued: None,
         messages: Messages {
             total: 64 * submitted,
             dropped: 3,

@@ -74,7 +74,8 @@ pub fn add(known: &mut Vec<HostRecord>, more: &[HostRecord]) {
         for held in &host.held {
             let alike = |old: &&mut HostShard| {
                 old.shard == held.shard
-                    && [&old.nodes, &old.schedulers, &old.extras] == [&held.nodes, &held.schedulers, &held.extras]
+                    && [&old.nodes, &old.schedulers, &old.extras]
+                        == [&held.nodes, &held.schedulers, &held.extras]
             };
             match old.held.iter_mut().find(alike) {
                 Some(old) => old.cells.extend(held.cells.iter().cloned()),

@@ -216,12 +216,7 @@ const fn start(at: Span) -> Time {
     Time(at.0)
 }
 
-fn cut(
-    spec: &PartitionSpec,
-    places: &dyn Places,
-    endpoints: u32,
-    key: &str,
-) -> Result<Option<Cut>, Error> {
+fn cut(spec: &PartitionSpec, places: &dyn Places, endpoints: u32, key: &str) -> Result<Option<Cut>, Error> {
     let sides = sides(&spec.a, spec.b.as_deref(), places, endpoints, key)?;
     let from = start(spec.at);
     Ok(sides.map(|sides| Cut { from, until: from + spec.lasting, sides, one_way: spec.one_way }))

@@ -97,6 +97,10 @@ pub struct Summary {
     #[serde(deserialize_with = "nan_if_null")]
     #[schemars(with = "Option<f64>")]
     pub goodput: f64,
+    /// Share of the finished jobs that took at most `run.record.unqueued` longer than their longest task (`longest_s`);
+    /// absent if that key is not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unqueued: Option<f64>,
     /// Messages sent.
     pub messages: Messages,
     /// Placement times, for the policies that report them: `murmuration` and `kubernetes`.

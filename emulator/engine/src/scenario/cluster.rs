@@ -139,7 +139,9 @@ impl Cluster {
         if u64::from(actors) <= MOST_ACTORS {
             return Ok(());
         }
-        Err(format!("{actors} actors, {added} {extras}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"))
+        Err(format!(
+            "{actors} actors, {added} {extras}s among them, are more than the {MOST_ACTORS} of a run; lower nodes"
+        ))
     }
 
     fn actors(&self) -> u64 {
@@ -218,7 +220,9 @@ impl Cluster {
 fn add_racks(groups: &mut Groups, layout: &Layout, beside: &[Option<u32>]) {
     for rack in 0..layout.nodes().div_ceil(RACK) {
         let nodes = rack * RACK..layout.nodes().min((rack + 1) * RACK);
-        let near = (0..layout.extras()).zip(beside).filter(|(_, node)| node.is_some_and(|node| nodes.contains(&node)));
+        let near = (0..layout.extras())
+            .zip(beside)
+            .filter(|(_, node)| node.is_some_and(|node| nodes.contains(&node)));
         let extras = near.map(|(extra, _)| Endpoint(layout.extra(extra).0));
         groups.add("rack", "", nodes.clone().map(|node| Endpoint(layout.node(node).0)).chain(extras));
     }

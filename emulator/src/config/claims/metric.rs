@@ -150,6 +150,7 @@ fn template(classes: &BTreeSet<String>) -> Value {
         messages,
         classes: classes.iter().map(|label| (label.clone(), ClassResults::default())).collect(),
         placements: Some(Placements::default()),
+        unqueued: Some(0.0),
         staleness: Some(Staleness::default()),
         fidelity: Some(fidelity),
         ..Summary::default()

@@ -6,7 +6,7 @@ use volary_engine::results::{Spread, Summary};
 use super::view::index;
 use crate::chart::theme;
 use crate::number;
-use crate::report::columns::PAGE;
+use crate::report::columns::{PAGE, SummaryColumn};
 use crate::stats::Interval;
 use crate::storage::study::{CellGroup, PolicyRuns, Study};
 
@@ -47,8 +47,12 @@ fn class_row(policies: &[&str], policy: &str, class: Option<&str>, cells: &Marku
 
 /// The summary of a cell: a row per policy and class of its jobs, with the best of each column marked.
 pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
+    // A number that was not asked for has no column.
+    let is_measured =
+        |column: &&SummaryColumn| group.policies.iter().any(|runs| runs.interval(column.of(None)).is_some());
+    let shown: Vec<_> = PAGE.iter().filter(is_measured).collect();
     let row = |runs: &PolicyRuns, class: Option<&str>| {
-        let entries = PAGE
+        let entries = shown
             .iter()
             .map(|column| (runs.interval(column.of(class)), column.best(group, class), column.text));
         class_row(
@@ -68,7 +72,7 @@ pub(super) fn summary(group: &CellGroup, policies: &[&str]) -> Markup {
             },
         )
     };
-    let explained = PAGE.map(|column| (column.heading, column.meaning));
+    let explained: Vec<_> = shown.iter().map(|column| (column.heading, column.meaning)).collect();
     let classes = group.classes();
     let rows = html! {
         @for runs in &group.policies {

@@ -38,6 +38,8 @@ pub struct Books {
     pub utilization: f64,
     /// Useful share of the cores.
     pub goodput: f64,
+    /// Share of the finished jobs that waited for no core; see [`Recording`](super::Recording).
+    pub unqueued: Option<f64>,
     /// What only some policies note.
     pub policy: PolicyResults,
     /// Remarks for the reader of the results.
@@ -130,6 +132,7 @@ impl Recorder<'_> {
             throughput,
             utilization,
             goodput,
+            unqueued: self.unqueued(),
             policy,
             notes,
             rows,
@@ -137,6 +140,17 @@ impl Recorder<'_> {
             sampled_one_in: self.sampled_one_in,
             timeline: self.timeline,
         }
+    }
+
+    /// The share of the finished jobs that took little longer than their longest task, if that is asked for.
+    fn unqueued(&self) -> Option<f64> {
+        let bound = self.recording.unqueued?;
+        let is_unqueued = |(id, job): (usize, &Job)| {
+            let (id, Job::Finished(at)) = (JobId(id as u32), job) else { return false };
+            at.since(self.workload.job(id).arrival) <= self.workload.longest(id) + bound
+        };
+        let unqueued = self.jobs.iter().enumerate().filter(|job| is_unqueued(*job)).count();
+        (self.counts.finished > 0).then(|| unqueued as f64 / self.counts.finished as f64)
     }
 
     /// Core time as a share of all cores.

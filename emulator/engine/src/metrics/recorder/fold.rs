@@ -34,6 +34,8 @@ pub struct Recording {
     pub timeline_copies: u32,
     /// Interval between observations of caches; zero if their staleness is not measured.
     pub cache_interval: Span,
+    /// How much longer than its longest task a job may take to count as unqueued; `None` if that is not measured.
+    pub unqueued: Option<Span>,
 }
 
 impl Recording {
@@ -78,6 +80,7 @@ impl Default for Recording {
             timeline: Span::from_secs(10),
             timeline_copies: 20_000,
             cache_interval: Span::from_secs(1),
+            unqueued: None,
         }
     }
 }

@@ -16,6 +16,7 @@ const LIMITS: Recording = Recording {
     timeline: Span::ZERO,
     timeline_copies: 0,
     cache_interval: Span::ZERO,
+    unqueued: None,
 };
 
 /// Two jobs of one task.
@@ -51,6 +52,26 @@ fn a_run_that_is_cut_lasts_until_the_cut() {
     }
     // The run was abandoned because nothing more could happen: the idle time at its end does not count.
     assert_eq!(books(true, |recorder| recorder.close(until)).makespan, 2.0);
+}
+
+/// The first job ends 2 s later than it would without a queue, the second one never.
+#[test]
+fn unqueued_jobs_are_counted_to_the_nanosecond() {
+    let (layout, workload, faults) = (Layout::new(1, 0, [1]), jobs(), Faults::default());
+    for (bound, share) in [(2_000_000_000, Some(1.0)), (1_999_999_999, Some(0.0))] {
+        let limits = Recording { unqueued: Some(Span(bound)), ..LIMITS };
+        let mut recorder = Recorder::new(&layout, &workload, &faults, limits, 1);
+        let (client, worker, job) = (layout.client(0), layout.worker(0, 0), JobId(0));
+        let (arrival, copy) = (workload.job(job).arrival, job.task(0).copy(0));
+        let end = arrival + workload.work(copy) + Span::from_secs(2);
+        recorder.note(arrival, client, Note::Arrived { job });
+        recorder.note(workload.job(JobId(1)).arrival, client, Note::Arrived { job: JobId(1) });
+        recorder.note(arrival + Span::from_secs(2), worker, Note::Started { copy, resumed: false });
+        recorder.note(end, worker, Note::Completed { copy });
+        recorder.note(end, client, Note::Finished { job });
+        assert_eq!(recorder.close(end).unqueued, share, "within {bound} ns");
+    }
+    assert_eq!(books(true, |recorder| recorder.close(Time::MAX)).unqueued, None, "it was not asked for");
 }
 
 /// Each job is alone and waits for 2 s: jobs of 1 s are slowed down threefold, those of 100 s by a fiftieth.

@@ -56,9 +56,9 @@ pub(crate) fn valid(text: &str) -> Result<World, String> {
         return Err("there must be one policy".to_owned());
     }
     let point = experiment.points.remove(0);
+    point.policy.check(&point.resolved.cluster.layout())?;
     let world = World::build(&point, experiment.seed, &NoTraces).map_err(|error| error.to_string())?;
     let layout = world.layout();
-    point.policy.check(layout)?;
     if point.policy.time_slice().is_some_and(|(_, slice)| slice <= point.resolved.service.preemption) {
         return Err("preemption uses up the time slice".to_owned());
     }

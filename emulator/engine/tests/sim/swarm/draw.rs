@@ -75,6 +75,8 @@ pub(crate) struct Site {
     pub(crate) schedulers: u32,
     /// Cores of each node.
     cores: Vec<u32>,
+    /// What the policy adds, and how many.
+    pub(crate) extras: (&'static str, u32),
     /// The lines of `[cluster]` that say so.
     text: String,
     /// Whether it is a topology, whose links say what they do themselves.
@@ -109,7 +111,8 @@ impl Site {
         if let Some(&(name, kind, nodes_at, places)) = topologies.get(dice.below(10) as usize) {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/sim/swarm/topologies");
             let text = format!("topology = \"{folder}/{name}.toml\"\n");
-            return Self { schedulers, cores: kinds(kind), text, topology: true, nodes_at, places };
+            let (cores, extras) = (kinds(kind), ("", 0));
+            return Self { schedulers, cores, extras, text, topology: true, nodes_at, places };
         }
         let (mut kind, mut text) = (vec![(nodes, cores)], format!("nodes = {nodes}\ncores = {cores}\n"));
         if dice.chance(15) {
@@ -122,11 +125,16 @@ impl Site {
             let speeds = [format!("{slow:.2}"), format!("{{ uniform = {{ low = {slow:.2}, high = 2.0 }} }}")];
             writeln!(text, "speed = {}", dice.pick(&[speeds[0].as_str(), speeds[1].as_str()])).unwrap();
         }
-        Self { schedulers, cores: kinds(&kind), text, topology: false, nodes_at: rack, places: rack }
+        let (cores, extras) = (kinds(&kind), ("", 0));
+        Self { schedulers, cores, extras, text, topology: false, nodes_at: rack, places: rack }
     }
 
     pub(crate) fn nodes(&self) -> u32 {
         self.cores.len() as u32
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::new(self.schedulers, 0, self.cores.iter().copied())
     }
 }
 
@@ -134,7 +142,7 @@ impl Site {
 /// parameters.
 fn policy(dice: &mut Dice, card: &Card, site: &Site) -> String {
     if dice.chance(60) {
-        return parameters(dice, card, &Layout::new(site.schedulers, 0, site.cores.iter().copied()));
+        return parameters(dice, card, &site.layout());
     }
     let order = (1 + dice.below(5)).min(site.nodes());
     let variant = card.variants[dice.below(card.variants.len() as u32) as usize];
@@ -161,8 +169,13 @@ fn draw(dice: &mut Dice, seed: u64) -> String {
     }
     let policy = policy(dice, card, &site);
     let spec = toml::from_str::<PolicyEntry>(&policy).map(|entry| entry.spec);
-    if card.one_scheduler && spec.is_ok_and(|spec| !spec.one_scheduler()) {
+    if card.one_scheduler && spec.as_ref().is_ok_and(|spec| !spec.one_scheduler()) {
         site.schedulers = 1 + dice.below(3);
+    }
+    if let Ok(spec) = spec
+        && spec.check(&site.layout()).is_ok()
+    {
+        site.extras = (spec.extras(), spec.layout(site.layout()).extras());
     }
     let demand = dice.scale(0.1, 3.0);
     let tasks = 1 + dice.below(9);

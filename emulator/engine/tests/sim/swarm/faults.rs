@@ -1,4 +1,5 @@
-//! The faults of a seed. All heal, but for one node or scheduler that may stay down while others live.
+//! The faults of a seed. All heal, but for one node or scheduler that may stay down while others live. Where the policy
+//! adds actors of its own, half of the faults are about them, and any of them may stay down.
 
 use std::fmt::Write as _;
 
@@ -39,9 +40,11 @@ fn fault(text: &mut String, kind: &str, whom: &str, at: f64, lasting: Option<f64
     writeln!(text, "[[network.fault]]\n{kind} = {{ {whom}, at = {}{lasting}{how} }}", span(at)).unwrap();
 }
 
-/// A crash without end of a node, or of a scheduler, if there is another.
+/// A crash without end of a node, or of a scheduler, if there is another, or of extras.
 fn permanent_crash(dice: &mut Dice, text: &mut String, site: &Site, at: f64) {
-    let who = if site.schedulers > 1 && dice.chance(40) {
+    let who = if let Some(extras) = extras(dice, site) {
+        extras
+    } else if site.schedulers > 1 && dice.chance(40) {
         scheduler(dice, site)
     } else if site.nodes() > 1 {
         node(dice, site)
@@ -74,8 +77,27 @@ fn scheduler(dice: &mut Dice, site: &Site) -> String {
     format!("\"scheduler:{}\"", dice.below(site.schedulers))
 }
 
-/// Nodes, schedulers, or some of both: whoever can crash.
+/// Some extras, with something else now and then; `None` half of the time, and if there are none.
+fn extras(dice: &mut Dice, site: &Site) -> Option<String> {
+    let (kind, count) = site.extras;
+    if count == 0 || dice.chance(50) {
+        return None;
+    }
+    let first = dice.below(count);
+    let last = first + dice.below(count - first);
+    Some(match dice.below(5) {
+        0 => format!("\"{kind}s\""),
+        1 => format!("\"{kind}:{first}\", {}", node(dice, site)),
+        2 => format!("\"{kind}s:{first}-{last}\""),
+        _ => format!("\"{kind}:{first}\""),
+    })
+}
+
+/// Extras, nodes, schedulers, or some of both: whoever can crash.
 fn anyone(dice: &mut Dice, site: &Site) -> String {
+    if let Some(extras) = extras(dice, site) {
+        return extras;
+    }
     match dice.below(10) {
         0..5 => node(dice, site),
         5 | 6 => scheduler(dice, site),
@@ -90,6 +112,15 @@ fn anyone(dice: &mut Dice, site: &Site) -> String {
 
 /// The two sides of a cut or of bad links.
 fn sides(dice: &mut Dice, site: &Site) -> String {
+    if let Some(extras) = extras(dice, site) {
+        // Not beside a node: it might be on the other side.
+        let whom = extras.split(", ").next().unwrap_or_default();
+        return match dice.below(3) {
+            0 => format!("a = [{whom}], b = [{}]", node(dice, site)),
+            1 => format!("a = [\"schedulers\"], b = [{whom}]"),
+            _ => format!("a = [{whom}]"),
+        };
+    }
     match dice.below(6) {
         0..3 => format!("a = [\"schedulers\"], b = [{}]", node(dice, site)),
         3 => "a = [\"nodes\"], b = [\"schedulers\", \"clients\"]".to_owned(),
