@@ -66,7 +66,8 @@ impl<'a> Table<'a> {
             if summary.jobs.unfinished + summary.jobs.failed > 0 {
                 // Only finished jobs have times. A policy that never finishes its slow jobs must not win because of
                 // that.
-                let censored = ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s"];
+                let censored =
+                    ["response_s", "slowdown", "wait_s", "longest_s", "makespan_s", "drain_s", "unqueued"];
                 censored.iter().for_each(|key| numbers[*key] = Value::Null);
                 for class in numbers["classes"].as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
                     censored.iter().for_each(|key| class[*key] = Value::Null);
