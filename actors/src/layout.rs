@@ -70,17 +70,31 @@ impl Layout {
     /// `schedulers` schedulers with a client each, `extras` further actors, and one node for each entry of
     /// `cores`, which says how many workers it has.
     pub fn new(schedulers: u32, extras: u32, cores: impl IntoIterator<Item = u32>) -> Self {
+        let layout = Self {
+            schedulers,
+            nodes: 0,
+            extras: 0,
+            first_core: Vec::new(),
+            equal: 0,
+            room: None,
+            request: None,
+        };
+        layout.with_cores(cores).with_extras(extras)
+    }
+
+    /// Has one node for each entry of `cores`, which says how many workers it has, instead of those it has.
+    pub fn with_cores(mut self, cores: impl IntoIterator<Item = u32>) -> Self {
         let mut first_core = vec![0];
         let mut total = 0u32;
         for count in cores {
             total = total.saturating_add(count);
             first_core.push(total);
         }
-        let nodes = first_core.len() as u32 - 1;
+        self.nodes = first_core.len() as u32 - 1;
         let each = first_core.get(1).copied().unwrap_or(0);
-        let equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
-        let layout = Self { schedulers, nodes, extras: 0, first_core, equal, room: None, request: None };
-        layout.with_extras(extras)
+        self.equal = if first_core.windows(2).all(|pair| pair[1] - pair[0] == each) { each } else { 0 };
+        self.first_core = first_core;
+        self
     }
 
     /// Has `extras` further actors instead of those it has. The ids of workers follow theirs; all other ids stay.
@@ -312,6 +326,15 @@ mod tests {
         let cpu_only = |cpu| Amount { cpu, memory: 0 };
         let mixed = layout.with_room(vec![cpu_only(8000), cpu_only(4000)], task(2000, 0));
         assert_eq!([0, 1].map(|node| mixed.task_share(node)), [[0.25; 2], [0.5; 2]]);
+    }
+
+    #[test]
+    fn other_cores_and_extras_leave_the_ids_of_nodes() {
+        let cluster = Layout::new(2, 0, [1; 3]);
+        let run = cluster.clone().with_cores([1, 3, 1]).with_extras(2);
+        assert_eq!(run, Layout::new(2, 2, [1, 3, 1]));
+        assert_eq!((run.node(2), run.extra(0)), (cluster.node(2), cluster.worker(0, 0)));
+        assert_eq!(run.endpoint(run.worker(1, 2)), run.endpoint(run.node(1)));
     }
 
     #[test]

@@ -71,6 +71,12 @@ pub trait Policy {
         0
     }
 
+    /// The cores of each node of `layout` in a run of this policy, if they are not those of the cluster: for emulating
+    /// simulators whose workers run several tasks at once.
+    fn cores(&self, _layout: &Layout) -> Option<Vec<u32>> {
+        None
+    }
+
     /// An extra; `context.index` is below [`extras`](Self::extras).
     fn extra(&self, context: BuildContext<'_>) -> Box<dyn Machine> {
         unreachable!("a policy without extras is asked for number {}", context.index)

@@ -62,11 +62,16 @@ macro_rules! registry {
                 vec![$(Self::$variant(<$config>::default())),*]
             }
 
-            /// The actors of a run of this policy, which passes the [check](Self::check): those of `layout`, and its
-            /// extras in place of the extras there.
+            /// The actors of a run of this policy, which passes the [check](Self::check): those of the cluster's
+            /// `layout`, with its extras, and the cores that it has.
             pub fn layout(&self, layout: Layout) -> Layout {
-                let layout = layout.with_extras(0);
-                let extras = match self { $(Self::$variant(config) => config.extras(&layout),)* };
+                let (extras, cores) = match self {
+                    $(Self::$variant(config) => (config.extras(&layout), config.cores(&layout)),)*
+                };
+                let layout = match cores {
+                    Some(cores) => layout.with_cores(cores),
+                    None => layout,
+                };
                 layout.with_extras(extras)
             }
 

@@ -69,6 +69,8 @@ check = ["latin-square.response_s.p50 < sparrow.response_s.p50"] => check = [] |
 [interference] => [[network.fault]]\ncrash = { who = ["nodes:5-50"], at = "1s" }\n[interference] | e.toml:21: | network.fault | nodes:5-50
 [interference] => [[network.fault]]\ncrash = { who = ["node:1", "client:0"], at = "1s" }\n[interference] | e.toml:21: | "client:0" would crash a client | outside the experiment
 [interference] => [[network.fault]]\ncrash = { who = ["all"], at = "1s" }\n[interference] | e.toml:21: | "all" would crash a client
+[interference] => [[network.fault]]\ncrash = { who = ["nodes:1-2", "nod:1"], at = "1s" }\n[interference] | e.toml:21: | `nod:1` names nothing here | did you mean `node`?
+[interference] => [[network.fault]]\npartition = { a = ["nodes"], b = ["xyz"], at = "1s", for = "1s" }\n[interference] | e.toml:21: | `xyzs` names nothing here | known kinds are all, client, node, rack, scheduler
 "#;
 
 #[test]
