@@ -108,7 +108,7 @@ impl Recorder<'_> {
             (false, false) => self.progress,
         };
         let makespan = end.since(self.first_arrival.unwrap_or(Time::ZERO)).as_secs_f64();
-        let rows = self.job_rows();
+        let (rows, unqueued) = (self.job_rows(), self.unqueued());
         let (drain, throughput) = flow(&rows, end.as_secs_f64());
         let (notes, utilization) = (self.notes(), self.share(self.busy_s, makespan));
         let goodput = self.share((self.busy_s - self.copies.wasted_work_s).max(0.0), makespan);
@@ -132,7 +132,7 @@ impl Recorder<'_> {
             throughput,
             utilization,
             goodput,
-            unqueued: self.unqueued(),
+            unqueued,
             policy,
             notes,
             rows,
