@@ -66,8 +66,8 @@ impl World {
         self
     }
 
-    /// Returns what a shard that owns a part of the actors is built from; `observed` says whether the staleness of caches
-    /// is recorded.
+    /// Returns what a shard that owns a part of the actors is built from; `observed` says whether the staleness of
+    /// caches is recorded.
     ///
     /// # Errors
     /// [`EngineError::Refused`] for a network that does not fit this cluster.

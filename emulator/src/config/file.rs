@@ -176,8 +176,8 @@ pub struct Record {
     /// nodes, once in each interval of this length at a random instant, a thousand times at most. Zero: never, and
     /// their staleness is not measured.
     pub staleness: Span,
-    /// Count the jobs that wait for no core: those that take at most this much longer than their longest task, for which
-    /// the policy's messages need some time as well. Absent: they are not counted.
+    /// Count the jobs that wait for no core: those that take at most this much longer than their longest task; the
+    /// policy's messages need some time as well. Absent: they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unqueued: Option<Span>,
     /// Write `inputs.log`, from which `volary replay` steps the same actors again: about 30 bytes a step.
